@@ -1,0 +1,84 @@
+"""The only source of time, so that tests can move hours in no time and replay stays exact.
+
+`freezegun` freezes neither subprocesses nor file times, and freezes `time.monotonic`, on which
+waiting rests; hence a clock object that is handed around rather than a patched module.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+
+class Clock:
+    """The system's clock."""
+
+    def now(self) -> datetime:
+        """Return the present moment, aware, in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back, for measuring waits."""
+        return time.monotonic()
+
+    def wait(self, condition: threading.Condition, timeout_seconds: float | None) -> bool:
+        """Wait on a held condition; return whether it was notified (False: the time ran out)."""
+        return condition.wait(timeout_seconds)
+
+
+class ManualClock(Clock):
+    """A clock that a test moves by hand; waits end when it is moved far enough or notified.
+
+    Args:
+        start: Where it starts; aware.
+    """
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start.astimezone(UTC)
+        self._elapsed_seconds = 0.0
+        self._waiting: set[threading.Condition] = set()
+        self._mutex = threading.Lock()
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._elapsed_seconds
+
+    def wait(self, condition: threading.Condition, timeout_seconds: float | None) -> bool:
+        deadline = None if timeout_seconds is None else self._elapsed_seconds + timeout_seconds
+        if deadline is not None and self._elapsed_seconds >= deadline:
+            return False
+        with self._mutex:
+            self._waiting.add(condition)
+        condition.wait()  # a notification by its owner and `advance` look alike: callers loop
+        return deadline is None or self._elapsed_seconds < deadline
+
+    def advance(self, seconds: float) -> None:
+        """Move on by so many seconds and wake whoever waits."""
+        self._now += timedelta(seconds=seconds)
+        self._elapsed_seconds += seconds
+        with self._mutex:
+            waiting, self._waiting = self._waiting, set()
+        for condition in waiting:
+            with condition:
+                condition.notify_all()
+
+
+SYSTEM = Clock()
+
+
+def iso(moment: datetime) -> str:
+    """Format a moment as ISO 8601 UTC to the second, `2025-09-16T15:30:00Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_iso(text: str) -> datetime:
+    """Read an ISO 8601 moment; one without an offset is taken as UTC.
+
+    Raises:
+        ValueError: It is no ISO 8601 moment.
+    """
+    moment = datetime.fromisoformat(text.strip())
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

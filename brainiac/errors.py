@@ -1,0 +1,99 @@
+"""One tree of errors, so that the command line and the daemon can show each with what, where and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class BrainiacError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class UserError(BrainiacError):
+    """Something a person can put right; shown as a list, never with a traceback.
+
+    Args:
+        problems: One sentence a problem: what, where, what was expected, what to do next.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        self.problems: Sequence[str] = problems
+        super().__init__("\n".join(problems))
+
+
+class NotABrainError(UserError):
+    """No brain at or above the folder that was named."""
+
+
+class SettingsError(UserError):
+    """`system/config.yaml` or this machine's own config does not validate."""
+
+
+class ConfinementError(UserError):
+    """A path named by a model, prompt, link or note leaves the root."""
+
+
+class FormatError(UserError):
+    """A file does not follow its format.
+
+    Args:
+        path: The file, relative to the root; may be "" for text without a file.
+        problem: What is wrong, what was expected, what to do.
+        line: 1-based line number, or None.
+    """
+
+    def __init__(self, path: str, problem: str, line: int | None = None) -> None:
+        self.path, self.problem, self.line = path, problem, line
+        where = path + (f":{line}" if line else "")
+        super().__init__(f"{where}: {problem}" if where else problem)
+
+
+class ConflictError(BrainiacError):
+    """A commit found files other than it expected; nothing was changed.
+
+    Args:
+        paths: Relative paths that moved since the decision was made.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = tuple(paths)
+        super().__init__("changed meanwhile: " + ", ".join(self.paths))
+
+
+class LockedError(UserError):
+    """Another process holds a lock that was asked for without waiting."""
+
+
+class PluginError(BrainiacError):
+    """A plugin could not be loaded or broke a rule of the hooks."""
+
+    def __init__(self, plugin: str, problem: str) -> None:
+        self.plugin, self.problem = plugin, problem
+        super().__init__(f"plugin {plugin}: {problem}")
+
+
+class ModelError(BrainiacError):
+    """A model call failed.
+
+    Args:
+        problem: One sentence for a person.
+        retryable: Whether the same call may succeed later.
+        retry_after_seconds: What the provider asked for, if it did.
+        advice: What a person can do about it.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        retryable: bool = False,
+        retry_after_seconds: float | None = None,
+        advice: str = "",
+    ) -> None:
+        self.problem, self.retryable = problem, retryable
+        self.retry_after_seconds, self.advice = retry_after_seconds, advice
+        super().__init__(problem)
+
+
+class BudgetError(ModelError):
+    """The call's worst case would pass today's budget."""

@@ -1,0 +1,220 @@
+"""Settings: `system/config.yaml` of the brain and, for what must not be synced, this machine's own file.
+
+Read again whenever a file's stat changes, so a change counts on the next request (seeds R11).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from brainiac.errors import SettingsError
+from brainiac.tree import Layout
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+T = TypeVar("T", bound=_Section)
+
+
+class PathSettings(_Section):
+    """Directories, relative to the brain."""
+
+    inbox: str = "inbox"
+    memory: str = "memory"
+    system: str = "system"
+    plugins: str = "plugins"
+    logs: str = "logs"
+
+
+class InboxSettings(_Section):
+    """When a prompt file counts as finished, and how many wait at start-up."""
+
+    settle_ms: int = Field(100, ge=0, description="a file that arrived whole is taken after this rest")
+    typing_seconds: float = Field(20, ge=0, description="a file that grew as one typed is taken after this rest")
+    backlog_limit: int = Field(20, ge=0, description="more unanswered prompts than this at start-up wait")
+    max_bytes: int = Field(1_000_000, ge=1, description="a larger prompt is refused with an error file")
+    keep_days: int | None = Field(None, description="promoted pairs older than this move to events/; empty: never")
+
+
+class WatchSettings(_Section):
+    """How the tree is watched."""
+
+    polling: bool = Field(False, description="for network drives, where the system reports no changes")
+    polling_seconds: float = Field(2, gt=0)
+    rescan_seconds: float = Field(60, gt=0, description="how often everything is looked over, events or not")
+
+
+class ModelSettings(_Section):
+    """Which model serves; endpoints and keys come from the environment or this machine's own config."""
+
+    model: str = Field("offline", description="`offline`, or a litellm name such as `anthropic/claude-sonnet-4-5`")
+    models: dict[str, str] = Field(default_factory=dict, description="another model for one purpose")
+    timeout_seconds: float = Field(120, gt=0)
+    max_output_tokens: int = Field(4096, ge=1)
+    daily_budget_usd: float = Field(1.00, ge=0)
+    background_budget_usd: float | None = Field(None, ge=0, description="cap for background work; empty: none apart")
+    prices: dict[str, tuple[float, float]] = Field(
+        default_factory=dict, description="USD per million tokens in and out, for a model of unknown price"
+    )
+
+
+class ContextSettings(_Section):
+    """Working memory."""
+
+    budget_tokens: int | None = Field(None, description="empty: what the model's window allows, at most 32,000")
+    background: bool = Field(False, description="list the ten most connected memories")
+    max_memories: int = Field(8, ge=0)
+    tool_rounds: int = Field(4, ge=0)
+
+
+class ReflectionSettings(_Section):
+    """Near-background."""
+
+    redact_secrets: bool = True
+
+
+class PromotionSettings(_Section):
+    """From short-term to long-term memory."""
+
+    idle_seconds: float = Field(300, ge=0)
+    min_events: int = Field(5, ge=1)
+    max_age_hours: float = Field(12, gt=0)
+    max_tokens: int = Field(4096, ge=1)
+    carry_open_items: bool = True
+    max_retired_share: float = Field(0.2, ge=0, le=1)
+
+
+class OrganizationSettings(_Section):
+    """The evolution of long-term memory."""
+
+    idle_seconds: float = Field(1800, ge=0)
+    every_hours: float = Field(4, gt=0)
+    min_entries: int = Field(50, ge=1)
+    max_entries: int = Field(200, ge=2)
+    unused_days: int = Field(180, ge=1)
+
+
+class RecallSettings(_Section):
+    """Search."""
+
+    language: str = Field("english", description="stemming and stop words, by Snowball's name")
+    embedder: str = Field("auto", description="`auto`, `none`, `local`, a folder with an ONNX model, or a litellm name")
+
+
+class PluginSettings(_Section):
+    """Which plugins stay out."""
+
+    disabled: tuple[str, ...] = ()
+
+
+class Settings(_Section):
+    """Everything in `system/config.yaml`."""
+
+    brain_id: str = "default"
+    active_device: str | None = None
+    paths: PathSettings = PathSettings()
+    inbox: InboxSettings = InboxSettings()
+    watch: WatchSettings = WatchSettings()
+    llm: ModelSettings = ModelSettings()
+    context: ContextSettings = ContextSettings()
+    reflection: ReflectionSettings = ReflectionSettings()
+    promotion: PromotionSettings = PromotionSettings()
+    organization: OrganizationSettings = OrganizationSettings()
+    recall: RecallSettings = RecallSettings()
+    plugins: PluginSettings = PluginSettings()
+
+    def layout(self) -> Layout:
+        """Return the directories as `Tree` takes them."""
+        return Layout(**self.paths.model_dump())
+
+
+class MachineSettings(_Section):
+    """This machine's own config, outside every tree.
+
+    Attributes:
+        api_bases: Endpoint by litellm provider name or model name.
+        api_key_variables: Name of the environment variable that holds a key, likewise.
+    """
+
+    api_bases: dict[str, str] = Field(default_factory=dict)
+    api_key_variables: dict[str, str] = Field(default_factory=dict)
+    semantic_model: Literal["auto"] | Path = "auto"
+
+
+class SettingsFile(Generic[T]):
+    """A settings file that is read again when its stat changes.
+
+    Args:
+        path: The file; a missing one means the defaults.
+        model: What it must validate as.
+    """
+
+    def __init__(self, path: Path, model: type[T]) -> None:
+        self.path, self._model = path, model
+        self._stamp: tuple[int, int, int] | None = None
+        self._value: T | None = None
+
+    def read(self) -> T:
+        """Return the settings as they stand now.
+
+        Raises:
+            SettingsError: It does not validate; every problem is named at once. The last good
+                value stays available as `last`.
+        """
+        stamp = self._stat()
+        if self._value is None or stamp != self._stamp:
+            self._value = load(self.path, self._model)
+            self._stamp = stamp
+        return self._value
+
+    @property
+    def last(self) -> T:
+        """The last value that validated, or the defaults."""
+        return self._value if self._value is not None else self._model()
+
+    def _stat(self) -> tuple[int, int, int] | None:
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def load(path: Path, model: type[T]) -> T:
+    """Read and validate a settings file; a missing or empty one gives the defaults.
+
+    Raises:
+        SettingsError: With one sentence for every problem.
+    """
+    try:
+        raw: Any = yaml.load(path.read_bytes(), Loader=_Loader)
+    except FileNotFoundError:
+        raw = None
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read: {error}; mend it or remove it") from error
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, dict):
+        raise SettingsError(f"{path}: expected `key: value` lines, found {type(raw).__name__}")
+    # `section:` with everything commented out below it means its defaults
+    given = {key: value for key, value in raw.items() if value is not None}
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise SettingsError(*(_sentence(path, problem) for problem in error.errors())) from error
+
+
+def _sentence(path: Path, problem: Any) -> str:
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return f"{path}: `{where}` is not a setting; see docs/settings.md for those there are"
+    return f"{path}: `{where}`: {problem['msg']}; found {problem['input']!r}"

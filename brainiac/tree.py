@@ -1,0 +1,281 @@
+"""The places of a brain, and the one function that keeps every named path inside it (design: tree, confinement)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import platformdirs
+
+from brainiac.errors import ConfinementError, NotABrainError
+from brainiac.events import PathKind
+
+MAX_SLUG_BYTES = 80
+OUR_TEMPORARY_PREFIX = ".brainiac-"
+MARKER = Path("system") / "core_identity.md"
+
+_TEMPORARY = re.compile(
+    r"""^(?: \. .*            # hidden, vim .x.swp, emacs .#x, our own temporaries
+        | \# .* \#            # emacs autosave
+        | .* ~                # backups
+        | 4913                # vim's test for a writable folder
+        | .* \.(?:swp|swx|swo|tmp|temp|part|partial|crdownload|bak|orig|rej|lock)
+        | .*\.sync-conflict-.* | .*\ \(.*conflicted\ copy.*\).*   # Syncthing, Dropbox
+        | ~\$.* | Thumbs\.db | desktop\.ini
+        )$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_RESERVED = re.compile(r"^(?:con|prn|aux|nul|com\d|lpt\d)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where things are, relative to the root; set by `paths.*`."""
+
+    inbox: str = "inbox"
+    memory: str = "memory"
+    system: str = "system"
+    plugins: str = "plugins"
+    logs: str = "logs"
+
+
+class Tree:
+    """A brain's folder.
+
+    Args:
+        root: An existing folder; resolved once, so that a link to a brain is that brain.
+        layout: Its directories.
+
+    Attributes are absolute `Path`s: `root`, `inbox`, `notes`, `memory`, `short_term`, `long_term`,
+    `archive`, `review`, `system`, `core_identity`, `config`, `prompts`, `workflows`, `plugins`,
+    `logs`, `access_log`, `journal`.
+    """
+
+    def __init__(self, root: Path | str, layout: Layout | None = None) -> None:
+        self.root = Path(root).resolve(strict=True)
+        self.layout = layout = layout or Layout()
+        self.inbox = self.confine(layout.inbox)
+        self.notes = self.inbox / "notes"
+        self.memory = self.confine(layout.memory)
+        self.short_term = self.memory / "short_term.md"
+        self.long_term = self.memory / "long_term"
+        self.archive = self.memory / "archive"
+        self.review = self.memory / "review.md"
+        self.system = self.confine(layout.system)
+        self.core_identity = self.system / "core_identity.md"
+        self.config = self.system / "config.yaml"
+        self.prompts = self.system / "prompts"
+        self.workflows = self.system / "workflows"
+        self.plugins = self.confine(layout.plugins)
+        self.logs = self.confine(layout.logs)
+        self.access_log = self.logs / "access.log"
+        self.journal = self.logs / "journal"
+        self._prefixes = {
+            name: self.relative(getattr(self, name))
+            for name in ("inbox", "notes", "long_term", "archive", "system", "plugins", "journal")
+        }
+        self._files = {
+            self.relative(self.short_term): PathKind.SHORT_TERM,
+            self.relative(self.review): PathKind.REVIEW,
+            self.relative(self.config): PathKind.CONFIG,
+            self.relative(self.access_log): PathKind.ACCESS_LOG,
+        }
+        self._kind_of = lru_cache(maxsize=65536)(self._classify)
+
+    def __repr__(self) -> str:
+        return f"Tree({str(self.root)!r})"
+
+    def confine(self, path: str | os.PathLike[str], *, inside: Path | None = None) -> Path:
+        """Return the absolute path of what was named, or refuse it.
+
+        Args:
+            path: Relative to the root, or absolute; it need not exist.
+            inside: A narrower folder that it must lie in, e.g. `tree.long_term`.
+
+        Raises:
+            ConfinementError: It leaves the root (or `inside`), by `..`, by being absolute, or through a symlink
+                anywhere along it; or it holds a NUL or control character.
+        """
+        text = os.fspath(path)
+        if any(ord(c) < 32 or c == "\x7f" for c in text):
+            raise ConfinementError(f"{text!r}: a path must not hold control characters")
+        fence = inside or self.root
+        lexical = Path(os.path.normpath(self.root / text))
+        try:
+            real = Path(os.path.realpath(lexical))
+        except (OSError, ValueError) as error:
+            raise ConfinementError(f"{text!r}: not a usable path ({error})") from error
+        real_fence = Path(os.path.realpath(fence))
+        for candidate, limit in ((lexical, fence), (real, real_fence)):
+            if candidate != limit and limit not in candidate.parents:
+                raise ConfinementError(f"{text!r} leads outside {self._show(fence)}; name a path within it")
+        return lexical
+
+    def _show(self, path: Path) -> str:
+        return "the brain" if path == self.root else str(path.relative_to(self.root)) + "/"
+
+    def relative(self, path: str | os.PathLike[str]) -> str:
+        """Return a path in the tree as posix text relative to the root, as it is spelled on disk."""
+        path = os.fspath(path)
+        root = str(self.root)
+        if path.startswith(root + os.sep):
+            path = path[len(root) + 1 :]
+        elif path == root:
+            return "."
+        return path.replace(os.sep, "/")
+
+    def absolute(self, relative: str) -> Path:
+        """Return the absolute path of a relative one that came from `relative` (not from outside: `confine`)."""
+        return self.root / relative
+
+    def kind_of(self, relative: str) -> PathKind:
+        """Tell what a relative path is for; cached, no I/O."""
+        return self._kind_of(relative)
+
+    def _classify(self, relative: str) -> PathKind:
+        parts = relative.split("/")
+        if any(is_temporary(part) for part in parts) or parts[0] == "__pycache__":
+            return PathKind.IGNORED
+        if kind := self._files.get(relative):
+            return kind
+        inside = {name: relative.startswith(prefix + "/") for name, prefix in self._prefixes.items()}
+        name, is_markdown = parts[-1], relative.endswith(".md")
+        if inside["inbox"]:
+            return self._classify_inbox(name, is_note=inside["notes"])
+        if inside["long_term"] and is_markdown:
+            return PathKind.INDEX_PAGE if name == "_index.md" else PathKind.MEMORY
+        if inside["archive"] and is_markdown:
+            return PathKind.ARCHIVED
+        if inside["journal"]:
+            return PathKind.JOURNAL
+        if inside["plugins"]:
+            return PathKind.PLUGIN if name.endswith(".py") else PathKind.OTHER
+        return PathKind.SYSTEM if inside["system"] else PathKind.OTHER
+
+    @staticmethod
+    def _classify_inbox(name: str, *, is_note: bool) -> PathKind:
+        if not name.endswith((".md", ".txt")):
+            return PathKind.OTHER
+        if re.search(r"\.response(-\d+)?\.md$", name):
+            return PathKind.RESPONSE
+        if name.endswith(".error.md"):
+            return PathKind.ERROR
+        return PathKind.CAPTURE if is_note else PathKind.PROMPT
+
+    def is_tracked(self, relative: str) -> bool:
+        """Tell whether the journal keeps this file's texts (design: fold)."""
+        return self.kind_of(relative) in _TRACKED
+
+    def walk(self, *tops: Path) -> Iterator[os.DirEntry[str]]:
+        """Yield every regular file below the folders, ignored names and symlinks left out; no order promised."""
+        stack = [str(top) for top in tops]
+        while stack:
+            try:
+                entries = os.scandir(stack.pop())
+            except OSError:
+                continue  # vanished, or not ours to read: the next rescan looks again
+            with entries:
+                for entry in entries:
+                    if is_temporary(entry.name) or entry.is_symlink():
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        stack.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False):
+                        yield entry
+
+
+_TRACKED = frozenset(
+    {
+        PathKind.PROMPT,
+        PathKind.CAPTURE,
+        PathKind.RESPONSE,
+        PathKind.ERROR,
+        PathKind.SHORT_TERM,
+        PathKind.MEMORY,
+        PathKind.ARCHIVED,
+        PathKind.INDEX_PAGE,
+        PathKind.REVIEW,
+        PathKind.CONFIG,
+        PathKind.SYSTEM,
+    }
+)
+
+
+def is_temporary(name: str) -> bool:
+    """Tell whether a file or folder name is hidden, temporary or a sync-conflict copy."""
+    return _TEMPORARY.match(name) is not None
+
+
+def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
+    """Return an ASCII file stem `[a-z0-9-]` of at most 80 bytes for a title.
+
+    Args:
+        title: Any text; an empty or unusable one gives `untitled`.
+        taken: Stems that stand in the folder already; compared casefolded, a number is added on a clash.
+    """
+    from slugify import slugify as to_slug  # 20 ms: only writers need it
+
+    stem = to_slug(unicodedata.normalize("NFC", title), max_length=MAX_SLUG_BYTES - 6, word_boundary=True)
+    stem = stem or "untitled"
+    if _RESERVED.match(stem):
+        stem += "-note"
+    occupied = {name.casefold() for name in taken}
+    candidate, number = stem, 2
+    while candidate in occupied:
+        candidate, number = f"{stem}-{number}", number + 1
+    return candidate
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPlaces:
+    """What is machine-local or derived, and therefore not in the tree.
+
+    Attributes:
+        state: Locks, write-ahead file, trust, device id, what was last observed; keyed by brain id and real path.
+        cache: Search index, vectors; may be deleted at any moment.
+        config: This machine's own settings: endpoints and key names come from here or the environment only.
+        device: Folder of what all brains of this machine share: the device id.
+    """
+
+    state: Path
+    cache: Path
+    config: Path
+    device: Path
+
+    @classmethod
+    def of(cls, root: Path, brain_id: str) -> LocalPlaces:
+        """Return the places for a brain, honouring `XDG_*`; creates nothing."""
+        real = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:12]
+        key = f"{brain_id[:36]}-{real}"
+        state = platformdirs.user_state_path("brainiac", appauthor=False)
+        return cls(
+            state=state / "brains" / key,
+            cache=platformdirs.user_cache_path("brainiac", appauthor=False) / key,
+            config=platformdirs.user_config_path("brainiac", appauthor=False) / "config.yaml",
+            device=state,
+        )
+
+
+def find_root(start: Path | str | None = None) -> Path:
+    """Return the brain that is meant.
+
+    Args:
+        start: A folder at or below a brain; without one `BRAINIAC_HOME`, else the current folder.
+
+    Raises:
+        NotABrainError: Neither it nor any folder above it is a brain.
+    """
+    named = Path(start or os.environ.get("BRAINIAC_HOME") or ".").absolute()
+    for folder in (named, *named.parents):
+        if (folder / MARKER).is_file():
+            return folder
+    raise NotABrainError(
+        f"{named} is not in a brain (no {MARKER.as_posix()} at or above it); "
+        "make one with `brainiac init DIR`, or name one with --brain DIR or BRAINIAC_HOME"
+    )
