@@ -1,0 +1,1 @@
+from fix1 import sub
