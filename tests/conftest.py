@@ -1,0 +1,18 @@
+"""What every test shares: machine-local folders of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give each test state, cache and config folders of its own, for itself and its subprocesses."""
+    home = tmp_path_factory.mktemp("machine")
+    for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(variable, str(home / variable.lower()))
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("BRAINIAC_HOME", raising=False)
+    return home
