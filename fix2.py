@@ -1,1 +1,0 @@
-from fix1 import sub
