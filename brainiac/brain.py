@@ -1,0 +1,201 @@
+"""A brain opened: its places, its journal, its models and its recall, each made when first needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from brainiac.clock import SYSTEM, Clock
+from brainiac.events import Change, Event
+from brainiac.settings import MachineSettings, Settings, SettingsFile
+from brainiac.tree import LocalPlaces, Tree
+
+if TYPE_CHECKING:
+    from brainiac.answered import Answered
+    from brainiac.commit import Committer
+    from brainiac.journal import Journal
+    from brainiac.llm.gateway import Gateway
+    from brainiac.observed import Observed
+    from brainiac.plugins import PluginHost
+    from brainiac.recall import Recall
+
+
+class Brain:
+    """What plugins and commands work with.
+
+    Args:
+        root: The brain's folder.
+        clock: The only source of time.
+
+    Raises:
+        SettingsError: `system/config.yaml` does not validate.
+    """
+
+    def __init__(self, root: Path | str, *, clock: Clock = SYSTEM) -> None:
+        self.clock = clock
+        self._settings_file = SettingsFile(Path(root) / "system" / "config.yaml", Settings)
+        settings = self._settings_file.read()
+        self.tree = Tree(root, settings.layout())
+        self._settings_file.path = self.tree.config
+        self.places = LocalPlaces.of(self.tree.root, settings.brain_id)
+        self._machine_file = SettingsFile(self.places.config, MachineSettings)
+        self._listeners: list[Callable[[Event], None]] = []
+        self._mutex = threading.RLock()
+
+    @property
+    def root(self) -> Path:
+        """The brain's folder, absolute."""
+        return self.tree.root
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they stand now; while the file is broken, the last good ones (`status` says so)."""
+        from brainiac.errors import SettingsError
+
+        try:
+            return self._settings_file.read()
+        except SettingsError:
+            return self._settings_file.last
+
+    def check_settings(self) -> Settings:
+        """Return the settings, or raise what is wrong with the file (`SettingsError`)."""
+        return self._settings_file.read()
+
+    @property
+    def machine(self) -> MachineSettings:
+        """This machine's own settings."""
+        return self._machine_file.read()
+
+    @cached_property
+    def journal(self) -> Journal:
+        """The journal of what happened."""
+        from brainiac.journal import Journal
+
+        return Journal(self.tree, self.places, self.clock)
+
+    @cached_property
+    def observed(self) -> Observed:
+        """What each tracked file was when last seen."""
+        from brainiac.observed import Observed
+
+        return Observed(self.tree, self.places, self.journal, self.clock)
+
+    @cached_property
+    def committer(self) -> Committer:
+        """The one way to change the tree."""
+        from brainiac.commit import Committer
+
+        return Committer(self.tree, self.places, self.journal, self.clock, self.observed)
+
+    @cached_property
+    def answered(self) -> Answered:
+        """Which prompts have been answered, and by which file."""
+        from brainiac.answered import Answered
+
+        return Answered(self)
+
+    @cached_property
+    def recall(self) -> Recall:
+        """Search."""
+        from brainiac.recall import Recall
+
+        return Recall(self.tree, self.places, self.settings, self.clock)
+
+    @cached_property
+    def models(self) -> Gateway:
+        """The models, by purpose."""
+        from brainiac.llm.gateway import Gateway
+
+        return Gateway(self)
+
+    @cached_property
+    def plugins(self) -> PluginHost:
+        """The plugins, loaded."""
+        from brainiac.plugins import PluginHost, bundled_folder
+
+        host = PluginHost(self, bundled_folder("plugins"), on_fault=self._plugin_failed)
+        host.load()
+        return host
+
+    @cached_property
+    def log(self) -> Any:
+        """A structlog logger."""
+        from brainiac.logs import logger
+
+        return logger()
+
+    def commit(
+        self,
+        kind: str,
+        *,
+        by: str,
+        changes: Sequence[Change] = (),
+        data: Mapping[str, Any] | None = None,
+        cause: str | None = None,
+        expect: Mapping[str, str | None] | None = None,
+    ) -> Event:
+        """Change the tree and record it, wholly or not at all.
+
+        Args:
+            kind: The event, past tense with hyphens.
+            by: Who does it.
+            changes: Made with `brainiac.events.create`, `update`, ...; each holds what it was decided on.
+            data: Plain JSON values.
+            cause: Id of the event that led here.
+            expect: Further files the decision rested on: path to content hash, None for "must not exist".
+
+        Raises:
+            ConflictError: A file moved meanwhile; nothing was changed.
+        """
+        event = self.committer.commit(kind, by=by, changes=changes, data=data, cause=cause, expect=expect)
+        self._announce(event)
+        return event
+
+    def record(self, kind: str, *, by: str, data: Mapping[str, Any] | None = None, cause: str | None = None) -> Event:
+        """Record an event that changes no file."""
+        return self.commit(kind, by=by, data=data, cause=cause)
+
+    def on_event(self, listener: Callable[[Event], None]) -> None:
+        """Call a function with every event recorded from now on, in the thread that records it."""
+        self._listeners.append(listener)
+
+    def read(self, path: str | Path) -> bytes | None:
+        """Return a file's bytes; None where there is no regular file.
+
+        Raises:
+            ConfinementError: The path leaves the brain.
+        """
+        absolute = self.tree.confine(path)
+        try:
+            return absolute.read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+
+    def read_text(self, path: str | Path) -> str | None:
+        """Return a file's text with undecodable bytes kept as surrogates; None where there is no regular file."""
+        content = self.read(path)
+        return None if content is None else content.decode("utf-8", "surrogateescape")
+
+    def close(self) -> None:
+        """Release what was opened; the brain must not be used afterwards."""
+        for name in ("recall", "observed", "journal"):
+            opened = self.__dict__.pop(name, None)
+            if opened is not None:
+                opened.close()
+
+    def _announce(self, event: Event) -> None:
+        if "recall" in self.__dict__:
+            for change in event.changes:
+                for path in filter(None, (change.path, change.source)):
+                    self.recall.note_change(path)
+        for listener in self._listeners:
+            listener(event)
+
+    def _plugin_failed(self, plugin: str, hook: str, error: BaseException) -> None:
+        self.log.warning("plugin_failed", plugin=plugin, hook=hook, error=repr(error))
+        self.record("plugin-failed", by=plugin, data={"hook": hook, "error": f"{type(error).__name__}: {error}"[:500]})
+        if hook not in ("plugin_failed", "event_recorded", "load"):  # no loops
+            self.plugins.call("plugin_failed", brain=self, plugin=plugin, hook=hook, error=error)

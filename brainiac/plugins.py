@@ -1,0 +1,239 @@
+"""Loading plugins and calling their hooks so that one plugin's fault stops nobody else (design: pipeline, hooks).
+
+One loader serves the bundled processes, installed packages and the brain's own files: no plugin is privileged.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+import pluggy
+
+import brainiac.hookspecs
+from brainiac.errors import BrainiacError, ConflictError, PluginError
+from brainiac.trust import TrustStore
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+PROJECT = "brainiac"
+NAMESPACE = "brainiac_plugins"  # never a top-level package named `plugins`: any checkout on sys.path would shadow it
+
+State = Literal["loaded", "disabled", "untrusted", "failed", "shadowed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PluginStatus:
+    """What became of one plugin.
+
+    Attributes:
+        source: `bundled`, `installed` or `brain`.
+        detail: Why, and what to do, when it is not loaded.
+    """
+
+    name: str
+    source: str
+    path: str
+    state: State
+    detail: str = ""
+
+
+class PluginHost:
+    """The plugins of one brain.
+
+    Args:
+        brain: What hooks get in their hand.
+        bundled: The folder of the processes that ship with the program.
+        on_fault: Called with (plugin, hook, error) for each isolated fault.
+    """
+
+    def __init__(
+        self, brain: Brain, bundled: Path, on_fault: Callable[[str, str, BaseException], None] | None = None
+    ) -> None:
+        self._brain, self._bundled = brain, bundled
+        self._on_fault = on_fault
+        self._pluggy = pluggy.PluginManager(PROJECT)
+        self._pluggy.add_hookspecs(brainiac.hookspecs)
+        self.status: list[PluginStatus] = []
+        self.trust = TrustStore(brain.places.state / "trust.json", brain.tree.plugins)
+
+    def load(self) -> None:
+        """Load bundled, installed and the brain's own plugins, in that order.
+
+        pluggy calls the last registered first, so a person's plugin hears of a thing before the processes do.
+        """
+        own = {path.stem: path for path in _plugin_files(self._brain.tree.plugins)}
+        if self._brain.tree.plugins.resolve() == self._bundled.resolve():
+            own = {}  # the repository itself is a brain, and its plugins are the bundled ones
+        for path in _plugin_files(self._bundled):
+            if path.stem in own and self._is_runnable(own[path.stem]):
+                self._note(path.stem, "bundled", path, "shadowed", f"plugins/{path.name} of the brain replaces it")
+            else:
+                self._load_file(path, "bundled")
+        self._load_installed()
+        for path in own.values():
+            self._load_file(path, "brain")
+
+    def register(self, plugin: object, name: str) -> None:
+        """Add a plugin object, checked whole before any of it can be called.
+
+        Raises:
+            PluginError: It names a hook that does not exist, or takes an argument that the hook has not.
+        """
+        try:
+            self._pluggy.register(plugin, name=name)
+            self._pluggy.check_pending()
+        except (pluggy.PluginValidationError, ValueError) as error:
+            # pluggy leaves a plugin that failed half registered, and a misspelt hook silently pending
+            if self._pluggy.has_plugin(name):
+                self._pluggy.unregister(name=name)
+            raise PluginError(name, f"{error}; see docs/plugins.md for the hooks there are") from error
+
+    def has(self, hook: str) -> bool:
+        """Tell whether any plugin implements a hook."""
+        return bool(getattr(self._pluggy.hook, hook).get_hookimpls())
+
+    def implementers(self, hook: str) -> list[str]:
+        """Name the plugins that implement a hook, first called first."""
+        return [impl.plugin_name for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls())]
+
+    def call(self, hook: str, **arguments: Any) -> list[Any]:
+        """Call every implementation, isolated; return the results that are not None.
+
+        A plugin that raises or exits is reported and the next one is called. A `ConflictError` or `ModelError`
+        is the caller's business (it reschedules), so the first of them is raised after all were called.
+        """
+        results, concern = [], None
+        for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
+            try:
+                result = impl.function(*(arguments[name] for name in impl.argnames))
+            except BrainiacError as error:
+                if isinstance(error, PluginError) or not _reschedules(error):
+                    self._fault(impl.plugin_name, hook, error)
+                else:
+                    concern = concern or error
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything a plugin raises
+                self._fault(impl.plugin_name, hook, error)
+            else:
+                if result is not None:
+                    results.append(result)
+        if concern:
+            raise concern
+        return results
+
+    def _fault(self, plugin: str, hook: str, error: BaseException) -> None:
+        if self._on_fault:
+            self._on_fault(plugin, hook, error)
+
+    def _load_installed(self) -> None:
+        from importlib.metadata import entry_points
+
+        for point in entry_points(group=PROJECT):
+            if point.name in self._brain.settings.plugins.disabled:
+                self._note(point.name, "installed", point.value, "disabled", "named in plugins.disabled")
+                continue
+            try:
+                self.register(point.load(), point.name)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
+                self._failed(point.name, "installed", point.value, error)
+            else:
+                self._note(point.name, "installed", point.value, "loaded")
+
+    def _load_file(self, path: Path, source: str) -> None:
+        name = path.stem
+        if name in self._brain.settings.plugins.disabled:
+            self._note(name, source, path, "disabled", "named in plugins.disabled of system/config.yaml")
+            return
+        try:
+            sources = self.trust.verified(name) if source == "brain" else _sources_of(path)
+            if sources is None:
+                advice = f"not trusted on this machine as it stands; read it, then run `brainiac plugins trust {name}`"
+                self._note(name, source, path, "untrusted", advice)
+                return
+            self.register(load_module(name, path.parent, sources), name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
+            self._failed(name, source, path, error)
+        else:
+            self._note(name, source, path, "loaded")
+
+    def _failed(self, name: str, source: str, path: Path | str, error: BaseException) -> None:
+        self._note(name, source, path, "failed", f"{type(error).__name__}: {error}")
+        self._fault(name, "load", error)
+
+    def _is_runnable(self, path: Path) -> bool:
+        disabled = path.stem in self._brain.settings.plugins.disabled
+        return not disabled and self.trust.verified(path.stem) is not None
+
+    def _note(self, name: str, source: str, path: Path | str, state: State, detail: str = "") -> None:
+        self.status.append(PluginStatus(name, source, str(path), state, detail))
+
+
+def _reschedules(error: BrainiacError) -> bool:
+    from brainiac.errors import ModelError
+
+    return isinstance(error, ConflictError | ModelError)
+
+
+def _plugin_files(folder: Path) -> Iterable[Path]:
+    """List the plugins of a folder; a leading underscore marks a module that plugins import."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.glob("*.py") if not path.name.startswith(("_", ".")) and path.is_file())
+
+
+def _sources_of(path: Path) -> dict[str, bytes]:
+    """Read a bundled plugin and the underscore modules beside it."""
+    shared = (sibling for sibling in path.parent.glob("_*.py") if sibling.is_file())
+    return {file.stem: file.read_bytes() for file in (path, *shared)}
+
+
+class _Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports `brainiac_plugins.*` from bytes that were judged: neither the disk nor a synced `__pycache__` is asked."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[Path, bytes]] = {}
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if fullname not in self.files:
+            return None
+        return importlib.util.spec_from_loader(fullname, self, origin=str(self.files[fullname][0]))
+
+    def exec_module(self, module: ModuleType) -> None:
+        path, code = self.files[module.__name__]
+        module.__file__ = str(path)
+        exec(compile(code, str(path), "exec"), module.__dict__)
+
+
+_SOURCES = _Sources()
+
+
+def load_module(name: str, folder: Path, sources: dict[str, bytes]) -> ModuleType:
+    """Execute a plugin as `brainiac_plugins.<name>` and return the module.
+
+    Args:
+        name: The plugin's name, its file's stem.
+        folder: Where its files are.
+        sources: By module name: the plugin's bytes and those of all it may import from `brainiac_plugins`.
+    """
+    if _SOURCES not in sys.meta_path:
+        sys.meta_path.append(_SOURCES)
+        sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
+        sys.modules[NAMESPACE].__path__ = []
+    for stem, code in sources.items():
+        _SOURCES.files[f"{NAMESPACE}.{stem}"] = (folder / f"{stem}.py", code)
+        sys.modules.pop(f"{NAMESPACE}.{stem}", None)  # another brain of this process may have had one of that name
+    return importlib.import_module(f"{NAMESPACE}.{name}")
+
+
+def bundled_folder(name: str) -> Path:
+    """Return a folder that ships with the program: in the wheel's package data, or beside it in a checkout."""
+    packaged = Path(__file__).parent / "_bundled" / name
+    return packaged if packaged.is_dir() else Path(__file__).parent.parent / name
