@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.util
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
@@ -63,6 +64,8 @@ class PluginHost:
         self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(brainiac.hookspecs)
         self.status: list[PluginStatus] = []
+        self._inline: set[str] = set()
+        self._hanging: dict[tuple[str, str], threading.Thread] = {}
         self.trust = TrustStore(brain.places.state / "trust.json", brain.tree.plugins)
 
     def load(self) -> None:
@@ -114,7 +117,7 @@ class PluginHost:
         results, concern = [], None
         for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
             try:
-                result = impl.function(*(arguments[name] for name in impl.argnames))
+                result = self._invoke(impl, hook, [arguments[name] for name in impl.argnames])
             except BrainiacError as error:
                 if isinstance(error, PluginError) or not _reschedules(error):
                     self._fault(impl.plugin_name, hook, error)
@@ -128,6 +131,25 @@ class PluginHost:
         if concern:
             raise concern
         return results
+
+    def _invoke(self, impl: pluggy.HookImpl, hook: str, arguments: list[Any]) -> Any:
+        """Call one implementation; a brain's or an installed plugin in a thread that may be left behind.
+
+        The bundled processes bound their own waits; foreign code may not, so it gets `plugins.hang_seconds`,
+        and is not called again while an earlier call of it still hangs.
+        """
+        if impl.plugin_name in self._inline:
+            return impl.function(*arguments)
+        key = (impl.plugin_name, hook)
+        if (hanging := self._hanging.get(key)) and hanging.is_alive():
+            return None
+        call = _BoundedCall(impl.function, arguments)
+        call.start()
+        call.join(self._brain.settings.plugins.hang_seconds)
+        if call.is_alive():
+            self._hanging[key] = call
+            raise PluginError(impl.plugin_name, f"{hook} did not return in time; not called again until it does")
+        return call.outcome()
 
     def _fault(self, plugin: str, hook: str, error: BaseException) -> None:
         if self._on_fault:
@@ -159,6 +181,8 @@ class PluginHost:
                 self._note(name, source, path, "untrusted", advice)
                 return
             self.register(load_module(name, path.parent, sources), name)
+            if source == "bundled":
+                self._inline.add(name)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
             self._failed(name, source, path, error)
         else:
@@ -174,6 +198,28 @@ class PluginHost:
 
     def _note(self, name: str, source: str, path: Path | str, state: State, detail: str = "") -> None:
         self.status.append(PluginStatus(name, source, str(path), state, detail))
+
+
+class _BoundedCall(threading.Thread):
+    """One call whose end is waited for only so long."""
+
+    def __init__(self, function: Callable[..., Any], arguments: list[Any]) -> None:
+        super().__init__(name=f"plugin:{function.__module__}", daemon=True)
+        self._function, self._arguments = function, arguments
+        self._result: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._result = self._function(*self._arguments)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call, raised again by `outcome`
+            self._error = error
+
+    def outcome(self) -> Any:
+        """Return what the function returned, or raise what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._result
 
 
 def _reschedules(error: BrainiacError) -> bool:
@@ -196,7 +242,7 @@ def _sources_of(path: Path) -> dict[str, bytes]:
 
 
 class _Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports `brainiac_plugins.*` from bytes that were judged: neither the disk nor a synced `__pycache__` is asked."""
+    """Imports `brainiac_plugins.*` from the bytes that were judged, never from disk or a synced `__pycache__`."""
 
     def __init__(self) -> None:
         self.files: dict[str, tuple[Path, bytes]] = {}

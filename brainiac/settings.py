@@ -114,6 +114,7 @@ class PluginSettings(_Section):
     """Which plugins stay out."""
 
     disabled: tuple[str, ...] = ()
+    hang_seconds: float = Field(300, gt=0, description="a call of a foreign plugin that takes longer is left behind")
 
 
 class Settings(_Section):
