@@ -1,0 +1,175 @@
+"""Sentences, words and stems of plain text, fast enough to run over every hit of every question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+from importlib import resources
+
+import snowballstemmer
+
+_ABBREVIATIONS = frozenset(
+    "dr mr mrs ms prof st jr sr vs etc e.g i.e eg ie no vol fig inc ltd co corp dept approx apt ave blvd "
+    "jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun a.m p.m u.s u.k".split()
+)
+_LIST_MARK = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)")
+_WORD = re.compile(r"[^\W_]+(?:['’.&/-][^\W_]+)*")
+_CLITIC = re.compile(r"['’](?:s|re|ve|ll|d|m)$")
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split text into sentences.
+
+    A line break ends a sentence when a blank line, a list mark or an ended sentence stands there; abbreviations,
+    initials, numbers, addresses and file names do not.
+
+    Args:
+        text: Any text; list marks are removed.
+
+    Returns:
+        Sentences without surrounding blanks, in order; never empty ones.
+    """
+    sentences: list[str] = []
+    for block in _blocks(text):
+        start = 0
+        for match in _END.finditer(block):
+            if _is_end(block, match):
+                sentences.append(block[start : match.end()].strip())
+                start = match.end()
+        sentences.append(block[start:].strip())
+    return [sentence for sentence in sentences if any(c.isalnum() for c in sentence)]
+
+
+def _blocks(text: str) -> Iterable[str]:
+    """Yield list items and paragraphs; wrapped lines are joined."""
+    current = ""
+    for line in text.splitlines():
+        bare = _LIST_MARK.sub("", line)
+        starts_anew = bare != line or not line.strip() or current.endswith((".", "!", "?", ":"))
+        if starts_anew and current:
+            yield current
+            current = ""
+        current = f"{current} {bare.strip()}".strip()
+    if current:
+        yield current
+
+
+def _is_end(block: str, match: re.Match[str]) -> bool:
+    if not match.group().startswith("."):
+        return _next_may_start(block, match.end()) or match.end() == len(block)
+    before = block[: match.start()].rsplit(None, 1)
+    last = before[-1].lstrip("(\"'“‘") if before else ""
+    if match.end() == len(block):
+        return True
+    if last.lower() in _ABBREVIATIONS or (len(last) == 1 and last.isalpha() and last.isupper() and last != "I"):
+        return False
+    return _next_may_start(block, match.end())
+
+
+def _next_may_start(block: str, position: int) -> bool:
+    rest = block[position:].lstrip()
+    return not rest or not rest[0].islower()
+
+
+def words(text: str) -> list[str]:
+    """Return the words as written; `o'clock`, `harbor-api` and `3.5` are one word each."""
+    return _WORD.findall(text)
+
+
+def tokenize(text: str) -> list[str]:
+    """Return the words, case-folded and without clitics (`Elena's` → `elena`)."""
+    return [_CLITIC.sub("", word.replace("’", "'")).casefold() for word in words(text)]
+
+
+@cache
+def _stemmer(language: str) -> snowballstemmer.stemmer:
+    return snowballstemmer.stemmer(language)
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str, language: str = "english") -> str:
+    """Return the stem of a case-folded word; irregular English forms count as their base form (`ate` → `eat`)."""
+    base = irregular_forms().get(word, word) if language == "english" else word
+    return str(_stemmer(language).stemWord(base))
+
+
+@cache
+def irregular_forms() -> dict[str, str]:
+    """Return irregular English forms with their base forms."""
+    forms = {}
+    for line in _data_lines("irregular.txt"):
+        base, *others = line.split()
+        forms.update(dict.fromkeys(others, base))
+    return forms
+
+
+@cache
+def stop_words(language: str = "english") -> frozenset[str]:
+    """Return the words that carry no content; empty for a language we have no list of."""
+    return frozenset(" ".join(_data_lines("stop_words.txt")).split()) if language == "english" else frozenset()
+
+
+def content_stems(text: str, language: str = "english") -> list[str]:
+    """Return the stems of the words that carry content, in order."""
+    stop = stop_words(language)
+    return [stem(token, language) for token in tokenize(text) if token not in stop]
+
+
+@cache
+def _groups() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
+    """Read the synonym table: group heads by stem, and the kinds that a stem is an instance of."""
+    heads: dict[str, set[str]] = {}
+    kinds: dict[str, set[str]] = {}
+    for line in _data_lines("synonyms.txt"):
+        if ">" in line:
+            kind, members = line.split(">", 1)
+            for name in kind.split():
+                for member in members.split():
+                    kinds.setdefault(stem(member), set()).add(stem(name))
+        else:
+            members_of_group = line.split()
+            for member in members_of_group:
+                heads.setdefault(stem(member), set()).add(members_of_group[0])
+    return _frozen(heads), _frozen(kinds)
+
+
+def _frozen(table: dict[str, set[str]]) -> dict[str, frozenset[str]]:
+    return {key: frozenset(values) for key, values in table.items()}
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def groups_of(stemmed: str) -> frozenset[str]:
+    """Return the groups of near-synonyms that a stem belongs to, by their first word."""
+    return _groups()[0].get(stemmed, _NONE)
+
+
+def kinds_of(stemmed: str) -> frozenset[str]:
+    """Return the stems of the kinds that a stem names an instance of (`cilantro` → `herb`, `food`)."""
+    return _groups()[1].get(stemmed, _NONE)
+
+
+def are_related(first: str, second: str) -> bool:
+    """Tell whether two stems are the same, near-synonyms, or an instance and its kind."""
+    return (
+        first == second
+        or not groups_of(first).isdisjoint(groups_of(second))
+        or second in kinds_of(first)
+        or first in kinds_of(second)
+    )
+
+
+def overlap(first: Sequence[str], second: Iterable[str]) -> float:
+    """Return the share of the first stems that the second hold, synonyms included: 0 to 1."""
+    if not first:
+        return 0.0
+    others = set(second)
+    return sum(one in others or any(are_related(one, other) for other in others) for one in first) / len(first)
+
+
+def _data_lines(name: str) -> list[str]:
+    text = resources.files("brainiac.language").joinpath(name).read_text("utf-8")
+    return [line for line in (raw.split("#")[0].strip() for raw in text.splitlines()) if line]
