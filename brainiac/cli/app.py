@@ -1,0 +1,103 @@
+"""The `brainiac` command: one file a group of commands, loaded without anything heavy.
+
+Exit codes: 0 done, 1 what was asked for failed, 2 wrong use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Annotated
+
+import typer
+
+from brainiac.cli.session import name_brain, print_problems
+from brainiac.errors import BrainiacError, ModelError, UserError
+
+GROUPS = ("brains", "run", "ask", "search", "context", "memory", "history", "health", "plugins", "costs")
+
+app = typer.Typer(
+    name="brainiac",
+    help="A folder that remembers. Drop a note in inbox/; the answer appears beside it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _root(
+    brain: Annotated[
+        str | None,
+        typer.Option("--brain", metavar="DIR", help="The brain; else BRAINIAC_HOME, else the one around this folder."),
+    ] = None,
+) -> None:
+    name_brain(brain)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code."""
+    arguments = _brain_first(arguments)
+    for group in GROUPS:
+        importlib.import_module(f"brainiac.cli.{group}").register(app)
+    command = typer.main.get_command(app)
+    if _is_foreign(arguments, set(getattr(command, "commands", ()))):
+        _register_plugin_commands(arguments)
+        command = typer.main.get_command(app)
+    try:
+        command.main(arguments, prog_name="brainiac", standalone_mode=True)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except UserError as error:
+        print_problems(error.problems)
+    except ModelError as error:
+        print_problems([f"{error.problem} {error.advice}".strip()])
+    except (BrainiacError, OSError) as error:
+        print_problems([f"{type(error).__name__}: {error}"])
+    except Exception as error:  # noqa: BLE001 - the command line's boundary: a bug is told in a line, whole with a flag
+        import os
+
+        if os.environ.get("BRAINIAC_TRACEBACK"):
+            raise
+        print_problems([f"a bug in brainiac: {type(error).__name__}: {error} (set BRAINIAC_TRACEBACK=1 to see where)"])
+    return 1
+
+
+def _brain_first(arguments: list[str]) -> list[str]:
+    """Let `--brain DIR` stand anywhere, as people type it."""
+    front: list[str] = []
+    rest = list(arguments)
+    end = rest.index("--") if "--" in rest else len(rest)
+    for index, argument in enumerate(rest[:end]):
+        if argument == "--brain" and index + 1 < end:
+            front, rest[index : index + 2] = rest[index : index + 2], []
+            break
+        if argument.startswith("--brain="):
+            front = [rest.pop(index)]
+            break
+    return front + rest
+
+
+def _is_foreign(arguments: list[str], known: set[str]) -> bool:
+    words = arguments[2:] if arguments[:1] == ["--brain"] else [a for a in arguments if not a.startswith("--brain=")]
+    return bool(words) and not words[0].startswith("-") and words[0] not in known
+
+
+def _register_plugin_commands(arguments: list[str]) -> None:
+    """Let the plugins of the brain that is meant add their commands; without a brain there are none."""
+    from brainiac.cli.session import opened_brain
+
+    if arguments[:1] == ["--brain"]:
+        name_brain(arguments[1])
+    elif arguments and arguments[0].startswith("--brain="):
+        name_brain(arguments[0].removeprefix("--brain="))
+    try:
+        with opened_brain() as brain:
+            brain.plugins.call("register_commands", cli=app)
+    except UserError:
+        return

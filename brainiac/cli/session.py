@@ -1,0 +1,81 @@
+"""What every command shares: the brain that is meant, and how things are shown to a person or a script."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from brainiac.tree import find_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from brainiac.brain import Brain
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+_named: str | None = None
+
+
+def name_brain(folder: str | None) -> None:
+    """Remember what `--brain` named, for this process."""
+    global _named
+    _named = folder
+
+
+@contextmanager
+def opened_brain() -> Iterator[Brain]:
+    """Open the brain named by `--brain`, `BRAINIAC_HOME` or the current folder, and close it afterwards.
+
+    Raises:
+        NotABrainError: There is none.
+    """
+    from brainiac.brain import Brain
+
+    brain = Brain(find_root(_named))
+    try:
+        yield brain
+    finally:
+        brain.close()
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a rich console; colour and width only on a terminal."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=not (sys.stderr if stderr else sys.stdout).isatty())
+
+
+def print_json(data: Any) -> None:
+    """Print plain values as JSON."""
+    typer.echo(json.dumps(data, indent=2, ensure_ascii=False, default=str))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+    """Print rows as a table on a terminal, tab-separated otherwise."""
+    if not sys.stdout.isatty():
+        for row in rows:
+            typer.echo("\t".join(str(cell) for cell in row))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    console().print(table)
+
+
+def print_problems(problems: Iterable[str]) -> None:
+    """Print what is wrong to standard error, one line a problem."""
+    to = console(stderr=True)
+    for problem in problems:
+        to.print("[bold red]error:[/]", end=" ")
+        to.print(problem, markup=False)
