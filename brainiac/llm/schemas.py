@@ -55,11 +55,21 @@ class Queries(Result):
 class Answer(Result):
     """The text that becomes the response.
 
-    `cited` names the hits (by index into `AnswerRequest.hits`) that the text rests on.
+    Attributes:
+        cited: The hits (by index into `AnswerRequest.hits`) that the text rests on.
+        read: Paths of long-term memories that the model read by its tools, for the access log.
+        cited_paths: Further memories that the text links to, of those it read.
+        model: Who answered, filled in by the gateway.
+        tokens: In and out, all calls for this answer together.
     """
 
     text: str
     cited: list[int] = []
+    read: list[str] = []
+    cited_paths: list[str] = []
+    model: str = ""
+    tokens: int = 0
+    cost_usd: float = 0.0
 
 
 class Reflection(Result):
@@ -178,6 +188,9 @@ class Request:
         now: The moment "today" and "last week" refer to.
         is_private: Must not leave this machine.
         off_record: Nothing of it may be kept (`remember: false`).
+        cause: Id of the journal event that led here, for the cost's record.
+        abandon: Asked between pieces of a remote answer; true ends the call with a retryable `ModelError`
+            (background work yields when the person returns).
     """
 
     purpose: ClassVar[Purpose]
@@ -185,6 +198,8 @@ class Request:
     now: datetime
     is_private: bool = False
     off_record: bool = False
+    cause: str | None = None
+    abandon: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

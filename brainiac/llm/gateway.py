@@ -1,0 +1,90 @@
+"""The one door to every model: which engine serves which purpose, and what may leave this machine (design 8)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from brainiac.errors import ModelError
+from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Purpose, QueriesRequest, Request, Result
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+OFFLINE = "offline"
+
+
+class Gateway:
+    """Serves requests by the engine that the settings name for their purpose.
+
+    Args:
+        brain: Its settings are read for every request, so a change counts on the next one. Thread-safe.
+    """
+
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+        self._mutex = threading.Lock()
+        self._engines: dict[str, Engine] = {}
+        self._factories: dict[str, Callable[[Brain], Engine]] | None = None
+
+    def run(self, request: Request) -> Result:
+        """Serve one request with a result of type `request.result`.
+
+        A private request never goes to a remote engine: the offline engine serves it, and the answer's
+        `model` says so.
+
+        Raises:
+            ModelError: It failed; `retryable` tells whether waiting helps. Nothing stands in for it.
+        """
+        engine = self.engine_for(request)
+        result = engine.run(request)
+        if not isinstance(result, request.result):
+            raise ModelError(
+                f"The engine `{engine.name}` answered with {type(result).__name__}, not {request.result.__name__}.",
+                advice="This is a fault of the plugin that registered it.",
+            )
+        if isinstance(result, Answer) and not result.model:
+            return result.model_copy(update={"model": engine.name})
+        return result
+
+    def model_for(self, request: Request) -> str:
+        """Return the name of the model that would serve a request: the prompt's own, the purpose's, the default."""
+        settings = self._brain.settings.llm
+        named = request.prompt.model if isinstance(request, AnswerRequest | QueriesRequest) else None
+        return named or settings.models.get(request.purpose.value) or settings.model
+
+    def engine_for(self, request: Request) -> Engine:
+        """Return the engine that would serve a request."""
+        engine = self._engine(self.model_for(request))
+        return self._engine(OFFLINE) if request.is_private and engine.is_remote else engine
+
+    def is_remote(self, purpose: Purpose) -> bool:
+        """Tell whether what is asked for a purpose leaves this machine by default."""
+        settings = self._brain.settings.llm
+        return self._engine(settings.models.get(purpose.value) or settings.model).is_remote
+
+    def _engine(self, name: str) -> Engine:
+        with self._mutex:
+            key = f"{name}:{self._brain.settings.recall.language}" if name == OFFLINE else name
+            if key not in self._engines:
+                self._engines[key] = self._make(name)
+            return self._engines[key]
+
+    def _make(self, name: str) -> Engine:
+        if name == OFFLINE:
+            from brainiac.llm.offline import OfflineEngine
+
+            return cast(Engine, OfflineEngine(self._brain.settings.recall.language))
+        if factory := self._registered().get(name):
+            return factory(self._brain)
+        from brainiac.llm.providers import LiteLLMEngine
+
+        return LiteLLMEngine(self._brain, name)
+
+    def _registered(self) -> dict[str, Callable[[Brain], Engine]]:
+        if self._factories is None:
+            factories: dict[str, Callable[[Brain], Engine]] = {}
+            self._brain.plugins.call("register_models", register=factories.__setitem__)
+            self._factories = factories
+        return self._factories
