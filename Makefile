@@ -1,0 +1,32 @@
+# Two commands are enough: `make demo` shows the main job on a scratch brain, `make test` passes the tests.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint fix bench clean
+
+demo: $(VENV)/.installed  ## the real daemon on a scratch brain, every line read from disk
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/.installed  ## the whole test suite
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fix: $(VENV)/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed
+	@ls benchmarks/*.py
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
