@@ -64,6 +64,10 @@ class LockedError(UserError):
     """Another process holds a lock that was asked for without waiting."""
 
 
+class BlobError(UserError):
+    """A text of the journal is missing or damaged."""
+
+
 class PluginError(BrainiacError):
     """A plugin could not be loaded or broke a rule of the hooks."""
 

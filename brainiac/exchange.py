@@ -1,0 +1,175 @@
+"""The few system calls that durability rests on, each atomic or repeatable, behind one class.
+
+`Disk` is the seam for faults: tests subclass it to stop at the n-th operation; the product uses it as it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from brainiac.tree import OUR_TEMPORARY_PREFIX
+
+_AT_FDCWD = -100
+_RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2  # linux/fs.h
+_RENAME_SWAP, _RENAME_EXCL = 2, 4  # macOS sys/stdio.h
+_UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
+
+
+def temporary_beside(path: str) -> str:
+    """Return a name for a temporary file in the same folder, ignored by sync and by the watcher."""
+    folder, _ = os.path.split(path)
+    return os.path.join(folder, OUR_TEMPORARY_PREFIX + secrets.token_hex(8))
+
+
+class Disk:
+    """What writes. Each method is one operation that a crash can precede or follow."""
+
+    def write(self, path: Path, content: bytes, mode: int = 0o600) -> None:
+        """Make a new file; a file that exists is never overwritten."""
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            _write_all(handle, content)
+        finally:
+            os.close(handle)
+
+    def append(self, path: Path, content: bytes, mode: int = 0o600) -> None:
+        """Add to the end of a file, made when missing."""
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode)
+        try:
+            _write_all(handle, content)
+        finally:
+            os.close(handle)
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut a file to a size in bytes."""
+        os.truncate(path, size)
+
+    def fsync(self, path: Path) -> None:
+        """Bring a file's content, or a folder's entries, to the disk."""
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            _full_fsync(handle)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:  # some network drives refuse it for folders
+                raise
+        finally:
+            os.close(handle)
+
+    def sync_filesystem(self, folder: Path) -> None:
+        """Bring everything on a folder's filesystem to the disk at once; for thousands of files."""
+        sync = getattr(ctypes.CDLL(None), "syncfs", None)
+        if sync is None:
+            os.sync()
+            return
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            sync(handle)
+        finally:
+            os.close(handle)
+
+    def exchange(self, one: Path, other: Path) -> bool:
+        """Swap two existing files in one step.
+
+        Returns:
+            False when the system or the filesystem cannot; nothing was changed then.
+        """
+        return _rename_with(one, other, _RENAME_EXCHANGE, _RENAME_SWAP)
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Rename over whatever stands at the target."""
+        os.replace(source, target)
+
+    def rename_new(self, source: Path, target: Path) -> None:
+        """Rename to a place where nothing stands.
+
+        Raises:
+            FileExistsError: Something stands there; nothing was changed.
+        """
+        if not _rename_with(source, target, _RENAME_NOREPLACE, _RENAME_EXCL):
+            os.link(source, target)
+            os.unlink(source)
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file; one that is gone already is no error."""
+        path.unlink(missing_ok=True)
+
+    def mkdir(self, path: Path) -> None:
+        """Make one folder; one that exists is no error."""
+        path.mkdir(exist_ok=True)
+
+
+def make_folders(disk: Disk, folder: Path) -> list[Path]:
+    """Make a folder and those above it; return the existing folders whose entries changed, to be fsynced."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        disk.mkdir(each)
+    return [each.parent for each in reversed(missing)]
+
+
+def copy_attributes(source: Path, target: Path) -> None:
+    """Give a file another's mode and, where the system allows, its extended attributes."""
+    os.chmod(target, os.stat(source).st_mode & 0o7777)
+    if not hasattr(os, "listxattr"):
+        return
+    try:
+        for name in os.listxattr(source):
+            os.setxattr(target, name, os.getxattr(source, name))
+    except OSError:
+        return  # attributes of other users or security labels: not ours to set
+
+
+def read_bytes(path: Path) -> bytes | None:
+    """Return a regular file's content; None when nothing or no regular file stands there."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
+def _full_fsync(handle: int) -> None:
+    if sys.platform == "darwin":  # plain fsync leaves the data in the drive's cache there
+        import fcntl
+
+        fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(handle)
+
+
+@lru_cache(maxsize=1)
+def _system_rename() -> Callable[[bytes, bytes, int, int], int] | None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if renameat2 := getattr(libc, "renameat2", None):
+        return lambda one, other, linux, _: int(
+            renameat2(_AT_FDCWD, one, _AT_FDCWD, other, ctypes.c_uint(linux))
+        )
+    if renamex_np := getattr(libc, "renamex_np", None):
+        return lambda one, other, _, macos: int(renamex_np(one, other, ctypes.c_uint(macos)))
+    return None
+
+
+def _rename_with(one: Path, other: Path, linux_flag: int, macos_flag: int) -> bool:
+    rename = _system_rename()
+    if rename is None:
+        return False
+    if rename(os.fsencode(one), os.fsencode(other), linux_flag, macos_flag) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _UNSUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number), str(one), None, str(other))

@@ -1,0 +1,258 @@
+"""What happened, one JSON line an event, append-only, a folder a device: audit, provenance, undo, time travel.
+
+Several processes of one device append, always under the brain's commit lock. The order is `seq`, never time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from brainiac.blobs import BlobStore
+from brainiac.events import Event, RecordedChange
+from brainiac.exchange import Disk, make_folders, read_bytes
+from brainiac.locks import locked
+from brainiac.tree import LocalPlaces, Tree
+
+BASELINE = "tree-adopted"
+
+
+def to_line(event: Event) -> bytes:
+    """Render an event as its journal line, newline included."""
+    record = asdict(event)
+    record["changes"] = [_change_record(change) for change in event.changes]
+    try:
+        return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    except UnicodeEncodeError:  # a file name that is no UTF-8
+        return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def from_line(line: bytes) -> Event:
+    """Read a journal line.
+
+    Raises:
+        ValueError: It is no event.
+    """
+    try:
+        record = json.loads(line)
+        changes = tuple(RecordedChange(**change) for change in record.pop("changes"))
+        return Event(**record, changes=changes)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(str(error)) from error
+
+
+def fold_into(tree: dict[str, str], event: Event) -> None:
+    """Apply one event of this device to path → content hash."""
+    if event.kind == BASELINE:
+        tree.clear()
+    for change in event.changes:
+        if change.op == "append":
+            continue
+        if change.source is not None:
+            tree.pop(change.source, None)
+        if change.after is None:
+            tree.pop(change.path, None)
+        else:
+            tree[change.path] = change.after
+
+
+def device_id(folder: Path) -> str:
+    """Return this machine's name in journals, made once: a readable part and a random one."""
+    path = folder / "device_id"
+    if not path.exists():
+        name = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")[:24] or "device"
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f".device_id-{secrets.token_hex(4)}"
+        draft.write_text(f"{name}-{secrets.token_hex(3)}\n")
+        try:
+            os.link(draft, path)  # of two processes that start at once, one wins
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_text().strip()
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """Where the journal ends, and by what that is known to be still so."""
+
+    path: Path | None
+    inode: int
+    size: int
+    seq: int
+    last_id: str
+
+
+class Journal:
+    """The journal of a brain; this device's part is written, all parts are read.
+
+    Args:
+        tree: The brain's folder.
+        places: Its machine-local places.
+        disk: What writes.
+
+    Attributes:
+        device: This machine's id.
+        blobs: The texts that events name by hash.
+        lock: The brain's commit lock, under which everything is appended.
+        warnings: Lines that could not be read, one sentence each.
+    """
+
+    def __init__(self, tree: Tree, places: LocalPlaces, disk: Disk | None = None) -> None:
+        self._disk = disk or Disk()
+        self.device = device_id(places.device)
+        self.folder = tree.journal / self.device
+        self.blobs = BlobStore(tree.journal / "blobs", self._disk)
+        self.lock = places.state / "commit.lock"
+        self.warnings: list[str] = []
+        self._all = tree.journal
+        self._tail: _Tail | None = None
+
+    def record(self, event: Event, *, is_synced: bool = True) -> Event:
+        """Append an event and return it with its `seq`; one that was recorded lately is returned as it stands.
+
+        Args:
+            event: Its `seq` is given here.
+            is_synced: Wait until it is on the disk; False only for what the write-ahead file still holds.
+        """
+        with locked(self.lock):
+            tail = self._refresh()
+            numbered = replace(event, seq=tail.seq + 1)
+            path = self._file_for(numbered, tail)
+            is_new_file = path != tail.path
+            changed_folders = make_folders(self._disk, path.parent) + [path.parent] * is_new_file
+            if is_new_file and tail.path is not None:
+                self._disk.fsync(tail.path)
+            self._disk.append(path, to_line(numbered))
+            if is_synced:
+                for each in (path, *changed_folders):
+                    self._disk.fsync(each)
+            stat = os.stat(path)
+            self._tail = _Tail(path, stat.st_ino, stat.st_size, numbered.seq, numbered.id)
+            return numbered
+
+    def last(self) -> tuple[int, str]:
+        """Return `seq` and id of this device's last event; (0, "") when there is none."""
+        with locked(self.lock):
+            tail = self._refresh()
+        return tail.seq, tail.last_id
+
+    def sync(self) -> None:
+        """Bring all that was appended to the disk."""
+        files = self._files()
+        if files:
+            for each in (files[-1], self.folder, self._all):
+                self._disk.fsync(each)
+
+    def events(
+        self, since_seq: int = 0, kinds: frozenset[str] | set[str] | None = None, reverse: bool = False
+    ) -> Iterator[Event]:
+        """Stream this device's events.
+
+        Args:
+            since_seq: Only those after it.
+            kinds: Only these.
+            reverse: Newest first.
+        """
+        files = self._files()
+        if since_seq:
+            files = self._files_after(files, since_seq)
+        for path in reversed(files) if reverse else files:
+            for event in self._read(path, reverse):
+                if event.seq > since_seq and (kinds is None or event.kind in kinds):
+                    yield event
+
+    def foreign_events(self) -> Iterator[tuple[str, Event]]:
+        """Stream (device, event) of the other devices: provenance, never folded."""
+        for folder in sorted(self._all.glob("*/")):
+            if folder.name in (self.device, "blobs"):
+                continue
+            for path in sorted(folder.glob("*.jsonl")):
+                for event in self._read(path, reverse=False):
+                    yield folder.name, event
+
+    def find(self, event_id: str, since_seq: int = 0) -> Event | None:
+        """Return this device's event of that id, looking from the newest back."""
+        return next((event for event in self.events(since_seq, reverse=True) if event.id == event_id), None)
+
+    def fold(self) -> dict[str, str]:
+        """Return path → content hash of every tracked note as this device last saw it."""
+        tree: dict[str, str] = {}
+        for event in self.events():
+            fold_into(tree, event)
+        return tree
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob("[0-9]*.jsonl"))
+
+    def _files_after(self, files: list[Path], since_seq: int) -> list[Path]:
+        """Leave out the files that end before: the next one's first line tells."""
+        start = len(files)
+        while start > 0:
+            start -= 1
+            first = next(self._read(files[start], reverse=False), None)
+            if first is not None and first.seq <= since_seq + 1:
+                break
+        return files[start:]
+
+    def _file_for(self, event: Event, tail: _Tail) -> Path:
+        path = self.folder / f"{event.at[:10]}.jsonl"
+        # a clock set back must not put a later `seq` into an earlier file
+        return path if tail.path is None else max(path, tail.path)
+
+    def _read(self, path: Path, reverse: bool) -> Iterator[Event]:
+        lines = (read_bytes(path) or b"").split(b"\n")
+        lines.pop()  # what follows the last newline is torn or nothing
+        for line in reversed(lines) if reverse else lines:
+            try:
+                yield from_line(line)
+            except ValueError as error:
+                warning = f"{path}: a line is no event ({error}); it was passed over"
+                if warning not in self.warnings:
+                    self.warnings.append(warning)
+
+    def _refresh(self) -> _Tail:
+        """Look whether the journal still ends where it did; another process, git or sync may have written."""
+        files = self._files()
+        if not files:
+            self._tail = _Tail(None, 0, 0, 0, "")
+            return self._tail
+        stat = os.stat(files[-1])
+        known = self._tail
+        if known is None or (known.path, known.inode, known.size) != (files[-1], stat.st_ino, stat.st_size):
+            self._tail = self._read_tail(files)
+        assert self._tail is not None
+        return self._tail
+
+    def _read_tail(self, files: list[Path]) -> _Tail:
+        path = files[-1]
+        self._cut_torn_line(path)
+        last: Event | None = None
+        for each in reversed(files):
+            last = next(self._read(each, reverse=True), None)
+            if last is not None:
+                break
+        stat = os.stat(path)
+        return _Tail(path, stat.st_ino, stat.st_size, last.seq if last else 0, last.id if last else "")
+
+    def _cut_torn_line(self, path: Path) -> None:
+        """Remove what a crash left after the last whole line."""
+        content = read_bytes(path) or b""
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            self._disk.truncate(path, whole)
+
+
+def _change_record(change: RecordedChange) -> dict[str, Any]:
+    record = asdict(change)
+    if change.source is None:
+        del record["source"]
+    return record
