@@ -1,0 +1,73 @@
+"""The boundary between data and instructions: what memory, files and tools say is quoted, so that it can be read
+but cannot pose as a heading, a role, a link or a setting (design 7, fencing).
+
+The boundary is the start of the line. Every line of data begins with `> `, and whatever any reader might take for
+a line break becomes a line of its own first, so no content can reach column one. It needs no secret, and the
+same content gives the same bytes in every request, which keeps a provider's prefix cache warm.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import quote as percent_encode
+
+QUOTE = "> "
+# chat templates tokenize these wherever they stand: a local server would read them as a change of speaker
+_CONTROL_TOKENS = re.compile(
+    r"<\s*\|.{0,40}?\|\s*>|<\||\|>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS))\]|</?SYS>|"
+    r"</?s>|<(?:start|end)_of_turn>|</?(?:tool_call|tool_response|think|function_calls|antml:\w+)>|<[||]",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"^(\s{0,3})(#{1,6})(?=\s|$)")
+_INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+
+
+def clean(text: str) -> str:
+    """Return text without control characters, invisible direction and tag characters, and undecodable bytes.
+
+    Line breaks of any kind become newlines; the tokens by which chat templates mark speakers are broken up.
+    """
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    lines = [_INVISIBLE.sub("", line) for line in text.splitlines()]
+    joined = "\n".join("".join(c if c == "\t" or unicodedata.category(c) != "Cc" else " " for c in line) for line in lines)
+    return _CONTROL_TOKENS.sub(lambda found: " ".join(found.group()), joined)
+
+
+def quoted(text: str) -> str:
+    """Return text as data: cleaned, every line behind the quote mark."""
+    return "\n".join((QUOTE + line).rstrip() for line in clean(text).strip("\n").split("\n"))
+
+
+def spoken(text: str) -> str:
+    """Return what the person wrote to us (prompt, identity) so that its lines cannot pose as our headings.
+
+    Their words stay as they are; a heading of the first two levels gets a backslash before it, as Markdown escapes it.
+    """
+    lines = clean(text).strip("\n").split("\n")
+    return "\n".join(_HEADING.sub(r"\1\\\2", line) if _is_ours(line) else line for line in lines)
+
+
+def _is_ours(line: str) -> bool:
+    found = _HEADING.match(line)
+    return found is not None and len(found.group(2)) <= 2
+
+
+def one_line(text: str, max_chars: int = 120) -> str:
+    """Return a title, tag or name as one harmless line: no breaks, no brackets or quotes that could end a link."""
+    flat = " ".join(clean(text).split())
+    flat = flat if len(flat) <= max_chars else flat[: max_chars - 1].rstrip() + "…"
+    return re.sub(r'([\[\]"`\\])', r"\\\1", flat)
+
+
+def reference(title: str, path: str, uuid: str = "") -> str:
+    """Return the link by which a memory is named: a Markdown link with the uuid in its title (seeds R1)."""
+    target = percent_encode(path.encode("utf-8", "surrogateescape"), safe="/-_.~+,@")
+    identity = re.sub(r"[^0-9A-Za-z-]", "", uuid)
+    return f"[{one_line(title or path)}]({target}" + (f' "uuid:{identity}")' if identity else ")")
+
+
+def preview(text: str, words: int = 25) -> str:
+    """Return the first words of a text on one line."""
+    parts = " ".join(clean(text).split()).split(" ", words)
+    return " ".join(parts[:words]) + (" …" if len(parts) > words else "")

@@ -1,0 +1,190 @@
+"""What models cost: checked against the budget before each call, journaled after it, so that it survives restarts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from brainiac.clock import iso
+from brainiac.errors import BudgetError
+from brainiac.events import Event
+from brainiac.llm.catalog import FREE, Price, facts
+from brainiac.llm.schemas import Purpose, Request
+from brainiac.settings import ModelSettings
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+KIND = "model-called"
+FOREGROUND = frozenset({Purpose.QUERIES, Purpose.ANSWER})
+PROCESSES = {
+    Purpose.QUERIES: "core_loop",
+    Purpose.ANSWER: "core_loop",
+    Purpose.REFLECT: "reflection",
+    Purpose.ORGANIZE: "organization",
+}  # all others: promotion
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call; `cached` and `written` (to the provider's cache) are part of `input`."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    written: int = 0
+
+
+def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
+    """Return what a model costs: the setting, nothing for one on this machine, else the published price.
+
+    Raises:
+        BudgetError: Nobody knows.
+    """
+    if own := settings.prices.get(model):
+        fresh, output = own[0] / 1e6, own[1] / 1e6
+        return Price(fresh, output, fresh, fresh)
+    if is_local:
+        return FREE
+    if published := facts(model).price:
+        return published
+    raise BudgetError(
+        f"The price of `{model}` is not known, so no call to it is made.",
+        advice=f"Set it in system/config.yaml, USD per million tokens in and out: llm: {{prices: {{{model}: [1.0, 4.0]}}}}.",
+    )
+
+
+class Ledger:
+    """Today's spend (UTC) of this device, from its journal, and what calls in flight may still cost.
+
+    Thread-safe: calls that run side by side cannot together pass the budget.
+    """
+
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+        self._mutex = threading.Lock()
+        self._day, self._seq = "", 0
+        self._spent = {True: 0.0, False: 0.0}  # by whether it is background work
+        self._pending: list[tuple[bool, float]] = []
+
+    @contextmanager
+    def reserved(self, purpose: Purpose, worst_usd: float) -> Iterator[None]:
+        """Set a call's worst case aside while it runs.
+
+        Raises:
+            BudgetError: It does not fit into what is left of today's budget; retryable where tomorrow's would do.
+        """
+        claim = (purpose not in FOREGROUND, worst_usd)
+        with self._mutex:
+            if worst_usd > 0:
+                self._check(*claim)
+            self._pending.append(claim)
+        try:
+            yield
+        finally:
+            with self._mutex:
+                self._pending.remove(claim)
+
+    def record(self, request: Request, model: str, usage: Usage, cost_usd: float, took_ms: int) -> None:
+        """Journal a call: numbers only, never a text."""
+        data = {
+            "purpose": request.purpose.value,
+            "model": model,
+            "input_tokens": usage.input,
+            "cached_tokens": usage.cached,
+            "output_tokens": usage.output,
+            "cost_usd": round(cost_usd, 8),
+            "took_ms": took_ms,
+        }
+        self._brain.record(KIND, by=PROCESSES.get(request.purpose, "promotion"), data=data, cause=request.cause)
+
+    def spent_today(self) -> tuple[float, float]:
+        """Return USD spent today (UTC) on answers and on background work."""
+        with self._mutex:
+            self._catch_up()
+            return self._spent[False], self._spent[True]
+
+    def _check(self, is_background: bool, worst_usd: float) -> None:
+        settings = self._brain.settings.llm
+        self._catch_up()
+        limits = [("llm.daily_budget_usd", settings.daily_budget_usd, (True, False))]
+        if is_background and settings.background_budget_usd is not None:
+            limits.append(("llm.background_budget_usd", settings.background_budget_usd, (True,)))
+        for name, limit, kinds in limits:
+            spent = sum(self._spent[kind] for kind in kinds) + sum(usd for kind, usd in self._pending if kind in kinds)
+            if spent + worst_usd > limit:
+                raise self._over(name, limit, spent, worst_usd)
+
+    def _over(self, name: str, limit: float, spent: float, worst_usd: float) -> BudgetError:
+        now = self._brain.clock.now()
+        midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        fits_tomorrow = worst_usd <= limit
+        return BudgetError(
+            f"This call may cost up to ${worst_usd:.4f}; ${spent:.4f} of today's ${limit:.2f} ({name}) is spent.",
+            retryable=fits_tomorrow,
+            retry_after_seconds=(midnight - now).total_seconds() if fits_tomorrow else None,
+            advice=f"Raise {name} in system/config.yaml"
+            + (", or wait: it starts anew at 00:00 UTC." if fits_tomorrow else ", or choose a cheaper model."),
+        )
+
+    def _catch_up(self) -> None:
+        """Take in what the journal gained since last time; the mutex is held."""
+        today = iso(self._brain.clock.now())[:10]
+        if today != self._day:
+            self._day, self._spent = today, {True: 0.0, False: 0.0}
+            events = _until(self._brain.journal.events(reverse=True), today)
+        else:
+            events = list(self._brain.journal.events(since_seq=self._seq))
+        for event in events:
+            self._seq = max(self._seq, event.seq)
+            if event.kind == KIND and event.at.startswith(today):
+                is_background = event.data.get("purpose") not in FOREGROUND
+                self._spent[is_background] += float(event.data.get("cost_usd", 0.0))
+
+
+def _until(newest_first: Iterable[Event], day: str) -> list[Event]:
+    found = []
+    for event in newest_first:
+        found.append(event)  # the first one of an earlier day too: it marks how far was read
+        if event.at[:10] < day:
+            break
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """Calls of one day, process and model, added up."""
+
+    day: str
+    process: str
+    purpose: str
+    model: str
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+
+def cost_rows(events: Iterable[Event], since_day: str = "") -> list[CostRow]:
+    """Add up the journal's calls by day, process, purpose and model; newest day first.
+
+    Args:
+        events: Any events of the journal.
+        since_day: ISO date; older ones are left out.
+    """
+    totals: dict[tuple[str, str, str, str], list[float]] = {}
+    for event in events:
+        if event.kind != KIND or event.at[:10] < since_day:
+            continue
+        data = event.data
+        key = (event.at[:10], event.by, str(data.get("purpose", "")), str(data.get("model", "")))
+        numbers = [1, *(data.get(name, 0) for name in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd"))]
+        totals[key] = [a + b for a, b in zip(totals.get(key, [0] * 5), numbers, strict=True)]
+    rows = [CostRow(*key, *map(int, sums[:4]), round(sums[4], 8)) for key, sums in totals.items()]
+    rows.sort(key=lambda row: (row.process, row.purpose, row.model))
+    return sorted(rows, key=lambda row: row.day, reverse=True)
