@@ -1,0 +1,236 @@
+"""Watching the tree: where to look, as early as the system tells.
+
+An event is only a hint to look at a path; what happened is decided from the file itself (`settle.py`), and the
+periodic rescan looks everywhere. So a lost, doubled or misnamed event costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from watchdog.events import (
+    DirCreatedEvent,
+    DirDeletedEvent,
+    DirMovedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver, ObservedWatch
+from watchdog.observers.polling import PollingObserver
+
+from brainiac.settings import WatchSettings
+from brainiac.tree import Tree
+
+_EVENTS: list[type[FileSystemEvent]] = [
+    FileCreatedEvent,
+    FileModifiedEvent,
+    FileDeletedEvent,
+    FileMovedEvent,
+    DirCreatedEvent,
+    DirDeletedEvent,
+    DirMovedEvent,
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchHealth:
+    """How well the tree is watched, for `status`.
+
+    Attributes:
+        mode: `events`, `polling` or `stopped`.
+        reason: Why it polls, when nobody asked for it.
+        missing: Watched folders that are not there.
+        overflows: How often the system dropped events; each time everything was looked over.
+    """
+
+    mode: str
+    reason: str = ""
+    missing: tuple[str, ...] = ()
+    overflows: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+class Watcher(FileSystemEventHandler):
+    """Observers over the folders of a tree; symlinks are not followed.
+
+    Args:
+        tree: What to watch.
+        settings: Gives the present settings.
+        on_path: Called with each absolute path to look at; a folder stands for all below it.
+        on_loss: Called when events were lost, so that everything is looked over.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        settings: Callable[[], WatchSettings],
+        on_path: Callable[[str], None],
+        on_loss: Callable[[], None],
+    ) -> None:
+        self._tree, self._settings, self._on_path, self._on_loss = tree, settings, on_path, on_loss
+        self._observer: BaseObserver | None = None
+        self._is_polling = False
+        self._reason = ""
+        self._overflows = 0
+        self._watches: dict[str, tuple[ObservedWatch, int]] = {}  # folder: its watch and inode
+        self._mutex = threading.RLock()
+        self._overflow_log = _OverflowLog(self._overflowed)
+
+    def start(self) -> None:
+        """Begin to watch; where the system cannot, poll and say so in `health`."""
+        with self._mutex:
+            logging.getLogger("watchdog").addHandler(self._overflow_log)
+            self._open(is_polling=self._settings().polling)
+
+    def stop(self) -> None:
+        """End all watching."""
+        with self._mutex:
+            logging.getLogger("watchdog").removeHandler(self._overflow_log)
+            self._close()
+
+    def check(self) -> None:
+        """Watch again what vanished and returned, and follow a changed `watch.polling`; called at each rescan."""
+        with self._mutex:
+            if self._observer is None:
+                return
+            wanted = self._settings().polling
+            if wanted != self._is_polling and not self._reason:
+                self._close()
+                self._open(is_polling=wanted)
+                return
+            try:
+                returned = self._watch_folders(self._observer)
+            except OSError as error:
+                self._fall_back(error)
+                returned = True
+        if returned:
+            self._on_loss()
+
+    def health(self) -> WatchHealth:
+        """Tell how well the tree is watched."""
+        with self._mutex:
+            if self._observer is None:
+                return WatchHealth("stopped")
+            missing = tuple(self._tree.relative(folder) for folder, _ in self._folders() if folder not in self._watches)
+            return WatchHealth("polling" if self._is_polling else "events", self._reason, missing, self._overflows)
+
+    def dispatch(self, event: FileSystemEvent) -> None:
+        """Take an event from watchdog, in its thread."""
+        source, target = os.fsdecode(event.src_path), os.fsdecode(event.dest_path)
+        if event.is_directory and (source in self._watches or os.path.dirname(source) == str(self._tree.root)):
+            # A watched folder came, went or moved. Not in watchdog's thread: its locks are held here.
+            threading.Thread(target=self.check, name="watch-check", daemon=True).start()
+        for path in filter(None, (source, target)):
+            self._on_path(path)
+
+    def _folders(self) -> list[tuple[str, bool]]:
+        """List what to watch: each folder and whether with all below it."""
+        tree = self._tree
+        deep = {str(top) for top in (tree.inbox, tree.memory, tree.system, tree.plugins)}
+        flat = {str(tree.logs), str(tree.root)}  # not the journal below; the root tells when a folder returns
+        return [(folder, True) for folder in sorted(deep)] + [(folder, False) for folder in sorted(flat - deep)]
+
+    def _open(self, *, is_polling: bool) -> None:
+        self._is_polling, self._reason = is_polling, ""
+        if is_polling:
+            self._observer = PollingObserver(timeout=self._settings().polling_seconds)
+            self._observer.start()
+            self._watch_folders(self._observer)
+            return
+        try:
+            self._observer = _event_observer()
+            self._observer.start()
+            self._watch_folders(self._observer)
+            _probe(str(self._tree.root))
+        except OSError as error:
+            self._fall_back(error)
+
+    def _fall_back(self, error: OSError) -> None:
+        self._close()
+        self._open(is_polling=True)
+        self._reason = f"the system cannot watch more files ({error.strerror}); see fs.inotify in docs/settings.md"
+
+    def _close(self) -> None:
+        if self._observer is not None and self._observer.is_alive():
+            self._observer.stop()
+            self._observer.join(5)
+        self._observer = None
+        self._watches.clear()
+
+    def _watch_folders(self, observer: BaseObserver) -> bool:
+        """Watch every folder that stands and is not watched as it stands; return whether one was added."""
+        added = False
+        for folder, is_deep in self._folders():
+            inode = _inode(folder)
+            known = self._watches.get(folder)
+            if known and known[1] == inode:
+                continue
+            if known:
+                observer.unschedule(known[0])
+                del self._watches[folder]
+            if inode is not None:
+                watch = observer.schedule(self, folder, recursive=is_deep, event_filter=_EVENTS)
+                self._watches[folder] = (watch, inode)
+                added = True
+        return added
+
+    def _overflowed(self) -> None:
+        self._overflows += 1
+        self._on_loss()
+
+
+class _OverflowLog(logging.Handler):
+    """Hears of a queue overflow: watchdog repairs its watches, but tells of the lost events only in its log."""
+
+    def __init__(self, on_overflow: Callable[[], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._on_overflow = on_overflow
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "overflowed; filesystem events were lost" in record.getMessage():
+            self._on_overflow()
+
+
+def _event_observer() -> BaseObserver:
+    """Return the system's observer, with renames reported at once.
+
+    watchdog holds everything behind half a rename for 0.5 s to pair it with the other half; renames are told here
+    by content, and our own atomic writes are renames, so that wait would land on answers.
+    """
+    try:
+        from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
+    except ImportError:  # not Linux, or another version
+        return Observer()
+    InotifyMoveEventGrouper.delay = 0.0
+    return Observer()
+
+
+def _probe(folder: str) -> None:
+    """Take and release one more watch: watchdog passes over subfolders for which the system had none left.
+
+    Raises:
+        OSError: There are none left.
+    """
+    with _event_observer() as observer:
+        observer.schedule(FileSystemEventHandler(), folder, event_filter=_EVENTS)
+
+
+def _inode(folder: str) -> int | None:
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return None
+    return found.st_ino if os.path.isdir(folder) and not os.path.islink(folder) else None
