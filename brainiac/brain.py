@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from brainiac.commit import Committer
     from brainiac.journal import Journal
     from brainiac.llm.gateway import Gateway
+    from brainiac.notes.prompt import Exchange, Prompt
+    from brainiac.notes.short_term import ShortTermDocument
     from brainiac.observed import Observed
     from brainiac.plugins import PluginHost
     from brainiac.recall import Recall
@@ -42,6 +45,8 @@ class Brain:
         self._settings_file.path = self.tree.config
         self.places = LocalPlaces.of(self.tree.root, settings.brain_id)
         self._machine_file = SettingsFile(self.places.config, MachineSettings)
+        self._short_term: ShortTermDocument | None = None
+        self.stream_to: Callable[[str], None] | None = None  # who wants an answer's text as it comes
         self._listeners: list[Callable[[Event], None]] = []
         self._mutex = threading.RLock()
 
@@ -126,6 +131,33 @@ class Brain:
         from brainiac.logs import logger
 
         return logger()
+
+    def short_term(self) -> ShortTermDocument:
+        """Return short-term memory as it stands, parsed once for each text; an absent file reads as an empty one.
+
+        Raises:
+            FormatError: It lacks a heading.
+        """
+        from brainiac.notes.short_term import EMPTY, ShortTermDocument
+
+        text = self.read_text(self.tree.short_term)
+        text = EMPTY if text is None else text
+        cached = self._short_term
+        if cached is None or str(cached) != text:
+            cached = self._short_term = ShortTermDocument(text)
+        return cached
+
+    def short_term_lock(self) -> AbstractContextManager[None]:
+        """Hold short-term memory against every other writer of ours, in all processes of this machine."""
+        from brainiac.locks import locked
+
+        return locked(self.places.state / "short_term.lock")
+
+    def conversation(self, prompt: Prompt) -> list[Exchange]:
+        """Return the earlier exchanges of a prompt's conversation, oldest first."""
+        from brainiac.conversations import earlier
+
+        return earlier(self, prompt)
 
     def commit(
         self,

@@ -132,6 +132,18 @@ class PluginHost:
             raise concern
         return results
 
+    def chain(self, hook: str, argument: str, value: Any, **arguments: Any) -> Any:
+        """Pass a value through every implementation in turn; one that fails or returns None leaves it as it was."""
+        for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
+            given = {**arguments, argument: value}
+            try:
+                result = self._invoke(impl, hook, [given[name] for name in impl.argnames])
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything a plugin raises
+                self._fault(impl.plugin_name, hook, error)
+            else:
+                value = value if result is None else result
+        return value
+
     def _invoke(self, impl: pluggy.HookImpl, hook: str, arguments: list[Any]) -> Any:
         """Call one implementation; a brain's or an installed plugin in a thread that may be left behind.
 
@@ -255,7 +267,8 @@ class _Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         path, code = self.files[module.__name__]
         module.__file__ = str(path)
-        exec(compile(code, str(path), "exec"), module.__dict__)
+        # dont_inherit: this file's `from __future__ import annotations` is not the plugin's
+        exec(compile(code, str(path), "exec", dont_inherit=True), module.__dict__)
 
 
 _SOURCES = _Sources()

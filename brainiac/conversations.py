@@ -1,0 +1,87 @@
+"""What was said before in a conversation: the answered prompts of its folder, or those a prompt replies to."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from brainiac.clock import iso
+from brainiac.errors import ConfinementError, FormatError
+from brainiac.notes.prompt import (
+    Exchange,
+    Prompt,
+    Response,
+    conversation_of,
+    parse_prompt,
+    parse_response,
+    prompt_path_of,
+    response_path,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from brainiac.brain import Brain
+
+MAX_TURNS = 20
+
+
+def earlier(brain: Brain, prompt: Prompt) -> list[Exchange]:
+    """Return the earlier exchanges of a prompt's conversation, oldest first, at most 20.
+
+    A prompt in a subfolder of the inbox belongs with the others there; `reply_to` leads on to any other one.
+    """
+    inbox = brain.tree.relative(brain.tree.inbox)
+    folder = conversation_of(prompt.path, inbox=inbox)
+    found = {} if folder == prompt.path else {turn.prompt.path: turn for turn in _of_folder(brain, folder)}
+    for turn in _replied_to(brain, prompt):
+        found[turn.prompt.path] = turn
+    found.pop(prompt.path, None)
+    turns = sorted(found.values(), key=lambda turn: (turn.at, turn.prompt.path))
+    return turns[-MAX_TURNS:]
+
+
+def _of_folder(brain: Brain, folder: str) -> Iterator[Exchange]:
+    for path in brain.tree.absolute(folder).glob("*.response*.md"):
+        for prompt_path in prompt_path_of(f"{folder}/{path.name}"):
+            if turn := _exchange(brain, prompt_path, f"{folder}/{path.name}"):
+                yield turn
+                break
+
+
+def _replied_to(brain: Brain, prompt: Prompt) -> Iterator[Exchange]:
+    """Follow `reply_to`, which names a prompt or its response, relative to the prompt or to the brain."""
+    seen: set[str] = set()
+    named, base = prompt.reply_to, prompt.path
+    while named and len(seen) < MAX_TURNS:
+        turn = _named_exchange(brain, named, base)
+        if turn is None or turn.prompt.path in seen:
+            return
+        seen.add(turn.prompt.path)
+        yield turn
+        named, base = turn.prompt.reply_to, turn.prompt.path
+
+
+def _named_exchange(brain: Brain, named: str, base: str) -> Exchange | None:
+    for candidate in (posixpath.normpath(posixpath.join(posixpath.dirname(base), named)), named):
+        try:
+            path = brain.tree.relative(brain.tree.confine(candidate, inside=brain.tree.inbox))
+        except ConfinementError:
+            continue
+        for prompt_path in (*prompt_path_of(path), path):
+            if turn := _exchange(brain, prompt_path, response_path(prompt_path)):
+                return turn
+    return None
+
+
+def _exchange(brain: Brain, prompt_path: str, response_file: str) -> Exchange | None:
+    raw_prompt, raw_response = brain.read(prompt_path), brain.read(response_file)
+    if raw_prompt is None or raw_response is None:
+        return None
+    try:
+        response: Response = parse_response(response_file, raw_response)
+        at = response.created_at or iso(brain.clock.now())
+        prompt = parse_prompt(prompt_path, raw_prompt, at=at, inbox=brain.tree.relative(brain.tree.inbox))
+    except FormatError:
+        return None  # said where the file itself is looked at
+    return Exchange(response.prompt_id or prompt.sha256, prompt, response, at)

@@ -1,0 +1,125 @@
+"""Reflection: what was said is noted in short-term memory, right after the answer (seeds S11)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from brainiac import hookimpl
+from brainiac.errors import ConflictError, ModelError
+from brainiac.events import Event, update
+from brainiac.llm.schemas import Reflection, ReflectRequest
+from brainiac.notes.prompt import Exchange, Prompt, Response
+from brainiac.notes.short_term import Item, StmEvent
+from brainiac.redaction import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from brainiac.brain import Brain
+    from brainiac.notes.short_term import ShortTermDocument
+
+NAME = "reflection"
+ATTEMPTS = 20  # each further one means that somebody else wrote short-term memory in the same few milliseconds
+
+
+@hookimpl
+def response_arrived(brain: Brain, exchange: Exchange) -> None:
+    """Append an exchange to the Event Log and what follows from it to Structured Data; leave the Summary alone."""
+    if not exchange.prompt.remember:
+        brain.record("exchange-off-record", by=NAME, data={"exchange": exchange.id})
+        return
+    try:
+        reflection, is_extracted = _reflect(brain, exchange), True
+    except ModelError as error:
+        brain.log.warning("extraction_postponed", exchange=exchange.id, problem=error.problem)
+        reflection, is_extracted = Reflection(), False  # what was said is noted now; what follows from it, later
+    _note(brain, exchange, reflection, is_extracted=is_extracted)
+
+
+@hookimpl
+def quiet(brain: Brain, idle_seconds: float) -> None:
+    """Extract again what no model could serve when it was said; the first failure ends the attempt."""
+    waiting = _unextracted(brain)
+    if not waiting:
+        return
+    for event in reversed(brain.short_term().memory.events):
+        if event.id in waiting:
+            exchange = _exchange_of(event)
+            _note(brain, exchange, _reflect(brain, exchange), is_extracted=True)
+
+
+def _reflect(brain: Brain, exchange: Exchange) -> Reflection:
+    request = ReflectRequest(
+        now=brain.clock.now(),
+        is_private=exchange.prompt.private,
+        exchange=exchange,
+        short_term=brain.short_term().memory,
+    )
+    found = brain.models.run(request)
+    assert isinstance(found, Reflection)
+    return found
+
+
+def _note(brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extracted: bool) -> Event | None:
+    """Write it, again and again where somebody else was quicker; None when it stands there already."""
+    for _ in range(ATTEMPTS):
+        with brain.short_term_lock():
+            document = brain.short_term()
+            noted = _noted(brain, document, exchange, reflection)
+            if str(noted) == str(document):
+                return None
+            path = brain.tree.relative(brain.tree.short_term)
+            data = {"exchange": exchange.id, "prompt": exchange.prompt.path, "is_extracted": is_extracted}
+            if exchange.supersedes:
+                data["supersedes"] = exchange.supersedes
+            try:
+                change = update(path, str(document), str(noted))
+                return brain.commit("exchange-reflected", by=NAME, changes=[change], data=data)
+            except ConflictError:
+                continue
+    raise ConflictError([brain.tree.relative(brain.tree.short_term)])
+
+
+def _noted(brain: Brain, document: ShortTermDocument, exchange: Exchange, reflection: Reflection) -> ShortTermDocument:
+    """Return short-term memory with an exchange and what follows from it."""
+    if exchange.supersedes and exchange.supersedes != exchange.id:
+        document = document.without_event(exchange.supersedes)
+    event = StmEvent(
+        id=exchange.id,
+        at=exchange.at,
+        user=redact(brain, exchange.prompt.text),
+        ai=redact(brain, exchange.response.text if exchange.response else ""),
+        thoughts=redact(brain, reflection.thoughts),
+        is_private=exchange.prompt.private,
+    )
+    return (
+        document.with_event(event)
+        .with_items(
+            goals=_items(brain, reflection.goals),
+            facts=_items(brain, [*reflection.facts, *reflection.decisions]),
+            tasks=_items(brain, reflection.tasks),
+        )
+        .with_done(reflection.done)
+    )
+
+
+def _items(brain: Brain, texts: Sequence[str]) -> tuple[Item, ...]:
+    return tuple(Item(redact(brain, text)) for text in texts)
+
+
+def _unextracted(brain: Brain) -> set[str]:
+    """Name the exchanges that were noted bare and not extracted since."""
+    waiting: set[str] = set()
+    for event in brain.journal.events(kinds=("exchange-reflected",)):
+        if event.data.get("is_extracted", True):
+            waiting.discard(event.data["exchange"])
+        else:
+            waiting.add(event.data["exchange"])
+    return waiting
+
+
+def _exchange_of(event: StmEvent) -> Exchange:
+    """Make an exchange of what short-term memory holds of it."""
+    prompt = Prompt(path="", text=event.user, sha256="", at=event.at, private=event.is_private)
+    response = Response(path="", text=event.ai) if event.ai else None
+    return Exchange(event.id, prompt, response, event.at)
