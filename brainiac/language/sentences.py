@@ -99,7 +99,7 @@ def stem(word: str, language: str = "english") -> str:
 def irregular_forms() -> dict[str, str]:
     """Return irregular English forms with their base forms."""
     forms = {}
-    for line in _data_lines("irregular.txt"):
+    for line in data_lines("irregular.txt"):
         base, *others = line.split()
         forms.update(dict.fromkeys(others, base))
     return forms
@@ -108,7 +108,7 @@ def irregular_forms() -> dict[str, str]:
 @cache
 def stop_words(language: str = "english") -> frozenset[str]:
     """Return the words that carry no content; empty for a language we have no list of."""
-    return frozenset(" ".join(_data_lines("stop_words.txt")).split()) if language == "english" else frozenset()
+    return frozenset(" ".join(data_lines("stop_words.txt")).split()) if language == "english" else frozenset()
 
 
 def content_stems(text: str, language: str = "english") -> list[str]:
@@ -122,7 +122,7 @@ def _groups() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
     """Read the synonym table: group heads by stem, and the kinds that a stem is an instance of."""
     heads: dict[str, set[str]] = {}
     kinds: dict[str, set[str]] = {}
-    for line in _data_lines("synonyms.txt"):
+    for line in data_lines("synonyms.txt"):
         if ">" in line:
             kind, members = line.split(">", 1)
             for name in kind.split():
@@ -170,6 +170,7 @@ def overlap(first: Sequence[str], second: Iterable[str]) -> float:
     return sum(one in others or any(are_related(one, other) for other in others) for one in first) / len(first)
 
 
-def _data_lines(name: str) -> list[str]:
+def data_lines(name: str) -> list[str]:
+    """Return the lines of a word list of this package, comments and blanks left out."""
     text = resources.files("brainiac.language").joinpath(name).read_text("utf-8")
     return [line for line in (raw.split("#")[0].strip() for raw in text.splitlines()) if line]
