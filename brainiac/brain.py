@@ -119,7 +119,8 @@ class Brain:
     @cached_property
     def plugins(self) -> PluginHost:
         """The plugins, loaded."""
-        from brainiac.plugins import PluginHost, bundled_folder
+        from brainiac.plugins import PluginHost
+        from brainiac.sources import bundled_folder
 
         host = PluginHost(self, bundled_folder("plugins"), on_fault=self._plugin_failed)
         host.load()

@@ -5,28 +5,24 @@ One loader serves the bundled processes, installed packages and the brain's own 
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.util
-import sys
+import inspect
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import pluggy
 
 import brainiac.hookspecs
 from brainiac.errors import BrainiacError, ConflictError, PluginError
+from brainiac.sources import load_module, plugin_files, sources_of
 from brainiac.trust import TrustStore
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
 
 PROJECT = "brainiac"
-NAMESPACE = "brainiac_plugins"  # never a top-level package named `plugins`: any checkout on sys.path would shadow it
 
 State = Literal["loaded", "disabled", "untrusted", "failed", "shadowed"]
 
@@ -73,10 +69,10 @@ class PluginHost:
 
         pluggy calls the last registered first, so a person's plugin hears of a thing before the processes do.
         """
-        own = {path.stem: path for path in _plugin_files(self._brain.tree.plugins)}
+        own = {path.stem: path for path in plugin_files(self._brain.tree.plugins)}
         if self._brain.tree.plugins.resolve() == self._bundled.resolve():
             own = {}  # the repository itself is a brain, and its plugins are the bundled ones
-        for path in _plugin_files(self._bundled):
+        for path in plugin_files(self._bundled):
             if path.stem in own and self._is_runnable(own[path.stem]):
                 self._note(path.stem, "bundled", path, "shadowed", f"plugins/{path.name} of the brain replaces it")
             else:
@@ -89,16 +85,31 @@ class PluginHost:
         """Add a plugin object, checked whole before any of it can be called.
 
         Raises:
-            PluginError: It names a hook that does not exist, or takes an argument that the hook has not.
+            PluginError: Its name is taken, it names a hook that does not exist, takes an argument that the hook
+                has not, or implements one by other than a plain function.
         """
+        if self._pluggy.has_plugin(name):
+            raise PluginError(name, "a plugin of this name is loaded already; give it another name")
+        is_whole = False
         try:
             self._pluggy.register(plugin, name=name)
             self._pluggy.check_pending()
+            self._check_plain(plugin)
+            is_whole = True
         except (pluggy.PluginValidationError, ValueError) as error:
-            # pluggy leaves a plugin that failed half registered, and a misspelt hook silently pending
-            if self._pluggy.has_plugin(name):
+            raise PluginError(name, f"{error}; docs/hooks.md lists the hooks and their arguments") from error
+        finally:
+            # pluggy keeps what it had registered before it failed, and a misspelt hook silently pending
+            if not is_whole and self._pluggy.has_plugin(name):
                 self._pluggy.unregister(name=name)
-            raise PluginError(name, f"{error}; see docs/plugins.md for the hooks there are") from error
+
+    def _check_plain(self, plugin: object) -> None:
+        """Refuse what `call` cannot isolate or would take for a result: wrappers, generators and coroutines."""
+        for caller in self._pluggy.get_hookcallers(plugin) or ():
+            for impl in caller.get_hookimpls():
+                is_lazy = inspect.isgeneratorfunction(impl.function) or inspect.iscoroutinefunction(impl.function)
+                if impl.plugin is plugin and (is_lazy or impl.wrapper or impl.hookwrapper):
+                    raise ValueError(f"{caller.name} must be a plain function, not a wrapper, generator or coroutine")
 
     def has(self, hook: str) -> bool:
         """Tell whether any plugin implements a hook."""
@@ -108,7 +119,7 @@ class PluginHost:
         """Name the plugins that implement a hook, first called first."""
         return [impl.plugin_name for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls())]
 
-    def call(self, hook: str, **arguments: Any) -> list[Any]:
+    def call(self, hook: str, /, **arguments: Any) -> list[Any]:
         """Call every implementation, isolated; return the results that are not None.
 
         A plugin that raises or exits is reported and the next one is called. A `ConflictError` or `ModelError`
@@ -132,7 +143,7 @@ class PluginHost:
             raise concern
         return results
 
-    def chain(self, hook: str, argument: str, value: Any, **arguments: Any) -> Any:
+    def chain(self, hook: str, argument: str, value: Any, /, **arguments: Any) -> Any:
         """Pass a value through every implementation in turn; one that fails or returns None leaves it as it was."""
         for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
             given = {**arguments, argument: value}
@@ -152,15 +163,19 @@ class PluginHost:
         """
         if impl.plugin_name in self._inline:
             return impl.function(*arguments)
-        key = (impl.plugin_name, hook)
-        if (hanging := self._hanging.get(key)) and hanging.is_alive():
+        hanging = self._hanging.get((impl.plugin_name, hook))
+        if hanging and hanging.is_alive():
             return None
-        call = _BoundedCall(impl.function, arguments)
+        return self._bounded(impl.plugin_name, hook, impl.function, *arguments)
+
+    def _bounded(self, plugin: str, hook: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a foreign function returns, or raise what it raises, within `plugins.hang_seconds`."""
+        call = _BoundedCall(plugin, function, arguments)
         call.start()
         call.join(self._brain.settings.plugins.hang_seconds)
         if call.is_alive():
-            self._hanging[key] = call
-            raise PluginError(impl.plugin_name, f"{hook} did not return in time; not called again until it does")
+            self._hanging[plugin, hook] = call
+            raise PluginError(plugin, f"{hook} did not return in time; not called again until it does")
         return call.outcome()
 
     def _fault(self, plugin: str, hook: str, error: BaseException) -> None:
@@ -175,7 +190,7 @@ class PluginHost:
                 self._note(point.name, "installed", point.value, "disabled", "named in plugins.disabled")
                 continue
             try:
-                self.register(point.load(), point.name)
+                self.register(self._bounded(point.name, "load", point.load), point.name)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
                 self._failed(point.name, "installed", point.value, error)
             else:
@@ -187,14 +202,16 @@ class PluginHost:
             self._note(name, source, path, "disabled", "named in plugins.disabled of system/config.yaml")
             return
         try:
-            sources = self.trust.verified(name) if source == "brain" else _sources_of(path)
+            sources = self.trust.verified(name) if source == "brain" else sources_of(path)
             if sources is None:
                 advice = f"not trusted on this machine as it stands; read it, then run `brainiac plugins trust {name}`"
                 self._note(name, source, path, "untrusted", advice)
                 return
-            self.register(load_module(name, path.parent, sources), name)
             if source == "bundled":
+                self.register(load_module(name, path.parent, sources), name)
                 self._inline.add(name)
+            else:
+                self.register(self._bounded(name, "load", load_module, name, path.parent, sources), name)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
             self._failed(name, source, path, error)
         else:
@@ -215,22 +232,28 @@ class PluginHost:
 class _BoundedCall(threading.Thread):
     """One call whose end is waited for only so long."""
 
-    def __init__(self, function: Callable[..., Any], arguments: list[Any]) -> None:
-        super().__init__(name=f"plugin:{function.__module__}", daemon=True)
-        self._function, self._arguments = function, arguments
+    def __init__(self, plugin: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        super().__init__(name=f"plugin:{plugin}", daemon=True)
+        self._plugin, self._function, self._arguments = plugin, function, arguments
         self._result: Any = None
         self._error: BaseException | None = None
 
     def run(self) -> None:
         try:
             self._result = self._function(*self._arguments)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call, raised again by `outcome`
+        except BaseException as error:  # noqa: BLE001 - the isolated hook call, raised again by `outcome`
             self._error = error
 
     def outcome(self) -> Any:
-        """Return what the function returned, or raise what it raised."""
-        if self._error is not None:
+        """Return what the function returned, or raise what it raised.
+
+        What would end a thread or the program (SystemExit, KeyboardInterrupt, CancelledError) is no more
+        than a fault when foreign code raises it.
+        """
+        if isinstance(self._error, Exception):
             raise self._error
+        if self._error is not None:
+            raise PluginError(self._plugin, f"raised {type(self._error).__name__}") from self._error
         return self._result
 
 
@@ -238,61 +261,3 @@ def _reschedules(error: BrainiacError) -> bool:
     from brainiac.errors import ModelError
 
     return isinstance(error, ConflictError | ModelError)
-
-
-def _plugin_files(folder: Path) -> Iterable[Path]:
-    """List the plugins of a folder; a leading underscore marks a module that plugins import."""
-    if not folder.is_dir():
-        return []
-    return sorted(path for path in folder.glob("*.py") if not path.name.startswith(("_", ".")) and path.is_file())
-
-
-def _sources_of(path: Path) -> dict[str, bytes]:
-    """Read a bundled plugin and the underscore modules beside it."""
-    shared = (sibling for sibling in path.parent.glob("_*.py") if sibling.is_file())
-    return {file.stem: file.read_bytes() for file in (path, *shared)}
-
-
-class _Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports `brainiac_plugins.*` from the bytes that were judged, never from disk or a synced `__pycache__`."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, tuple[Path, bytes]] = {}
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if fullname not in self.files:
-            return None
-        return importlib.util.spec_from_loader(fullname, self, origin=str(self.files[fullname][0]))
-
-    def exec_module(self, module: ModuleType) -> None:
-        path, code = self.files[module.__name__]
-        module.__file__ = str(path)
-        # dont_inherit: this file's `from __future__ import annotations` is not the plugin's
-        exec(compile(code, str(path), "exec", dont_inherit=True), module.__dict__)
-
-
-_SOURCES = _Sources()
-
-
-def load_module(name: str, folder: Path, sources: dict[str, bytes]) -> ModuleType:
-    """Execute a plugin as `brainiac_plugins.<name>` and return the module.
-
-    Args:
-        name: The plugin's name, its file's stem.
-        folder: Where its files are.
-        sources: By module name: the plugin's bytes and those of all it may import from `brainiac_plugins`.
-    """
-    if _SOURCES not in sys.meta_path:
-        sys.meta_path.append(_SOURCES)
-        sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
-        sys.modules[NAMESPACE].__path__ = []
-    for stem, code in sources.items():
-        _SOURCES.files[f"{NAMESPACE}.{stem}"] = (folder / f"{stem}.py", code)
-        sys.modules.pop(f"{NAMESPACE}.{stem}", None)  # another brain of this process may have had one of that name
-    return importlib.import_module(f"{NAMESPACE}.{name}")
-
-
-def bundled_folder(name: str) -> Path:
-    """Return a folder that ships with the program: in the wheel's package data, or beside it in a checkout."""
-    packaged = Path(__file__).parent / "_bundled" / name
-    return packaged if packaged.is_dir() else Path(__file__).parent.parent / name

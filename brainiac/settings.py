@@ -6,11 +6,11 @@ Read again whenever a file's stat changes, so a change counts on the next reques
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Generic, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from brainiac.errors import SettingsError
 from brainiac.tree import Layout
@@ -26,13 +26,25 @@ T = TypeVar("T", bound=_Section)
 
 
 class PathSettings(_Section):
-    """Directories, relative to the brain."""
+    """Directories within the brain, apart from each other. `system/` stays: the settings are found there."""
 
-    inbox: str = "inbox"
-    memory: str = "memory"
-    system: str = "system"
-    plugins: str = "plugins"
-    logs: str = "logs"
+    inbox: str = Field("inbox", description="prompts and their answers")
+    memory: str = Field("memory", description="short-term and long-term memory")
+    plugins: str = Field("plugins", description="the brain's own plugins")
+    logs: str = Field("logs", description="access log and journal")
+
+    @model_validator(mode="after")
+    def _are_apart(self) -> PathSettings:
+        taken = {"system": PurePosixPath("system")}
+        for name, folder in self:
+            path = PurePosixPath(folder)
+            if path.is_absolute() or ".." in path.parts or not path.parts:
+                raise ValueError(f"`{name}: {folder}` must be a folder within the brain, such as `{name}`")
+            for other, place in taken.items():
+                if place == path or place in path.parents or path in place.parents:
+                    raise ValueError(f"`{name}: {folder}` and `{other}: {place}` must not hold one another")
+            taken[name] = path
+        return self
 
 
 class InboxSettings(_Section):
@@ -120,8 +132,10 @@ class PluginSettings(_Section):
 class Settings(_Section):
     """Everything in `system/config.yaml`."""
 
-    brain_id: str = "default"
-    active_device: str | None = None
+    brain_id: str = Field(
+        "default", pattern=r"^[A-Za-z0-9-]{1,36}$", description="made by `brainiac init`; names this machine's folders"
+    )
+    active_device: str | None = Field(None, description="the device that runs the processes; empty: whichever runs")
     paths: PathSettings = PathSettings()
     inbox: InboxSettings = InboxSettings()
     watch: WatchSettings = WatchSettings()

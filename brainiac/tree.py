@@ -27,20 +27,22 @@ _TEMPORARY = re.compile(
         | 4913                # vim's test for a writable folder
         | .* \.(?:swp|swx|swo|tmp|temp|part|partial|crdownload|bak|orig|rej|lock)
         | .*\.sync-conflict-.* | .*\ \(.*conflicted\ copy.*\).*   # Syncthing, Dropbox
-        | ~\$.* | Thumbs\.db | desktop\.ini
+        | ~\$.* | Thumbs\.db | desktop\.ini | __pycache__
         )$""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Names that no tool shows alike, or that have no text: never read, never written.
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_MAX_NAME_BYTES = 255
 _RESERVED = re.compile(r"^(?:con|prn|aux|nul|com\d|lpt\d)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where things are, relative to the root; set by `paths.*`."""
+    """Where things are, relative to the root; set by `paths.*`. `system/` stays: the settings are found there."""
 
     inbox: str = "inbox"
     memory: str = "memory"
-    system: str = "system"
     plugins: str = "plugins"
     logs: str = "logs"
 
@@ -67,7 +69,7 @@ class Tree:
         self.long_term = self.memory / "long_term"
         self.archive = self.memory / "archive"
         self.review = self.memory / "review.md"
-        self.system = self.confine(layout.system)
+        self.system = self.confine("system")
         self.core_identity = self.system / "core_identity.md"
         self.config = self.system / "config.yaml"
         self.prompts = self.system / "prompts"
@@ -100,11 +102,13 @@ class Tree:
 
         Raises:
             ConfinementError: It leaves the root (or `inside`), by `..`, by being absolute, or through a symlink
-                anywhere along it; or it holds a NUL or control character.
+                anywhere along it; or no file system could hold it, or no tool show it.
         """
         text = os.fspath(path)
-        if any(ord(c) < 32 or c == "\x7f" for c in text):
-            raise ConfinementError(f"{text!r}: a path must not hold control characters")
+        if _UNPRINTABLE.search(text):
+            raise ConfinementError(f"{text!r}: a path must not hold control characters or bytes that are not UTF-8")
+        if any(len(part.encode()) > _MAX_NAME_BYTES for part in text.split("/")):
+            raise ConfinementError(f"{text[:80]!r}...: a name in it is longer than {_MAX_NAME_BYTES} bytes; shorten it")
         fence = inside or self.root
         lexical = Path(os.path.normpath(self.root / text))
         try:
@@ -140,8 +144,10 @@ class Tree:
 
     def _classify(self, relative: str) -> PathKind:
         parts = relative.split("/")
-        if any(is_temporary(part) for part in parts) or parts[0] == "__pycache__":
+        if any(is_temporary(part) for part in parts):
             return PathKind.IGNORED
+        if _UNPRINTABLE.search(relative):
+            return PathKind.OTHER
         if kind := self._files.get(relative):
             return kind
         inside = {name: relative.startswith(prefix + "/") for name, prefix in self._prefixes.items()}
@@ -269,9 +275,11 @@ def find_root(start: Path | str | None = None) -> Path:
         start: A folder at or below a brain; without one `BRAINIAC_HOME`, else the current folder.
 
     Raises:
-        NotABrainError: Neither it nor any folder above it is a brain.
+        NotABrainError: It does not exist, or neither it nor any folder above it is a brain.
     """
-    named = Path(start or os.environ.get("BRAINIAC_HOME") or ".").absolute()
+    named = Path(start or os.environ.get("BRAINIAC_HOME") or ".").resolve()
+    if not named.is_dir():  # a mistyped name below some brain must not mean that brain
+        raise NotABrainError(f"{named} is not a folder; name a brain with --brain DIR or BRAINIAC_HOME")
     for folder in (named, *named.parents):
         if (folder / MARKER).is_file():
             return folder

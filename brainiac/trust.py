@@ -52,9 +52,14 @@ class TrustStore:
             return None
         return {path.stem: content for path, content in sources.items()}
 
-    def trust(self, name: str) -> dict[str, str]:
-        """Record a plugin as it stands; return what was recorded."""
-        fingerprint = self.fingerprint(name)
+    def trust(self, name: str, fingerprint: dict[str, str] | None = None) -> dict[str, str]:
+        """Record a plugin and return what was recorded.
+
+        Args:
+            name: The plugin.
+            fingerprint: What a person was shown; without it, the files as they stand.
+        """
+        fingerprint = fingerprint or self.fingerprint(name)
         self._write({**self._read(), name: fingerprint})
         return fingerprint
 

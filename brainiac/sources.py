@@ -1,0 +1,83 @@
+"""From a plugin's file to its module: the bytes that were judged are the bytes that run (design: trust, loading).
+
+Modules are named `brainiac_plugins.<stem>`: a top-level package named `plugins` would be shadowed by any
+checkout on `sys.path`.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import sys
+from collections.abc import Iterable
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+from brainiac.tree import is_temporary
+
+NAMESPACE = "brainiac_plugins"
+
+
+def plugin_files(folder: Path) -> Iterable[Path]:
+    """List the plugins of a folder; a leading underscore marks a module that plugins import."""
+    if not folder.is_dir():
+        return []
+    return sorted(
+        path
+        for path in folder.glob("*.py")
+        if not path.name.startswith("_") and not is_temporary(path.name) and path.is_file()
+    )
+
+
+def sources_of(path: Path) -> dict[str, bytes]:
+    """Read a bundled plugin and the underscore modules beside it."""
+    shared = (sibling for sibling in path.parent.glob("_*.py") if sibling.is_file())
+    return {file.stem: file.read_bytes() for file in (path, *shared)}
+
+
+class _Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports `brainiac_plugins.*` from the bytes that were judged, never from disk or a synced `__pycache__`."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[Path, bytes]] = {}
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if fullname not in self.files:
+            return None
+        return importlib.util.spec_from_loader(fullname, self, origin=str(self.files[fullname][0]))
+
+    def exec_module(self, module: ModuleType) -> None:
+        path, code = self.files[module.__name__]
+        module.__file__ = str(path)
+        # dont_inherit: this file's `from __future__ import annotations` is not the plugin's
+        exec(compile(code, str(path), "exec", dont_inherit=True), module.__dict__)
+
+
+_SOURCES = _Sources()
+
+
+def load_module(name: str, folder: Path, sources: dict[str, bytes]) -> ModuleType:
+    """Execute a plugin as `brainiac_plugins.<name>` and return the module.
+
+    Args:
+        name: The plugin's name, its file's stem.
+        folder: Where its files are.
+        sources: By module name: the plugin's bytes and those of all it may import from `brainiac_plugins`.
+    """
+    if _SOURCES not in sys.meta_path:
+        sys.meta_path.append(_SOURCES)
+        sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
+        sys.modules[NAMESPACE].__path__ = []
+    for stem, code in sources.items():
+        _SOURCES.files[f"{NAMESPACE}.{stem}"] = (folder / f"{stem}.py", code)
+        # another brain of this process may have had one of that name: `from . import x` asks the package first
+        sys.modules.pop(f"{NAMESPACE}.{stem}", None)
+        vars(sys.modules[NAMESPACE]).pop(stem, None)
+    return importlib.import_module(f"{NAMESPACE}.{name}")
+
+
+def bundled_folder(name: str) -> Path:
+    """Return a folder that ships with the program: in the wheel's package data, or beside it in a checkout."""
+    packaged = Path(__file__).parent / "_bundled" / name
+    return packaged if packaged.is_dir() else Path(__file__).parent.parent / name
