@@ -85,7 +85,7 @@ _PATTERN = re.compile(
     | (?P<ago>{_COUNT}\ {_UNIT}\ (?:ago|back))
     | (?P<lately>(?:the\ |these\ |in\ the\ |over\ the\ )?(?:last|past)\ {_COUNT}\ {_UNIT})
     | (?P<ahead>(?:in|within)\ {_COUNT}\ {_UNIT}(?:\ from\ now|'\ time)? | (?:the\ )?next\ {_COUNT}\ {_UNIT})
-    | (?P<moved>(?:last|past|this|next|coming|previous|since\ last)\ (?:{_FULL_DAY}|{_DAY}\b|{_UNIT}|morning|afternoon
+    | (?P<moved>(?!(?:last|past|coming|previous)\ (?:day|hour|minute|second)s?\b)(?:last|past|this|next|coming|previous|since\ last)\ (?:{_FULL_DAY}|{_DAY}\b|{_UNIT}|morning|afternoon
         |evening|spring|summer|autumn|fall|winter|christmas|halloween|new\ year(?:'s)?|{_MONTH}))
     | (?P<near>the\ day\ before\ yesterday|the\ day\ after\ tomorrow|today|tonight|yesterday|tomorrow)
     | (?P<since>since\ (?:{_MONTH}\ )?{_YEAR} | since\ {_MONTH}(?!\ \d))
@@ -106,6 +106,9 @@ _BACK = re.compile(
     r"\b(?:was|were|did|had|went|got|came|ago|last|been|bought|ate|met|saw|said|took|made|gave|left|\w{2,}ed)\b", re.I
 )
 _PRESENT = re.compile(r"\b(?:is|are|am|'s|turns)\b|['’](?:s|re|m)\b", re.I)
+_HABIT = re.compile(  # a weekday that names no one day
+    rf"\b(?:every|each|usually|always|a week|per week|from {_FULL_DAY} to|the {_FULL_DAY} [a-z]+)\b|{_FULL_DAY}s\b", re.I
+)
 _FORWARD = re.compile(r"\b(?:will|going to|gonna|next|need|must|have to|remind|todo|plan|should|due|by|upcoming)\b", re.I)
 
 
@@ -127,6 +130,8 @@ def find_times(text: str, now: datetime) -> list[TimeSpan]:
     spans = []
     for match in _PATTERN.finditer(text):
         kind = match.lastgroup or ""
+        if kind == "weekday" and _HABIT.search(text):
+            kind = "frequency"
         found = _RESOLVERS[kind](match.group().lower(), today, tense)
         if found is not None:
             earliest, latest, time_kind = found

@@ -1,0 +1,94 @@
+"""From the first person into the third: `I'm moving and my dog likes it` → `User is moving and their dog likes it`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from brainiac.language.sentences import irregular_forms
+
+_ADVERBS = frozenset(
+    "also always just never really usually only still often sometimes actually already currently now recently mostly "
+    "generally rarely mainly finally probably absolutely definitely honestly then even both simply normally".split()
+)
+_MODALS = frozenset("can could will would shall should may might must cannot can't couldn't won't wouldn't shouldn't".split())
+_UNCHANGED = frozenset("put cut let set shut hit quit read cost hurt split spread bet cast".split())  # past or present alike
+_IRREGULAR_PRESENT = {"have": "has", "do": "does", "go": "goes", "don't": "doesn't", "am": "is", "haven't": "hasn't", "was": "was"}
+_CONTRACTED = {"'m": "is", "'ve": "has", "'ll": "will", "'d": "would"}
+_PRONOUN_I = re.compile(r"(?:(?<=[\s(\"“,])|^)[Ii](?=[\s,.!)]|$)")
+_NO_PAST_FORM = ("be", "do", "have", "good", "bad", "person", "child", "man", "woman", "foot", "lie", "mean", "light")
+_TOKEN = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?|[^A-Za-z]+")
+_PLAIN = {"me": "User", "myself": "themselves", "mine": "User's", "my": "User's"}
+_AGAIN = {"me": "them", "myself": "themselves", "mine": "theirs", "my": "their"}
+_AGAIN_CONTRACTED = {"'m": "they are", "'ve": "they have", "'ll": "they will", "'d": "they would"}
+_SPOKEN_START = re.compile(
+    r"^(?:(?:just|finally|already|recently|also) )?(?!(?:need|bed|red|hundred|seed|speed|shed|feed|embed|united|"
+    r"indeed|based|used|supposed|related|advanced|limited|mixed|made|given|fed)\b)[a-z]{2,}ed\b(?! by\b)",
+    re.IGNORECASE,
+)
+
+
+def in_third_person(sentence: str, *, is_continued: bool = False) -> str:
+    """Return a sentence about its writer as one about `User`, every detail kept.
+
+    Args:
+        sentence: One sentence, as typed. "We" stays: whom it means is not known.
+        is_continued: The user was named just before, so that "they" and "their" are used from the start.
+
+    Returns:
+        The sentence without its closing full stop.
+    """
+    text = re.sub(r"(?<!\.)\.$", "", sentence.strip())
+    if not is_continued and _lacks_subject(text):
+        text = "User " + text[0].lower() + text[1:]
+        is_continued = True
+    pieces: list[str] = []
+    verb_form: Callable[[str], str] | None = None  # what to do with the next verb
+    for match in _TOKEN.finditer(text):
+        token, lower = match.group(), match.group().lower().replace("’", "'")
+        if lower == "i" and _PRONOUN_I.match(text, match.start()):
+            is_joint = "".join(pieces[-2:]).endswith("and ")
+            verb_form = _plural_of if is_continued or is_joint else third_person_of
+            pieces.append("they" if is_continued else "User")
+        elif token[0].isalpha() and verb_form and lower not in _ADVERBS:
+            pieces.append(verb_form(lower) if token.islower() else token)
+            verb_form = None
+        else:
+            pieces.append(_replace(token, lower, is_first=not pieces, is_continued=is_continued))
+        is_continued = is_continued or pieces[-1].startswith(("User", "their"))
+    return "".join(pieces)
+
+
+def _lacks_subject(text: str) -> bool:
+    first = re.match(r"(?:(?:just|finally|already|recently|also) )?([A-Za-z]+)", text, re.IGNORECASE)
+    if not first or first[1][0].islower() and text[0].isupper():
+        return False
+    word = first[1].lower()
+    is_past = irregular_forms().get(word, word) not in (word, *_NO_PAST_FORM)
+    return is_past or bool(_SPOKEN_START.match(text))
+
+
+def _replace(token: str, lower: str, *, is_first: bool, is_continued: bool) -> str:
+    if lower[:2] == "i'" and lower[1:] in _CONTRACTED:
+        return _AGAIN_CONTRACTED[lower[1:]] if is_continued else f"User {_CONTRACTED[lower[1:]]}"
+    replaced = (_AGAIN if is_continued else _PLAIN).get(lower)
+    if replaced is None:
+        return token
+    return replaced[0].upper() + replaced[1:] if is_first else replaced
+
+
+def _plural_of(verb: str) -> str:
+    return {"am": "are", "was": "were"}.get(verb, verb)
+
+
+def third_person_of(verb: str) -> str:
+    """Return the form that goes with he, she or User: `live` → `lives`; past forms and modals stay."""
+    if verb in _IRREGULAR_PRESENT:
+        return _IRREGULAR_PRESENT[verb]
+    if verb in _MODALS or verb in _UNCHANGED or verb in irregular_forms() or verb.endswith(("ed", "ing")):
+        return verb
+    if verb.endswith("s") and not verb.endswith("ss") or verb in ("and", "or", "to", "as", "in", "at", "on", "of"):
+        return verb
+    if re.search(r"(?:s|x|z|ch|sh|o)$", verb):
+        return verb + "es"
+    return verb[:-1] + "ies" if re.search(r"[^aeiou]y$", verb) else verb + "s"
