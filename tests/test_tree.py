@@ -1,0 +1,369 @@
+"""The places of a brain, and that nothing which is named leaves it."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brainiac.errors import ConfinementError, NotABrainError
+from brainiac.events import PathKind
+from brainiac.tree import Layout, LocalPlaces, Tree, find_root, is_temporary, slugify
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A brain's folder with a neighbour that must stay untouched."""
+    (tmp_path / "secret.md").write_text("not yours")
+    brain = tmp_path / "brain"
+    for folder in ("inbox/notes", "memory/long_term/concrete", "system", "plugins", "logs"):
+        (brain / folder).mkdir(parents=True)
+    (brain / "system/core_identity.md").write_text("# Core Identity\n")
+    return brain
+
+
+@pytest.fixture
+def tree(root: Path) -> Tree:
+    return Tree(root)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "inbox/q.md",
+        "./inbox//q.md",
+        "inbox/../memory/short_term.md",
+        "memory/long_term/not/there/yet.md",
+        "",
+        "~/q.md",
+        "inbox/..q.md",
+        "inbox/...",
+        "inbox/CON",
+        "inbox/Ünïcode – 日本.md",
+    ],
+)
+def test_confine_accepts_what_stays_inside(tree: Tree, path: str) -> None:
+    """A path within the brain is given back absolute and normalized, whether it exists or not."""
+    assert Path(os.path.normpath(tree.root / path)) == tree.confine(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["..", "../secret.md", "inbox/../../secret.md", "/etc/passwd", "../brain-evil/q.md"],
+)
+def test_confine_refuses_what_leads_outside(tree: Tree, path: str) -> None:
+    """`..` and absolute paths do not lead out, not even to a neighbour whose name begins alike."""
+    with pytest.raises(ConfinementError, match="leads outside the brain"):
+        tree.confine(path)
+
+
+def test_confine_accepts_an_absolute_path_within(tree: Tree) -> None:
+    """An absolute path is as good as a relative one when it lies within."""
+    assert tree.inbox / "q.md" == tree.confine(tree.inbox / "q.md")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\nb", "a\x1b[31mb", "a\x7fb", "a\x85b", "a\u2028b", "a\udce9b"])
+def test_confine_refuses_names_that_cannot_be_shown(tree: Tree, name: str) -> None:
+    """Control characters, line separators and undecodable bytes in a name are refused, and not echoed."""
+    with pytest.raises(ConfinementError) as caught:
+        tree.confine(f"inbox/{name}.md")
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["x" * 252 + ".md", "日" * 84 + ".md"])
+def test_confine_accepts_names_a_file_system_holds(tree: Tree, name: str) -> None:
+    """255 bytes are the limit of a name, in bytes rather than characters."""
+    tree.confine(f"inbox/{name}").write_text("fits")
+
+
+@pytest.mark.parametrize("name", ["x" * 253 + ".md", "日" * 85 + ".md"])
+def test_confine_refuses_over_long_names(tree: Tree, name: str) -> None:
+    """A name longer than any file system holds is refused in a sentence instead of failing at the write."""
+    with pytest.raises(ConfinementError, match="longer than 255 bytes"):
+        tree.confine(f"inbox/{name}")
+
+
+def test_confine_refuses_links_that_lead_outside(tree: Tree, tmp_path: Path) -> None:
+    """A symlink out of the brain is refused: file, folder, parent of what is yet to be, chain."""
+    os.symlink(tmp_path / "secret.md", tree.inbox / "file.md")
+    os.symlink(tmp_path, tree.inbox / "folder")
+    os.symlink("folder", tree.inbox / "chain")
+    os.symlink("../../nowhere.md", tree.inbox / "dangling.md")
+    for path in (
+        "inbox/file.md",
+        "inbox/folder/secret.md",
+        "inbox/folder/new/x.md",
+        "inbox/chain/x",
+        "inbox/dangling.md",
+    ):
+        with pytest.raises(ConfinementError, match="leads outside"):
+            tree.confine(path)
+
+
+def test_confine_refuses_dotdot_behind_a_link(tree: Tree, tmp_path: Path) -> None:
+    """`link/../x` is read as written, never by way of the link's target."""
+    (tmp_path / "elsewhere/deep").mkdir(parents=True)
+    os.symlink(tmp_path / "elsewhere/deep", tree.inbox / "link")
+    assert tree.inbox / "x.md" == tree.confine("inbox/link/../x.md")
+
+
+def test_confine_survives_loops(tree: Tree) -> None:
+    """A loop of links is no way out and no endless search."""
+    os.symlink("b", tree.inbox / "a")
+    os.symlink("a", tree.inbox / "b")
+    os.symlink(".", tree.inbox / "self")
+    assert tree.inbox / "self/self/q.md" == tree.confine("inbox/self/self/q.md")
+    assert tree.root in tree.confine("inbox/a/q.md").parents
+
+
+def test_confine_accepts_links_within(tree: Tree) -> None:
+    """A link from one place of the brain to another is no way out."""
+    os.symlink(tree.memory, tree.inbox / "memories")
+    assert tree.inbox / "memories/short_term.md" == tree.confine("inbox/memories/short_term.md")
+
+
+def test_confine_to_a_narrower_folder(tree: Tree) -> None:
+    """`inside` keeps a memory's path in long-term memory, against `..` and against links to the rest of the brain."""
+    inside = tree.long_term
+    assert inside / "concrete/a.md" == tree.confine("memory/long_term/concrete/a.md", inside=inside)
+    os.symlink(tree.system, inside / "link")
+    for path in ("memory/short_term.md", "memory/long_term/../review.md", "memory/long_term/link/config.yaml"):
+        with pytest.raises(ConfinementError, match="leads outside memory/long_term/"):
+            tree.confine(path, inside=inside)
+
+
+def test_a_link_to_a_brain_is_that_brain(root: Path, tmp_path: Path) -> None:
+    """The root is resolved once, so a brain reached by a link has the same places."""
+    os.symlink(root, tmp_path / "link")
+    assert Tree(root).root == Tree(tmp_path / "link").root
+
+
+def test_a_place_that_is_a_link_outside_is_refused(root: Path, tmp_path: Path) -> None:
+    """A synced brain cannot make its inbox some other folder of this machine."""
+    (root / "inbox/notes").rmdir()
+    (root / "inbox").rmdir()
+    os.symlink(tmp_path, root / "inbox")
+    with pytest.raises(ConfinementError):
+        Tree(root)
+
+
+@given(st.text(max_size=40))
+def test_confine_never_leaves(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    """Whatever text is named, what comes back lies within the brain, or it is refused."""
+    tree = Tree(tmp_path_factory.getbasetemp())
+    try:
+        found = tree.confine(text)
+    except ConfinementError:
+        return
+    assert tree.root in (found, *found.parents)
+    assert tree.root in (real := Path(os.path.realpath(found)), *real.parents)
+
+
+KINDS = {
+    "inbox/q.md": PathKind.PROMPT,
+    "inbox/q.txt": PathKind.PROMPT,
+    "inbox/trip/q.md": PathKind.PROMPT,
+    "inbox/notes/n.md": PathKind.CAPTURE,
+    "inbox/notes/deep/n.txt": PathKind.CAPTURE,
+    "inbox/notes.md": PathKind.PROMPT,
+    "inbox/q.response.md": PathKind.RESPONSE,
+    "inbox/q.txt.response.md": PathKind.RESPONSE,
+    "inbox/q.response-2.md": PathKind.RESPONSE,
+    "inbox/q.error.md": PathKind.ERROR,
+    "inbox/response.md": PathKind.PROMPT,
+    "inbox/q.pdf": PathKind.OTHER,
+    "memory/short_term.md": PathKind.SHORT_TERM,
+    "memory/review.md": PathKind.REVIEW,
+    "memory/long_term/concrete/a.md": PathKind.MEMORY,
+    "memory/long_term/events/2025/09/16/talk.md": PathKind.MEMORY,
+    "memory/long_term/skills/_index.md": PathKind.INDEX_PAGE,
+    "memory/long_term/concrete/photo.png": PathKind.OTHER,
+    "memory/archive/concrete/a.md": PathKind.ARCHIVED,
+    "memory/short_term/old.md": PathKind.OTHER,
+    "system/config.yaml": PathKind.CONFIG,
+    "system/core_identity.md": PathKind.SYSTEM,
+    "system/prompts/answer.md": PathKind.SYSTEM,
+    "plugins/daily_note.py": PathKind.PLUGIN,
+    "plugins/readme.md": PathKind.OTHER,
+    "plugins/__pycache__/daily_note.cpython-311.pyc": PathKind.IGNORED,
+    "logs/access.log": PathKind.ACCESS_LOG,
+    "logs/journal/laptop-1/2025-09-16.jsonl": PathKind.JOURNAL,
+    "logs/other.log": PathKind.OTHER,
+    "README.md": PathKind.OTHER,
+    "inboxes/q.md": PathKind.OTHER,
+    "inbox/.q.md": PathKind.IGNORED,
+    "inbox/.obsidian/q.md": PathKind.IGNORED,
+    "inbox/q.md~": PathKind.IGNORED,
+    "inbox/.q.md.swp": PathKind.IGNORED,
+    "inbox/q.md.tmp": PathKind.IGNORED,
+    "inbox/q.md.part": PathKind.IGNORED,
+    "inbox/4913": PathKind.IGNORED,
+    "inbox/#q.md#": PathKind.IGNORED,
+    "inbox/.#q.md": PathKind.IGNORED,
+    "inbox/.brainiac-x1": PathKind.IGNORED,
+    "inbox/q.sync-conflict-20250916-153000-ABCDEFG.md": PathKind.IGNORED,
+    "inbox/q (Mira's conflicted copy 2025-09-16).md": PathKind.IGNORED,
+    "memory/long_term/concrete/a.sync-conflict-20250916-153000-ABCDEFG.md": PathKind.IGNORED,
+    "inbox/line\nbreak.md": PathKind.OTHER,
+    "inbox/latin-\udce9.md": PathKind.OTHER,
+}
+
+
+@pytest.mark.parametrize(("path", "kind"), KINDS.items())
+def test_kind_of_each_place(tree: Tree, path: str, kind: PathKind) -> None:
+    """What a file is for follows from its path alone. Seeds: U2."""
+    assert kind == tree.kind_of(path)
+
+
+def test_every_kind_has_a_place() -> None:
+    """No kind of path is without an example above."""
+    assert set(PathKind) == set(KINDS.values())
+
+
+def test_configured_layout(root: Path) -> None:
+    """Directories may be named otherwise; what files are for follows them.
+
+    Seeds: P7.
+    """
+    layout = Layout(inbox="Eingang", memory="notes/brain", plugins="ext", logs="var/log")
+    for folder in (layout.inbox, layout.memory, layout.plugins, layout.logs):
+        (root / folder).mkdir(parents=True)
+    tree = Tree(root, layout)
+    found = {
+        path: tree.kind_of(path) for path in ("Eingang/q.md", "inbox/q.md", "notes/brain/short_term.md", "ext/x.py")
+    }
+    assert {
+        "Eingang/q.md": PathKind.PROMPT,
+        "inbox/q.md": PathKind.OTHER,
+        "notes/brain/short_term.md": PathKind.SHORT_TERM,
+        "ext/x.py": PathKind.PLUGIN,
+    } == found
+    assert PathKind.ACCESS_LOG == tree.kind_of("var/log/access.log")
+    assert PathKind.CONFIG == tree.kind_of("system/config.yaml")
+
+
+@pytest.mark.parametrize("folder", ["..", "/tmp", "inbox/../../elsewhere"])
+def test_layout_outside_is_refused(root: Path, folder: str) -> None:
+    """No configured directory lies outside the brain."""
+    with pytest.raises(ConfinementError):
+        Tree(root, Layout(inbox=folder))
+
+
+def test_tracked_are_the_notes(tree: Tree) -> None:
+    """The journal keeps the texts of what a person or process writes, not logs, code or foreign files."""
+    tracked = {path for path in KINDS if tree.is_tracked(path)}
+    assert {"inbox/q.md", "memory/short_term.md", "system/config.yaml"} <= tracked
+    assert not tracked & {"logs/access.log", "plugins/daily_note.py", "inbox/q.pdf", "inbox/.q.md"}
+
+
+def test_relative_keeps_the_spelling_on_disk(tree: Tree) -> None:
+    """A name in NFD is named in NFD: a file is found again under the very bytes it has."""
+    name = unicodedata.normalize("NFD", "Café.md")
+    (tree.inbox / name).write_text("x")
+    found = [tree.relative(entry.path) for entry in tree.walk(tree.inbox)]
+    assert [f"inbox/{name}"] == found
+    assert "x" == tree.absolute(found[0]).read_text()
+    assert "." == tree.relative(tree.root)
+
+
+def test_walk_passes_links_and_temporary_names_over(tree: Tree, tmp_path: Path) -> None:
+    """A walk yields regular files below the folders: no links (in, out, loops), nothing hidden, no pipes."""
+    for name in ("q.md", "deep/er/q.md", ".hidden/q.md", "q.md~", "node_modules.tmp/q.md"):
+        (tree.inbox / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree.inbox / name).write_text("x")
+    os.symlink(tmp_path, tree.inbox / "out")
+    os.symlink("deep", tree.inbox / "in")
+    os.symlink("..", tree.inbox / "deep/loop")
+    os.symlink("q.md", tree.inbox / "alias.md")
+    os.mkfifo(tree.inbox / "pipe.md")
+    found = sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox, tree.root / "not-there"))
+    assert ["inbox/deep/er/q.md", "inbox/q.md"] == found
+
+
+@pytest.mark.parametrize("name", ["q.md", "4914", "draft~1.md", "a.tmp.md", "con.md", "lock.md", "x.partial.md"])
+def test_ordinary_names_are_not_temporary(name: str) -> None:
+    """Names that only resemble temporary ones are a person's own."""
+    assert not is_temporary(name)
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Where I live", "where-i-live"),
+        ("Größe & Maß", "grosse-mass"),
+        ("東京", "dong-jing"),
+        ("", "untitled"),
+        ("🎉", "untitled"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("con", "con-note"),
+        ("LPT1", "lpt1-note"),
+        ("a\0b", "a-b"),
+        ("_index", "index"),
+    ],
+)
+def test_slugify(title: str, expected: str) -> None:
+    """A title becomes a plain file stem that every system can hold."""
+    assert expected == slugify(title)
+
+
+def test_slugify_is_the_same_for_nfc_and_nfd() -> None:
+    """Two spellings of one name make one slug."""
+    assert slugify("Café Zoë") == slugify(unicodedata.normalize("NFD", "Café Zoë"))
+
+
+def test_slugify_avoids_case_collisions() -> None:
+    """A stem that differs from a standing one by case alone gets a number: some file systems hold only one of them."""
+    assert "portland-3" == slugify("PORTLAND", {"Portland", "portland-2"})
+
+
+@given(st.text(max_size=300), st.sets(st.text("abc-0123", max_size=5)))
+def test_slugify_holds_its_promises(title: str, taken: set[str]) -> None:
+    """Any title gives `[a-z0-9-]`, at most 80 bytes, not taken, and not read as a temporary name."""
+    slug = slugify(title, taken)
+    assert slug == slug.lower()
+    assert all(c.isascii() and (c.isalnum() or c == "-") for c in slug)
+    assert 0 < len(slug.encode()) <= 80
+    assert slug not in {name.casefold() for name in taken}
+    assert not is_temporary(slug + ".md")
+
+
+def test_local_places_are_outside_the_tree_and_apart(root: Path, tmp_path: Path, machine: Path) -> None:
+    """Two clones of one brain on a machine share neither locks nor index; both lie in the user's folders. Seeds: S1."""
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    first, second = LocalPlaces.of(root, "id-1"), LocalPlaces.of(clone, "id-1")
+    assert first.state != second.state
+    assert first.cache != second.cache
+    for place in (first.state, first.cache, first.config, first.device):
+        assert machine in place.parents
+        assert root not in place.parents
+
+
+def test_local_places_follow_the_real_path(root: Path, tmp_path: Path) -> None:
+    """A brain reached by a link has the locks of that brain."""
+    os.symlink(root, tmp_path / "link")
+    assert LocalPlaces.of(root, "x").state == LocalPlaces.of(tmp_path / "link", "x").state
+
+
+def test_find_root_looks_upwards(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands work anywhere below a brain; a named folder and BRAINIAC_HOME come first."""
+    monkeypatch.chdir(root / "memory/long_term")
+    assert root == find_root()
+    assert root == find_root(root / "inbox")
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("BRAINIAC_HOME", str(root))
+    assert root == find_root()
+
+
+def test_find_root_refuses_what_is_no_brain(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No brain is a sentence that says what to do; a mistyped name below a brain does not mean that brain."""
+    with pytest.raises(NotABrainError, match="brainiac init"):
+        find_root(tmp_path)
+    monkeypatch.chdir(root)
+    for mistyped in ("../not-there", "not-there"):
+        with pytest.raises(NotABrainError, match="is not a folder"):
+            find_root(mistyped)
