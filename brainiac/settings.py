@@ -15,8 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from brainiac.errors import SettingsError
 from brainiac.tree import Layout
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -211,10 +209,10 @@ def load(path: Path, model: type[T]) -> T:
         SettingsError: With one sentence for every problem.
     """
     try:
-        raw: Any = yaml.load(path.read_bytes(), Loader=_Loader)
+        raw: Any = yaml.safe_load(path.read_bytes())  # the C loader dies of deep nesting, this one raises
     except FileNotFoundError:
         raw = None
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: cannot be read: {error}; mend it or remove it") from error
     if raw is None:
         raw = {}

@@ -1,0 +1,189 @@
+"""Settings: validated whole, read again when they change, never rewritten."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brainiac.brain import Brain
+from brainiac.errors import ConfinementError, SettingsError
+from brainiac.settings import MachineSettings, Settings, SettingsFile, load
+from brainiac.sources import bundled_folder
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return tmp_path / "config.yaml"
+
+
+def test_missing_and_empty_files_mean_the_defaults(config: Path) -> None:
+    """Nothing needs to be set."""
+    assert Settings() == load(config, Settings)
+    config.write_text("# only a comment\n")
+    assert Settings() == load(config, Settings)
+
+
+def test_a_section_of_comments_means_its_defaults(config: Path) -> None:
+    """`inbox:` with everything below it commented out is no error."""
+    config.write_text("inbox:\n  # settle_ms: 100\nllm:\n  model: openai/gpt-5-mini\n")
+    found = load(config, Settings)
+    assert (Settings().inbox, "openai/gpt-5-mini") == (found.inbox, found.llm.model)
+
+
+def test_every_problem_is_told_at_once(config: Path) -> None:
+    """A file with four mistakes gives four sentences, each with file, key, what was found and what is allowed."""
+    config.write_text("inbox:\n  settle_ms: soon\n  colour: blue\npromotion:\n  max_retired_share: 7\nmodle: offline\n")
+    with pytest.raises(SettingsError) as caught:
+        load(config, Settings)
+    problems = caught.value.problems
+    assert 4 == len(problems)
+    assert all(problem.startswith(str(config)) for problem in problems)
+    assert {"`inbox.settle_ms`", "`inbox.colour`", "`promotion.max_retired_share`", "`modle`"} == {
+        problem.split(": ")[1].split(" is not")[0] for problem in problems
+    }
+    assert any("`modle` is not a setting; see docs/settings.md" in problem for problem in problems)
+    assert any("found 'soon'" in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("inbox: [", "cannot be read"),
+        ("- a\n- b\n", "expected `key: value` lines, found list"),
+        ("just words", "found str"),
+        ("\x00", "cannot be read"),
+        ("[" * 100_000, "cannot be read"),
+        ("a: &a [*a]", "`a` is not a setting"),
+        ("1: 2", "1"),
+    ],
+)
+def test_what_is_no_settings_file_is_told(config: Path, text: str, told: str) -> None:
+    """Broken YAML, other shapes and hostile nesting are a sentence, never a traceback."""
+    config.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load(config, Settings)
+    assert told in str(caught.value)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_settings_or_a_sentence(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    """Whatever the file holds, it either validates or raises SettingsError."""
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    problems: Sequence[str] = ("none",)
+    try:
+        load(path, Settings)
+    except SettingsError as error:
+        problems = error.problems
+    assert problems
+
+
+def test_a_change_counts_on_the_next_read(config: Path) -> None:
+    """Settings are read again once the file changed, and only then.
+
+    Seeds: R11.
+    """
+    file = SettingsFile(config, Settings)
+    config.write_text("inbox:\n  settle_ms: 1\n")
+    first = file.read()
+    assert first is file.read()
+    config.write_text("inbox:\n  settle_ms: 22\n")
+    assert [1, 22] == [first.inbox.settle_ms, file.read().inbox.settle_ms]
+    config.unlink()
+    assert Settings() == file.read()
+
+
+def test_while_the_file_is_broken_the_last_good_settings_hold(config: Path) -> None:
+    """A mistake made while the daemon runs stops nothing, and is told to whoever asks."""
+    file = SettingsFile(config, Settings)
+    assert Settings() == file.last
+    config.write_text("inbox:\n  settle_ms: 7\n")
+    file.read()
+    config.write_text("inbox:\n  settle_ms: [\n")
+    with pytest.raises(SettingsError):
+        file.read()
+    assert 7 == file.last.inbox.settle_ms
+    config.write_text("inbox:\n  settle_ms: 8\n")
+    assert 8 == file.read().inbox.settle_ms
+
+
+def test_reading_touches_nothing(config: Path) -> None:
+    """Comments, order and unknown spacing stay byte for byte: the file is never written by reading it."""
+    text = "# mine\r\n\r\ninbox:   {settle_ms:   5}  # why\r\n"
+    config.write_bytes(text.encode())
+    before = os.stat(config)
+    assert 5 == SettingsFile(config, Settings).read().inbox.settle_ms
+    assert (text.encode(), before.st_mtime_ns) == (config.read_bytes(), os.stat(config).st_mtime_ns)
+
+
+@pytest.mark.parametrize(
+    "folder", ["..", "/tmp", "a/../../b", ".", "", "system", "system/inbox", "memory/in", "memory"]
+)
+def test_places_outside_or_inside_one_another_are_refused(config: Path, folder: str) -> None:
+    """A directory outside the brain, the root itself, or one that holds another is refused by name. Seeds: P7."""
+    config.write_text(f"paths:\n  inbox: {folder!r}\n")
+    with pytest.raises(SettingsError, match="inbox"):
+        load(config, Settings)
+
+
+def test_a_brain_with_a_place_that_links_outside_does_not_open(tmp_path: Path) -> None:
+    """Validation sees words; the tree sees links, and refuses those that lead out."""
+    (tmp_path / "brain/system").mkdir(parents=True)
+    (tmp_path / "brain/system/config.yaml").write_text("paths:\n  inbox: drop\n")
+    os.symlink(tmp_path, tmp_path / "brain/drop")
+    with pytest.raises(ConfinementError):
+        Brain(tmp_path / "brain")
+
+
+@pytest.mark.parametrize("brain_id", ["../../.ssh", "a/b", "", "x" * 37, "a b"])
+def test_a_brain_id_names_no_other_folder(config: Path, brain_id: str) -> None:
+    """A synced config cannot point this machine's state folder elsewhere."""
+    config.write_text(f"brain_id: {brain_id!r}\n")
+    with pytest.raises(SettingsError, match="brain_id"):
+        load(config, Settings)
+
+
+def test_a_brain_reads_its_settings_anew(tmp_path: Path) -> None:
+    """`brain.settings` follows the file; `check_settings` tells what is wrong with it.
+
+    Seeds: R11, P7.
+    """
+    config = tmp_path / "system/config.yaml"
+    config.parent.mkdir()
+    config.write_text("context:\n  background: true\n")
+    brain = Brain(tmp_path)
+    assert brain.settings.context.background
+    config.write_text("context:\n  background: false \n")
+    assert not brain.settings.context.background
+    config.write_text("context:\n  background: perhaps\n")
+    assert not brain.settings.context.background
+    with pytest.raises(SettingsError, match="perhaps"):
+        brain.check_settings()
+
+
+def test_endpoints_and_keys_have_no_place_in_the_tree(config: Path) -> None:
+    """A synced config.yaml cannot send a key to a stranger: where requests go is this machine's own setting."""
+    for section in ("api_bases: {openai: 'http://stranger'}", "llm: {api_base: 'http://stranger'}"):
+        config.write_text(section)
+        with pytest.raises(SettingsError, match="is not a setting"):
+            load(config, Settings)
+        assert not {"api_base", "api_bases", "api_key"} & set(Settings.model_fields["llm"].annotation.model_fields)
+    config.write_text("api_bases: {openai: 'http://localhost:8080'}")
+    assert {"openai": "http://localhost:8080"} == load(config, MachineSettings).api_bases
+
+
+def test_the_shipped_file_validates_and_shows_true_defaults() -> None:
+    """The shipped config.yaml sets nothing but defaults, and what it shows commented out are settings that exist."""
+    path = bundled_folder("system") / "config.yaml"
+    assert Settings() == load(path, Settings).model_copy(update={"brain_id": "default"})
+    text = path.read_text()
+    assert "brain_id: default" in text
+    for section, key, value in re.findall(r"^(\w+):\n(?:  .*\n)*?  # (\w+): ([\d.]+|true|false)\b", text, re.MULTILINE):
+        assert yaml.safe_load(value) == Settings().model_dump()[section][key]
