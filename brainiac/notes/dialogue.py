@@ -11,13 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# What editors, git or other readers of lines would change or stumble over; tab and newline are not among them.
-_CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
-_TO_ESCAPE = re.compile(rf"[{_CONTROL}]|&(?=(?:amp;)*#[0-9]+;)")
-_ESCAPED = re.compile(r"&#([0-9]{1,7});|&amp;(?=(?:amp;)*#[0-9]+;)")
-_IS_CONTROL = re.compile(rf"[{_CONTROL}]")
+from brainiac.notes.prose import escape, unescape
 
-_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
+EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
 _END = re.compile(r"^(?:#{1,3} |---[ \t]*\r?$)", re.MULTILINE)
 _COMMENT = re.compile(r"<!-- (?:event|exchange): (.*?) -->\s*")
 _LABEL = re.compile(r"\*\*(User|AI|Thoughts):\*\*(.*)", re.DOTALL)
@@ -51,24 +47,6 @@ class Placed:
     end: int
 
 
-def escape(text: str) -> str:
-    """Return text of which every control character but tab and newline stands as `&#N;`."""
-    return _TO_ESCAPE.sub(lambda found: "&amp;" if found[0] == "&" else f"&#{ord(found[0])};", text)
-
-
-def unescape(text: str) -> str:
-    """Undo `escape`; other character references stay as they are."""
-    return _ESCAPED.sub(_unescaped, text) if "&" in text else text
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    if found[1] is None:
-        return "&"
-    number = int(found[1])
-    is_ours = number < 0x110000 and _IS_CONTROL.match(chr(number))
-    return chr(number) if is_ours else found[0]
-
-
 def render_event(event: StmEvent, *, word: str = "event") -> str:
     """Return an event's heading, comment and texts, ending with a newline.
 
@@ -96,17 +74,17 @@ def _labelled(label: str, text: str, quote: str) -> str:
 def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[Placed]:
     """Yield the events between two offsets, in the order of the file, with their places."""
     end = len(text) if end is None else end
-    found = _HEADING.search(text, start, end)
+    found = EVENT_HEADING.search(text, start, end)
     while found:
         body = min(found.end() + 1, end)
         stop = _END.search(text, body, end)
         upto = stop.start() if stop else end
-        following = _HEADING.match(text, upto, end) if stop else None
+        following = EVENT_HEADING.match(text, upto, end) if stop else None
         if not following:  # what comes next is no event: the blank lines before it are not ours
             upto = body + len(text[body:upto].rstrip())
             upto = min(end, text.find("\n", upto) + 1 or end) if upto > body else body
         yield Placed(_read(found[1], text[body:upto]), found.start(), upto)
-        found = following or _HEADING.search(text, upto, end)
+        found = following or EVENT_HEADING.search(text, upto, end)
 
 
 def _read(at: str, body: str) -> StmEvent:

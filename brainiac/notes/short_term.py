@@ -1,12 +1,56 @@
-"""Short-term memory."""
+"""Short-term memory: its summary, lists and event log, and the operations on them (docs/format.md, F-STM).
+
+Every operation works on the text as it stands now and replaces only the lines that it changes, so that a decision
+made a while ago holds beside what a person or another process has written since.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
-from brainiac.notes.dialogue import StmEvent
+from brainiac.errors import FormatError
+from brainiac.notes.dialogue import EVENT_HEADING, Placed, StmEvent, find_events, render_event
+from brainiac.notes.prose import (
+    end_of_content,
+    find_line,
+    one_line,
+    parse_prose,
+    render_prose,
+    splice,
+    unescape,
+)
 
-__all__ = ["Item", "ShortTermMemory", "StmEvent"]
+__all__ = ["EMPTY", "Item", "ShortTermDocument", "ShortTermMemory", "StmEvent", "parse_short_term"]
+
+EMPTY = """\
+# Short-Term Memory Scratchpad
+
+## Summary
+
+---
+## Structured Data
+### Goals
+
+### Key Facts & Decisions
+
+### Tasks
+
+---
+## Event Log
+"""
+TITLE = "# Short-Term Memory Scratchpad"
+SUMMARY, STRUCTURED_DATA, EVENT_LOG = "## Summary", "## Structured Data", "## Event Log"
+GOALS, FACTS, TASKS = "### Goals", "### Key Facts & Decisions", "### Tasks"
+HEADINGS = (TITLE, SUMMARY, STRUCTURED_DATA, GOALS, FACTS, TASKS, EVENT_LOG)
+
+_SECTION_END = re.compile(r"^(?:#{1,6} |---[ \t]*\r?$)", re.MULTILINE)
+_LOG_END = re.compile(r"^#{1,2} ", re.MULTILINE)
+# a list item, its box, and the indented lines below it
+_ITEM = re.compile(r"^[-*+][ \t]+(?:\[([ xX])\](?:[ \t]+|(?=\r?$)))?([^\n]*(?:\n[ \t]+\S[^\n]*)*)\n?", re.MULTILINE)
+_BOX = re.compile(r"\\*\[[ xX]\](?:\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +70,177 @@ class ShortTermMemory:
     facts: tuple[Item, ...] = ()
     tasks: tuple[Item, ...] = ()
     events: tuple[StmEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedItem:
+    item: Item
+    start: int
+    end: int
+    mark: int  # where the text of the item, with its box, begins
+
+
+def parse_short_term(text: str) -> ShortTermMemory:
+    """Read short-term memory.
+
+    Raises:
+        FormatError: A heading is missing; it is named.
+    """
+    return ShortTermDocument(text).memory
+
+
+class ShortTermDocument:
+    """Short-term memory as a text that operations change line by line; immutable, `str(document)` is the file.
+
+    Args:
+        text: The file as it stands now.
+
+    Raises:
+        FormatError: A heading is missing; all that are missing are named.
+    """
+
+    def __init__(self, text: str) -> None:
+        places = {heading: find_line(text, heading) for heading in HEADINGS}
+        missing = [heading for heading, place in places.items() if place is None]
+        if missing:
+            raise FormatError(
+                "memory/short_term.md", f"missing {', '.join(f'`{heading}`' for heading in missing)}; put it back"
+            )
+        self._text = text
+        self._content = {heading: place[1] for heading, place in places.items() if place}
+
+    def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def memory(self) -> ShortTermMemory:
+        """What stands there."""
+        return ShortTermMemory(
+            summary=parse_prose(self._text[slice(*self._section(SUMMARY))]),
+            goals=tuple(placed.item for placed in self._items(GOALS)),
+            facts=tuple(placed.item for placed in self._items(FACTS)),
+            tasks=tuple(placed.item for placed in self._items(TASKS)),
+            events=tuple(placed.event for placed in self._events()),
+        )
+
+    def _section(self, heading: str) -> tuple[int, int]:
+        start = self._content[heading]
+        found = _SECTION_END.search(self._text, start)
+        return start, found.start() if found else len(self._text)
+
+    def _items(self, heading: str) -> list[_PlacedItem]:
+        start, end = self._section(heading)
+        found = (_placed_item(match) for match in _ITEM.finditer(self._text, start, end))
+        return [placed for placed in found if placed.item.text]
+
+    def _events(self) -> list[Placed]:
+        start = self._content[EVENT_LOG]
+        found = _LOG_END.search(self._text, start)
+        return list(find_events(self._text, start, found.start() if found else len(self._text)))
+
+    def has_event(self, event_id: str) -> bool:
+        """Tell whether an event with this id stands in the log."""
+        return find_line(self._text, f"<!-- event: {event_id} -->") is not None
+
+    def with_event(self, event: StmEvent) -> ShortTermDocument:
+        """Add an event above all older ones; one whose id stands there already changes nothing."""
+        if self.has_event(event.id):
+            return self
+        text, at = self._text, self._content[EVENT_LOG]
+        older = EVENT_HEADING.search(text, at)
+        while older and older[1] > event.at:
+            older = EVENT_HEADING.search(text, older.end())
+        if older and not _LOG_END.search(text, at, older.start()):
+            return ShortTermDocument(splice(text, older.start(), render_event(event) + "\n"))
+        end = _LOG_END.search(text, at)
+        at = end_of_content(text, at, end.start() if end else len(text))
+        gap = "\n" if at > self._content[EVENT_LOG] else ""
+        return ShortTermDocument(splice(text, at, gap + render_event(event)))
+
+    def without_event(self, event_id: str) -> ShortTermDocument:
+        """Remove an event with all that stands under it; an id that is not there changes nothing."""
+        return self._without(placed for placed in self._events() if placed.event.id == event_id)
+
+    def _without(self, places: Iterable[Placed | _PlacedItem]) -> ShortTermDocument:
+        kept, at = [], 0
+        for placed in sorted(places, key=lambda placed: placed.start):
+            kept.append(self._text[at : placed.start])
+            at = placed.end
+        return ShortTermDocument("".join(kept) + self._text[at:])
+
+    def with_items(
+        self, goals: Iterable[str] = (), facts: Iterable[str] = (), tasks: Iterable[str] = ()
+    ) -> ShortTermDocument:
+        """Add items to the lists; a text that stands there already and is not done is not added again."""
+        document = self._with_list(GOALS, goals, "[ ] ")._with_list(TASKS, tasks, "[ ] ")
+        return document._with_list(FACTS, facts, "")
+
+    def _with_list(self, heading: str, texts: Iterable[str], box: str) -> ShortTermDocument:
+        items = self._items(heading)
+        known = {_key(placed.item.text) for placed in items if not placed.item.is_done}
+        fresh = {_key(text): one_line(text) for text in texts if text.strip()}
+        lines = [f"- {box or _guard(text)}{text}\n" for key, text in fresh.items() if key not in known]
+        if not lines:
+            return self
+        start, end = self._section(heading)
+        at = items[-1].end if items else end_of_content(self._text, start, end)
+        if at == end and end < len(self._text):
+            lines.append("\n")  # a rule right below a text would make a heading of it
+        return ShortTermDocument(splice(self._text, at, "".join(lines)))
+
+    def with_done(self, texts: Iterable[str]) -> ShortTermDocument:
+        """Tick the open goals and tasks with these texts."""
+        done = {_key(text) for text in texts}
+        text = self._text
+        places = [*self._items(GOALS), *self._items(TASKS)]
+        for placed in sorted(places, key=lambda placed: placed.start, reverse=True):
+            if not placed.item.is_done and _key(placed.item.text) in done:
+                box = "" if text.startswith("[ ]", placed.mark) else " "
+                text = f"{text[: placed.mark]}[x]{box}{text[placed.mark + (0 if box else 3) :]}"
+        return ShortTermDocument(text)
+
+    def with_summary(self, summary: str) -> ShortTermDocument:
+        """Replace the summary; Promotion alone may."""
+        start, end = self._section(SUMMARY)
+        if parse_prose(self._text[start:end]) == summary.strip():
+            return self
+        written = render_prose(summary)
+        return ShortTermDocument(splice(self._text, start, f"{written}\n\n" if written else "\n", end))
+
+    def reset(
+        self, summary: str | None, keep_events: Collection[str], keep_items: Collection[str]
+    ) -> ShortTermDocument:
+        """Remove all events and items but those to keep; whatever else a person wrote stays.
+
+        Args:
+            summary: The new summary; None leaves the one there.
+            keep_events: Ids.
+            keep_items: Texts.
+        """
+        kept = {_key(text) for text in keep_items}
+        items = (placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading))
+        document = self._without(
+            [
+                *(placed for placed in self._events() if placed.event.id not in keep_events),
+                *(placed for placed in items if _key(placed.item.text) not in kept),
+            ]
+        )
+        return document if summary is None else document.with_summary(summary)
+
+
+def _placed_item(found: re.Match[str]) -> _PlacedItem:
+    text = " ".join(found[2].split())
+    if found[1] is None and text.startswith("\\") and _BOX.match(text):
+        text = text[1:]
+    item = Item(unescape(text), found[1] in ("x", "X"))
+    mark = found.start(2) if found[1] is None else found.start(1) - 1
+    return _PlacedItem(item, found.start(), found.end(), mark)
+
+
+def _guard(fact: str) -> str:
+    """Return the backslash that a fact needs which would look like an item with a box."""
+    return "\\" if _BOX.match(fact) else ""
+
+
+def _key(text: str) -> str:
+    return " ".join(text.split()).casefold()
