@@ -67,7 +67,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--verbose", action="store_true", help="name every miss of the development set")
     arguments = parser.parse_args()
-    figures = {"merges_dev": score_merges("merges_dev.json", arguments.verbose)}
+    figures = {
+        "merges_dev": score_merges("merges_dev.json", arguments.verbose),
+        "merges_heldout": score_merges("merges_heldout.json", False),
+    }
     print(json.dumps(figures))
 
 

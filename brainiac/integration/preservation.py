@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Literal
 
-from brainiac.language.entities import FacetKind, Mention, find_mentions, means_same
+from brainiac.language.entities import FacetKind, Mention, find_mentions, means_same, pale_verbs
 
 Side = Literal["old", "new", "invented"]
 
@@ -36,7 +38,22 @@ class _Bound:
     is_cessation: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One of the two statements; what stands at `waived` offsets may be missing."""
+
+    side: Side
+    mentions: tuple[Mention, ...]
+    waived: frozenset[int] = frozenset()
+
+    def required(self) -> list[Mention]:
+        return [mention for mention in self.mentions if mention.start not in self.waived]
+
+
 _STRICT = frozenset({"name", "place", "date", "duration", "quantity", "relation"})
+_LEADING = frozenset(
+    "pound dollar euro january february march april may june july august september october november december".split()
+)
 _POLAR = frozenset({"like", "dislike"})
 
 
@@ -53,30 +70,26 @@ def check(old: str, new: str, merged: str, contradicted: Iterable[str] = ()) -> 
         What was lost or invented, in the order of the texts; empty for a faithful merge.
     """
     told = find_mentions(merged)
-    waived = _waived(old, contradicted)
-    sides: list[tuple[Side, list[Mention]]] = [
-        ("old", [mention for mention in find_mentions(old) if not waived & set(range(mention.start, mention.end))]),
-        ("new", list(find_mentions(new))),
-    ]
-    losses = [loss for side, mentions in sides for loss in _lost(side, mentions, told)]
-    losses += _lost_numbers(sides, told)
-    sources = find_mentions(old) + find_mentions(new)
-    return losses + _invented(sources, told)
+    sources = [_Source("old", find_mentions(old), _waived(old, contradicted)), _Source("new", find_mentions(new))]
+    losses = [loss for source in sources for loss in _lost(source, told)]
+    losses += _lost_numbers(sources, told)
+    losses += [loss for source, text in zip(sources, (old, new), strict=True) for loss in _turned(source, text, merged)]
+    return losses + _invented(sources[0].mentions + sources[1].mentions, told)
 
 
-def _waived(old: str, contradicted: Iterable[str]) -> set[int]:
+def _waived(old: str, contradicted: Iterable[str]) -> frozenset[int]:
     """Return the offsets of `old` that are contradicted."""
     offsets: set[int] = set()
     for words in contradicted:
         start = old.find(words)
         if words and start >= 0:
             offsets.update(range(start, start + len(words)))
-    return offsets
+    return frozenset(offsets)
 
 
-def _lost(side: Side, mentions: Sequence[Mention], told: Sequence[Mention]) -> list[Loss]:
-    losses = []
-    for mention in mentions:
+def _lost(source: _Source, told: Sequence[Mention]) -> list[Loss]:
+    losses, mentions = [], source.mentions
+    for mention in source.required():
         if mention.is_number:
             continue  # numbers are counted together with what they count
         if mention.kind == "negation":
@@ -84,9 +97,9 @@ def _lost(side: Side, mentions: Sequence[Mention], told: Sequence[Mention]) -> l
         elif mention.kind == "preference":
             is_kept = _keeps_preference(_scope(mention, mentions), mentions, told)
         else:
-            is_kept = any(_same(mention, other) for other in told)
+            is_kept = any(_same(mention, other) for other in told) or _is_pale(mention)
         if not is_kept:
-            losses.append(Loss(mention.kind, side, mention.text))
+            losses.append(Loss(mention.kind, source.side, mention.text))
     return losses
 
 
@@ -99,10 +112,16 @@ def _same(first: Mention, second: Mention) -> bool:
     return means_same(first.values, second.values)
 
 
+def _is_pale(mention: Mention) -> bool:
+    return mention.kind == "other" and not mention.values.isdisjoint(pale_verbs())
+
+
 def _scope(mention: Mention, mentions: Sequence[Mention], reach: int = 4) -> _Bound:
     """Bind a mention to the words that follow it in its clause, or for want of any, to those before."""
     others = [other for other in mentions if other.clause == mention.clause and other.kind != "negation"]
     after = [other for other in others if other.position > mention.position][:reach]
+    if mention.kind == "preference":
+        after = list(takewhile(lambda other: other.kind != "preference", after))
     before = [other for other in others if other.position < mention.position][-2:]
     return _Bound(mention, tuple(after or before), "cease" in mention.values)
 
@@ -125,11 +144,16 @@ def _keeps_negation(bound: _Bound, told: Sequence[Mention]) -> bool:
     return False
 
 
+def _rest_of_sentence(mention: Mention, told: Sequence[Mention]) -> tuple[Mention, ...]:
+    """Return what follows until the sentence turns to another preference."""
+    return tuple(takewhile(lambda other: other.kind != "preference", told[mention.position + 1 :]))
+
+
 def _keeps_preference(bound: _Bound, mentions: Sequence[Mention], told: Sequence[Mention]) -> bool:
     if _is_denied(bound.mention, mentions):
         return True  # "doesn't like" is kept or lost with its negation
     alike = [other for other in told if bound.mention.values & other.values and not _is_denied(other, told)]
-    return any(_shares(bound.scope, _scope(other, told).scope) for other in alike)
+    return any(_shares(bound.scope, (*_scope(other, told).scope, *_rest_of_sentence(other, told))) for other in alike)
 
 
 def _is_denied(mention: Mention, mentions: Sequence[Mention]) -> bool:
@@ -141,15 +165,40 @@ def _is_denied(mention: Mention, mentions: Sequence[Mention]) -> bool:
     )
 
 
-def _lost_numbers(sides: Sequence[tuple[Side, list[Mention]]], told: Sequence[Mention]) -> list[Loss]:
+_RANKED = re.compile(
+    r"\bprefer(?:s|red|ring)?\s(?P<first>[^.;,]+?)\s(?:to|over|rather than|instead of)\s(?P<second>[^.;,]+)"
+    r"|\brather\s(?P<one>[^.;,]+?)\sthan\s(?P<other>[^.;,]+)",
+    re.IGNORECASE,
+)
+
+
+def _turned(source: _Source, text: str, merged: str) -> list[Loss]:
+    """Find a preference of one thing to another that the merge tells the other way round."""
+    if "prefer" not in text and "rather" not in text:
+        return []
+    told = [_ranked(match) for match in _RANKED.finditer(merged)]
+    losses: list[Loss] = []
+    for match in _RANKED.finditer(text):
+        first, second = _ranked(match)
+        if any(_shares(first, lower) and _shares(second, higher) for higher, lower in told if higher and lower):
+            losses.append(Loss("preference", source.side, match.group()))
+    return losses
+
+
+def _ranked(match: re.Match[str]) -> tuple[tuple[Mention, ...], tuple[Mention, ...]]:
+    higher, lower = (part for part in match.groups() if part is not None)
+    return find_mentions(higher), find_mentions(lower)[:2]
+
+
+def _lost_numbers(sources: Sequence[_Source], told: Sequence[Mention]) -> list[Loss]:
     """Match every number with one of the merge, those first that count the same thing."""
     wanted: list[tuple[Side, Mention, Mention | None]] = []
-    for side, mentions in sides:
-        for mention in mentions:
+    for source in sources:
+        for mention in source.required():
             if mention.is_number:
-                head = _head(mention, mentions)
+                head = _head(mention, source.mentions)
                 if not any(_agree(mention, head, seen, seen_head) for _, seen, seen_head in wanted):
-                    wanted.append((side, mention, head))
+                    wanted.append((source.side, mention, head))
     free = [(mention, _head(mention, told)) for mention in told if mention.is_number]
     left: list[tuple[Side, Mention, Mention | None]] = []
     for side, mention, head in wanted:
@@ -169,18 +218,19 @@ def _lost_numbers(sides: Sequence[tuple[Side, list[Mention]]], told: Sequence[Me
 
 
 def _head(number: Mention, mentions: Sequence[Mention]) -> Mention | None:
-    """Return what a number counts: the sign before it or the word after it."""
-    for other in mentions:
-        if other.clause == number.clause and other.position in (number.position + 1, number.position + 2):
-            return other
-    return None
+    """Return what a number counts: the sign or month before it, or the word after it."""
+    before = mentions[number.position - 1] if number.position else None
+    if before is not None and not before.values.isdisjoint(_LEADING) and before.end + 1 >= number.start:
+        return before
+    following = mentions[number.position + 1 : number.position + 2]
+    return following[0] if following and following[0].clause == number.clause else None
 
 
 def _agree(first: Mention, first_head: Mention | None, second: Mention, second_head: Mention | None) -> bool:
     if first.values.isdisjoint(second.values):
         return False
     if first_head is None or second_head is None:
-        return first_head is second_head
+        return True
     return _same(first_head, second_head)
 
 
@@ -192,7 +242,7 @@ def _invented(sources: Sequence[Mention], told: Sequence[Mention]) -> list[Loss]
         elif mention.kind == "negation":
             is_known = _negation_is_known(mention, told, sources)
         else:
-            is_known = any(_same(mention, other) for other in sources)
+            is_known = any(_same(mention, other) for other in sources) or _is_pale(mention)
         if not is_known:
             losses.append(Loss(mention.kind, "invented", mention.text))
     return losses

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -54,7 +54,7 @@ class _Entry:
 _TOKEN = re.compile(
     r"""(?P<number>(?:19|20)\d\d-\d\d-\d\d|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.:/]\d+)*(?:st|nd|rd|th)?)
       | (?P<sign>[£$€%])
-      | (?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*(?:\.(?=[^\W\d_]\b)[^\W\d_])?)
+      | (?P<word>[^\W\d_]+\d\w*|[^\W\d_]+(?:['’][^\W\d_]+)*(?:\.(?=[^\W\d_]\b)[^\W\d_])?)
       | (?P<stop>[;!?]|(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)\.(?=\s|$)|,(?=\s)|\b(?:but)\b)""",
     re.VERBOSE,
 )
@@ -66,6 +66,7 @@ _CALENDAR |= {day + "s": day for day in _DAYS}
 _AMBIGUOUS_MONTHS = frozenset({"may", "march", "mar", "sun", "sat", "wed", "dec", "jan"})
 _PLACE_BEFORE = frozenset("in at from to near around outside towards via".split())
 _APOSTROPHE_S = re.compile(r"['’](?:s|re|ve|ll|d|m)?$")
+_IS_RATE = re.compile(r"\s+(?:an?|per|every|each|in|daily|weekly|monthly|yearly)\b", re.IGNORECASE)
 _TENS = frozenset(str(number) for number in range(20, 100, 10))
 
 
@@ -98,6 +99,12 @@ def light_words() -> frozenset[str]:
 
 
 @cache
+def pale_verbs() -> frozenset[str]:
+    """Return the stems of verbs that a retelling may exchange for another."""
+    return frozenset(stem(word) for word in " ".join(data_lines("pale_verbs.txt")).split())
+
+
+@cache
 def _paraphrases() -> dict[str, frozenset[str]]:
     groups: dict[str, set[str]] = {}
     for number, line in enumerate(data_lines("paraphrases.txt")):
@@ -123,7 +130,7 @@ def find_mentions(text: str) -> tuple[Mention, ...]:
         if classed is not None:
             kind, values = classed
             mentions.append(Mention(start, end, text[start:end], kind, values, clause, len(mentions)))
-    return tuple(_with_measures(mentions))
+    return tuple(replace(mention, position=index) for index, mention in enumerate(_with_measures(mentions)))
 
 
 def _tokens(text: str) -> Iterator[tuple[int, int, str]]:
@@ -145,6 +152,8 @@ def _classify(text: str, start: int, end: int, token_kind: str) -> tuple[FacetKi
         return "quantity", frozenset({_SIGNS[token]})
     if token_kind == "number":
         return _number(token)
+    if any(c.isdigit() for c in token):
+        return "name", frozenset({"#" + token.casefold()})  # S3, M3, v2
     lowered = token.lower().replace("’", "'")
     if lowered.endswith("n't") or lowered == "cannot":
         return "negation", frozenset({"not"})
@@ -163,7 +172,9 @@ def _number(token: str) -> tuple[FacetKind, frozenset[str]]:
     return ("date" if is_date else "quantity"), frozenset(values)
 
 
-def _by_entry(entry: _Entry) -> tuple[FacetKind, frozenset[str]]:
+def _by_entry(entry: _Entry) -> tuple[FacetKind, frozenset[str]] | None:
+    if entry.kind == "light":
+        return None
     kinds: dict[str, FacetKind] = {"unit": "date", "measure": "quantity", "number": "quantity"}
     return kinds.get(entry.kind, entry.kind), entry.values  # type: ignore[return-value]
 
@@ -192,6 +203,8 @@ def _known(bare: str, is_capital: bool, is_first: bool, rest: str) -> tuple[Face
     if month and is_capital and (bare not in _AMBIGUOUS_MONTHS or not is_first or re.match(r"\s\d", rest)):
         return "date", frozenset({month})
     entry = _entries().get(bare)
+    if bare == "once" and not _IS_RATE.match(rest):
+        return None  # "once on GitLab" means formerly
     if entry is None or (entry.kind == "number" and is_capital and not is_first):
         return None
     return _by_entry(entry)
@@ -220,21 +233,15 @@ def _with_measures(mentions: list[Mention]) -> Iterator[Mention]:
                 yield joined
                 continue
             if following.values & units and mention.kind == "quantity":
-                mention = _as(mention, "duration")
+                mention = replace(mention, kind="duration")
         elif mention.values & units and mention.position and mentions[mention.position - 1].is_number:
-            mention = _as(mention, "duration")
+            mention = replace(mention, kind="duration")
         yield mention
 
 
 @cache
 def _units() -> frozenset[str]:
     return frozenset(value for entry in _entries().values() if entry.kind == "unit" for value in entry.values)
-
-
-def _as(mention: Mention, kind: FacetKind) -> Mention:
-    return Mention(
-        mention.start, mention.end, mention.text, kind, mention.values, mention.clause, mention.position
-    )
 
 
 def _joined(tens: Mention, unit: Mention) -> Mention | None:
