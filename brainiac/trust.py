@@ -71,6 +71,8 @@ class TrustStore:
         return found
 
     def _sources(self, name: str) -> Iterator[tuple[Path, bytes]]:
+        if name != os.path.basename(name) or not (self._folder / f"{name}.py").is_file():
+            raise UserError(f"no plugin {name!r} in {self._folder}; `brainiac plugins list` names those there are")
         waiting, seen = [name], {name}
         while waiting:
             path = self._folder / f"{waiting.pop()}.py"

@@ -127,7 +127,10 @@ def test_reading_touches_nothing(config: Path) -> None:
     "folder", ["..", "/tmp", "a/../../b", ".", "", "system", "system/inbox", "memory/in", "memory"]
 )
 def test_places_outside_or_inside_one_another_are_refused(config: Path, folder: str) -> None:
-    """A directory outside the brain, the root itself, or one that holds another is refused by name. Seeds: P7."""
+    """A directory outside the brain, the root itself, or one that holds another is refused by name.
+
+    Seeds: P7.
+    """
     config.write_text(f"paths:\n  inbox: {folder!r}\n")
     with pytest.raises(SettingsError, match="inbox"):
         load(config, Settings)

@@ -215,7 +215,10 @@ KINDS = {
 
 @pytest.mark.parametrize(("path", "kind"), KINDS.items())
 def test_kind_of_each_place(tree: Tree, path: str, kind: PathKind) -> None:
-    """What a file is for follows from its path alone. Seeds: U2."""
+    """What a file is for follows from its path alone.
+
+    Seeds: U2.
+    """
     assert kind == tree.kind_of(path)
 
 
@@ -332,7 +335,10 @@ def test_slugify_holds_its_promises(title: str, taken: set[str]) -> None:
 
 
 def test_local_places_are_outside_the_tree_and_apart(root: Path, tmp_path: Path, machine: Path) -> None:
-    """Two clones of one brain on a machine share neither locks nor index; both lie in the user's folders. Seeds: S1."""
+    """Two clones of one brain on a machine share neither locks nor index; both lie in the user's folders.
+
+    Seeds: S1.
+    """
     clone = tmp_path / "clone"
     clone.mkdir()
     first, second = LocalPlaces.of(root, "id-1"), LocalPlaces.of(clone, "id-1")
