@@ -79,21 +79,21 @@ class Brain:
         """The journal of what happened."""
         from brainiac.journal import Journal
 
-        return Journal(self.tree, self.places, self.clock)
+        return Journal(self.tree, self.places)
 
     @cached_property
     def observed(self) -> Observed:
         """What each tracked file was when last seen."""
         from brainiac.observed import Observed
 
-        return Observed(self.tree, self.places, self.journal, self.clock)
+        return Observed(self.tree, self.journal, self.clock, self.committer)
 
     @cached_property
     def committer(self) -> Committer:
         """The one way to change the tree."""
         from brainiac.commit import Committer
 
-        return Committer(self.tree, self.places, self.journal, self.clock, self.observed)
+        return Committer(self.tree, self.places, self.journal, self.clock)
 
     @cached_property
     def answered(self) -> Answered:
@@ -214,7 +214,7 @@ class Brain:
 
     def close(self) -> None:
         """Release what was opened; the brain must not be used afterwards."""
-        for name in ("recall", "observed", "journal"):
+        for name in ("recall", "committer"):
             opened = self.__dict__.pop(name, None)
             if opened is not None:
                 opened.close()

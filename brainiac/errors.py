@@ -99,5 +99,9 @@ class ModelError(BrainiacError):
         super().__init__(problem)
 
 
+class WindowError(ModelError):
+    """What a model must see is longer than its window."""
+
+
 class BudgetError(ModelError):
     """The call's worst case would pass today's budget."""

@@ -155,9 +155,7 @@ def _full_fsync(handle: int) -> None:
 def _system_rename() -> Callable[[bytes, bytes, int, int], int] | None:
     libc = ctypes.CDLL(None, use_errno=True)
     if renameat2 := getattr(libc, "renameat2", None):
-        return lambda one, other, linux, _: int(
-            renameat2(_AT_FDCWD, one, _AT_FDCWD, other, ctypes.c_uint(linux))
-        )
+        return lambda one, other, linux, _: int(renameat2(_AT_FDCWD, one, _AT_FDCWD, other, ctypes.c_uint(linux)))
     if renamex_np := getattr(libc, "renamex_np", None):
         return lambda one, other, _, macos: int(renamex_np(one, other, ctypes.c_uint(macos)))
     return None

@@ -1,0 +1,233 @@
+"""The one way a process changes the tree: a commit is whole or not at all, and never overwrites a newer save."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from brainiac.clock import Clock, iso
+from brainiac.displaced import Displaced
+from brainiac.errors import ConflictError
+from brainiac.events import Change, Event, RecordedChange, content_hash, new_id
+from brainiac.exchange import Disk, read_bytes
+from brainiac.journal import Journal
+from brainiac.lastseen import LastSeen
+from brainiac.locks import locked
+from brainiac.noticing import Noticing, NotRestedError
+from brainiac.planning import Plan, Planner, is_off_record
+from brainiac.transactions import CHECKPOINT_BYTES, Recovery, Transactions
+from brainiac.tree import OUR_TEMPORARY_PREFIX, LocalPlaces, Tree
+
+
+class Committer:
+    """Makes commits in a brain; safe across threads and processes.
+
+    Args:
+        tree: The brain's folder.
+        places: Its machine-local places.
+        journal: Where commits are recorded.
+        clock: Dates them.
+        disk: What writes.
+
+    Attributes:
+        seen: What each tracked note was when last seen.
+        noticing: Looks at single files.
+    """
+
+    def __init__(
+        self, tree: Tree, places: LocalPlaces, journal: Journal, clock: Clock, disk: Disk | None = None
+    ) -> None:
+        self._tree, self._journal, self._clock, self._disk = tree, journal, clock, disk or Disk()
+        self.seen = LastSeen(places.state / "observed.sqlite", tree, journal)
+        self._transactions = Transactions(tree, places, journal, self.seen, self._disk)
+        self._displaced = Displaced(tree, self._transactions, clock, self._disk, self)
+        self.noticing = Noticing(tree, self.seen, clock, self)
+        self._is_rescuing = False
+
+    def commit(
+        self,
+        kind: str,
+        *,
+        by: str,
+        changes: Sequence[Change] = (),
+        data: Mapping[str, Any] | None = None,
+        cause: str | None = None,
+        expect: Mapping[str, str | None] | None = None,
+    ) -> Event:
+        """Change the tree and record it, wholly or not at all.
+
+        Args:
+            kind: The event, past tense with hyphens.
+            by: Who does it.
+            changes: Made with `brainiac.events`; each holds what it was decided on.
+            data: Plain JSON values.
+            cause: Id of the event that led here.
+            expect: Further files the decision rested on: path to hash, None for "must not exist".
+
+        Returns:
+            The event as recorded. A file that a person changed in the very moment of writing is named in
+            `data["left"]` and was not written, or in `data["displaced"]` and is merged.
+
+        Raises:
+            ConflictError: A file moved since the decision; nothing was changed.
+            ConfinementError: A path leaves the brain.
+        """
+        with locked(self._journal.lock):
+            self._transactions.settle()
+            self._notice(changes, expect or {})
+            plan = self._plan(changes, expect or {})
+            hidden = {"off_record": plan.off_record} if plan.off_record else {}
+            event = self._event(kind, by, plan.recorded, {**(data or {}), **hidden}, cause)
+            return self._run(event, plan)
+
+    def record_saves(
+        self,
+        kind: str,
+        changes: Sequence[RecordedChange],
+        texts: Mapping[str, bytes],
+        data: Mapping[str, Any] | None = None,
+        by: str = "person",
+    ) -> Event:
+        """Record what was found in the tree; writes no file of it.
+
+        Args:
+            kind: The event.
+            changes: What was found.
+            texts: Content by hash; those that are not blobs yet.
+            data: Plain JSON values.
+            by: Who did it.
+        """
+        with locked(self._journal.lock):
+            self._transactions.settle()
+            return self._run(self._event(kind, by, changes, data or {}, None), Plan(texts=dict(texts)))
+
+    def commit_merge(
+        self, changes: Sequence[Change], data: Mapping[str, Any], path: str, base: str | None, save: bytes
+    ) -> Event:
+        """Merge a person's save into the file it was meant for; the caller holds the commit lock.
+
+        Args:
+            changes: What the tree is to hold; where nothing is to change, the text alone is kept.
+            data: Plain JSON values.
+            path: The file.
+            base: Hash of what the save grew from.
+            save: The person's text.
+
+        Raises:
+            ConflictError: A file moved meanwhile; nothing was changed.
+        """
+        plan, digest, data = self._plan(changes, {}), content_hash(save), dict(data)
+        if not is_off_record(save):
+            plan.texts[digest] = save
+            if any(change.path == path for change in changes):
+                plan.recorded.insert(0, RecordedChange("observe", path, base, digest))
+            else:
+                data["texts"] = {path: digest}
+        return self._run(self._event("note-merged", "kernel", plan.recorded, data, None), plan)
+
+    def keep_texts(self, texts: Mapping[str, bytes]) -> None:
+        """Make blobs of many texts and bring them to the disk at once."""
+        for text in texts.values():
+            self._journal.blobs.put(text)
+        if texts:
+            self._disk.sync_filesystem(self._journal.blobs.folder)
+
+    def settle(self) -> None:
+        """Follow what other processes did; the caller holds the commit lock."""
+        self._transactions.settle()
+
+    def text_of(self, digest: str) -> bytes:
+        """Return a text by hash, from the commits in flight or the journal's blobs.
+
+        Raises:
+            BlobError: It is in neither.
+        """
+        return self._transactions.text_of(digest)
+
+    def recover(self) -> Recovery:
+        """Finish what a crash left unfinished; the tree is otherwise never changed by the journal."""
+        report = Recovery()
+        with locked(self._journal.lock):
+            self._transactions.settle(report)
+            self._transactions.restore()
+            report.merged = self._displaced.check()
+            self._sweep(report)
+            self._checkpoint()
+        return report
+
+    def check_displaced(self) -> None:
+        """Look at what our writes swapped out and bring what is done to the disk; every ten seconds and at the end."""
+        with locked(self._journal.lock):
+            self._transactions.settle()
+            if self._transactions.wal.size:
+                self._displaced.check()
+                self._checkpoint()
+
+    def close(self) -> None:
+        """End; what was displaced less than ten seconds ago is looked at again by the next start."""
+        self.check_displaced()
+        self.seen.close()
+
+    def _run(self, event: Event, plan: Plan) -> Event:
+        recorded, outcome = self._transactions.run(event, tuple(plan.steps), plan.texts)
+        if outcome.displaced and not self._is_rescuing:  # what a rescue displaces waits for the next look
+            self._is_rescuing = True
+            try:
+                self._displaced.check()
+            finally:
+                self._is_rescuing = False
+        if self._transactions.wal.size > CHECKPOINT_BYTES:
+            self._checkpoint()
+        return recorded
+
+    def _event(
+        self, kind: str, by: str, changes: Sequence[RecordedChange], data: Mapping[str, Any], cause: str | None
+    ) -> Event:
+        return Event(0, new_id(), iso(self._clock.now()), kind, by, cause, data, tuple(changes))
+
+    def _plan(self, changes: Sequence[Change], expect: Mapping[str, str | None]) -> Plan:
+        plan = Planner(self._tree, self.seen).plan(changes, expect)
+        if plan.conflicts:
+            raise ConflictError(plan.conflicts)
+        return plan
+
+    def _notice(self, changes: Sequence[Change], expect: Mapping[str, str | None]) -> None:
+        """Record first what a person did to these files and nobody has seen, so that the history has it as theirs."""
+        paths = {path for change in changes if change.op != "append" for path in (change.path, change.source) if path}
+        for path in sorted(paths | set(expect)):
+            relative = self._tree.relative(self._tree.confine(path))
+            if not self._tree.is_tracked(relative) or not self._tree.absolute(relative).exists():
+                continue
+            try:
+                if self.noticing.look(relative) is not None:
+                    self.seen.set_told(relative, False)
+            except NotRestedError as error:
+                raise ConflictError([relative]) from error
+
+    def _checkpoint(self) -> None:
+        self._transactions.checkpoint({intent.event.id for intent, _ in self._displaced.waiting()})
+
+    def _sweep(self, report: Recovery) -> None:
+        """Remove temporary files that belong to no commit, keeping a text that is nowhere else."""
+        waiting = {self._tree.absolute(step.temporary) for _, step in self._displaced.waiting()}
+        for path in _leftovers(self._tree):
+            if path in waiting:
+                continue
+            content = read_bytes(path)
+            if content and not is_off_record(content) and self._tree.journal not in path.parents:
+                report.swept[self._tree.relative(path)] = self._journal.blobs.put(content)
+            self._disk.unlink(path)
+        if report.swept:
+            self._journal.blobs.sync(set(report.swept.values()))
+            self.record_saves("leftovers-swept", (), {}, {"texts": report.swept}, by="kernel")
+
+
+def _leftovers(tree: Tree) -> Iterator[Path]:
+    """Yield the temporary files of ours in the tree."""
+    for top in {tree.inbox, tree.memory, tree.system, tree.logs}:
+        for folder, _, names in os.walk(top):
+            for name in names:
+                if name.startswith(OUR_TEMPORARY_PREFIX):
+                    yield Path(folder, name)

@@ -1,0 +1,192 @@
+"""One file looked at: is it new, a person's edit, a stale editor buffer, or what we wrote?
+
+Recognized by content alone, never by path or time. What a person saved is recorded before anything else happens.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from brainiac.clock import Clock
+from brainiac.errors import BlobError, BrainiacError, ConflictError
+from brainiac.events import Change, FileChange, PathKind, RecordedChange, content_hash, update
+from brainiac.exchange import read_bytes
+from brainiac.lastseen import LastSeen, Seen, stamp_of
+from brainiac.merge import is_stale, three_way
+from brainiac.planning import is_off_record
+from brainiac.tree import Tree
+
+if TYPE_CHECKING:
+    from brainiac.commit import Committer
+
+MAX_BYTES = 5_000_000  # larger files are known by their stat, their texts are not kept
+REST_SECONDS = 10.0  # short-term memory saved without its headings is believed after this
+MOVE_SECONDS = 10.0  # a file that appears with the content of one that vanished within this was moved
+_HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
+
+
+class NotRestedError(BrainiacError):
+    """Short-term memory stands empty or without its headings, as an editor leaves it for a moment; look again later.
+
+    Args:
+        path: The file.
+        again_in_seconds: When to look again.
+    """
+
+    def __init__(self, path: str, again_in_seconds: float) -> None:
+        self.path, self.again_in_seconds = path, again_in_seconds
+        super().__init__(f"{path}: without its headings; looked at again in {again_in_seconds:.0f} s")
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    base: str
+    text: bytes
+
+
+class Noticing:
+    """Looks at single files; all calls are made under the commit lock, with `seen` caught up.
+
+    Args:
+        tree: The brain's folder.
+        seen: What each note was when last seen.
+        clock: Measures rest.
+        committer: Records what is found and puts merges in place.
+    """
+
+    def __init__(self, tree: Tree, seen: LastSeen, clock: Clock, committer: Committer) -> None:
+        self._tree, self._seen, self._clock, self._committer = tree, seen, clock, committer
+        self._bare: tuple[str, float] | None = None
+        self._vanished: deque[tuple[float, str, str]] = deque(maxlen=1000)
+
+    def look(self, path: str) -> FileChange | None:
+        """Record what stands at a path; None when nothing is new.
+
+        Raises:
+            NotRestedError: It is short-term memory in the middle of being saved.
+        """
+        absolute = self._tree.absolute(path)
+        try:
+            found = os.lstat(absolute)
+        except (FileNotFoundError, NotADirectoryError):
+            return self._forget_unkept(path)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES or not self._tree.is_tracked(path):
+            return self._look_at_stamp(path, stamp_of(found))
+        content = read_bytes(absolute)
+        if content is None:
+            return None
+        if is_off_record(content):
+            return self._look_off_record(path, content_hash(content))
+        return self._look_at_content(path, content)
+
+    def removed(self, seen: Seen) -> RecordedChange:
+        """Return the record of a note that is gone, and remember it in case it turns up elsewhere."""
+        self._vanished.append((self._clock.monotonic(), seen.hash, seen.path))
+        return RecordedChange("remove", seen.path, seen.hash, None)
+
+    def recently_removed(self) -> int:
+        """Return how many notes vanished in the last seconds."""
+        since = self._clock.monotonic() - MOVE_SECONDS
+        return sum(moment >= since for moment, _, _ in self._vanished)
+
+    def _look_at_content(self, path: str, content: bytes) -> FileChange | None:
+        digest, known = content_hash(content), self._seen.get(path)
+        if known is not None and known.hash == digest:
+            if known.is_held:
+                self._seen.set_held([path], False)
+            return None
+        if self._tree.kind_of(path) is PathKind.SHORT_TERM:
+            self._wait_for_rest(path, content, digest)
+        self._seen.set_unkept(path, None)
+        texts = {digest: content}
+        if known is None:
+            return self._appeared(path, digest, texts)
+        if not self._merge_stale(known, content):
+            change = RecordedChange("update", path, known.hash, digest)
+            self._committer.record_saves("note-edited", [change], texts)
+        return self._change("modified", path)
+
+    def _appeared(self, path: str, digest: str, texts: Mapping[str, bytes]) -> FileChange:
+        for seen in self._seen.with_hash(digest):
+            if not self._tree.absolute(seen.path).exists():
+                change = RecordedChange("move", path, digest, digest, seen.path)
+                self._committer.record_saves("note-moved", [change], texts)
+                return self._change("moved", path, seen.path)
+        self._committer.record_saves("note-edited", [RecordedChange("create", path, None, digest)], texts)
+        since = self._clock.monotonic() - MOVE_SECONDS
+        for entry in reversed(self._vanished):
+            if entry[0] >= since and entry[1] == digest:
+                self._vanished.remove(entry)
+                return self._change("moved", path, entry[2])
+        return self._change("created", path)
+
+    def _merge_stale(self, known: Seen, save: bytes) -> bool:
+        """Put back what we added, where the save was made without having seen it."""
+        merge = self._stale_merge(known, save)
+        if merge is None:
+            return False
+        changes: list[Change] = [update(known.path, save, merge.text)] if merge.text != save else []
+        try:
+            self._committer.commit_merge(changes, {"stale": known.hash}, known.path, merge.base, save)
+        except ConflictError:  # saved once more meanwhile; that save is looked at next
+            return True
+        return True
+
+    def _stale_merge(self, known: Seen, save: bytes) -> _Merge | None:
+        """Find the earlier version that a save grew from; an earlier version itself is a person's revert."""
+        if not known.trail or content_hash(save) in known.trail:
+            return None
+        try:
+            ours = self._committer.text_of(known.hash)
+        except BlobError:
+            return None
+        for digest in known.trail:
+            try:
+                base = self._committer.text_of(digest)
+            except BlobError:  # purged, or not synced: nothing to compare with
+                continue
+            merged = three_way(base, ours, save) if is_stale(base, ours, save) else None
+            if merged is not None:
+                return _Merge(digest, merged)
+        return None
+
+    def _wait_for_rest(self, path: str, content: bytes, digest: str) -> None:
+        if all(heading in content for heading in _HEADINGS):
+            self._bare = None
+            return
+        if self._bare is None or self._bare[0] != digest:
+            self._bare = (digest, self._clock.monotonic())
+        rest = self._bare[1] + REST_SECONDS - self._clock.monotonic()
+        if rest > 0:
+            raise NotRestedError(path, rest)
+
+    def _look_off_record(self, path: str, digest: str) -> FileChange | None:
+        if self._seen.unkept(path) == digest:
+            return None
+        known = self._seen.get(path)
+        changes = [] if known is None else [RecordedChange("observe", path, known.hash, None)]
+        is_new = known is None and self._seen.unkept(path) is None
+        self._committer.record_saves("note-off-record", changes, {}, {"off_record": [digest]})
+        self._seen.set_unkept(path, digest)
+        return self._change("created" if is_new else "modified", path)
+
+    def _look_at_stamp(self, path: str, stamp: str) -> FileChange | None:
+        known = self._seen.unkept(path)
+        if known == stamp:
+            return None
+        self._seen.set_unkept(path, stamp)
+        return self._change("created" if known is None else "modified", path)
+
+    def _forget_unkept(self, path: str) -> FileChange | None:
+        if self._seen.unkept(path) is None:
+            return None
+        self._seen.set_unkept(path, None)
+        return self._change("deleted", path)
+
+    def _change(self, action: str, path: str, old_path: str | None = None) -> FileChange:
+        return FileChange(action, path, self._tree.kind_of(path), old_path)  # type: ignore[arg-type]

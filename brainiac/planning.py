@@ -1,0 +1,177 @@
+"""From what a caller asks for to what will be done: checked against the tree before anything is written."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from brainiac.errors import UserError
+from brainiac.events import Change, RecordedChange, content_hash
+from brainiac.exchange import read_bytes, temporary_beside
+from brainiac.lastseen import LastSeen
+from brainiac.tree import Tree
+from brainiac.write_ahead import Step
+
+_ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
+_OFF_RECORD = re.compile(
+    rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:(?!---[ \t]*\r?\n).*\n)*?remember:[ \t]*[\"']?(?:false|no|off)\b",
+    re.IGNORECASE,
+)
+
+
+def is_off_record(content: bytes | None) -> bool:
+    """Tell from a text's front matter whether it asks not to be remembered (`remember: false`)."""
+    return content is not None and _OFF_RECORD.match(content) is not None
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a commit will do.
+
+    Attributes:
+        steps: In the order of their doing.
+        recorded: As the journal will name them.
+        texts: Content by hash, all that the steps and the journal need.
+        off_record: Hashes of the texts that are written but not kept.
+        conflicts: Paths that are not as the decision took them.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    recorded: list[RecordedChange] = field(default_factory=list)
+    texts: dict[str, bytes] = field(default_factory=dict)
+    off_record: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+
+
+class Planner:
+    """Makes the plan of one commit.
+
+    Args:
+        tree: The brain's folder.
+        seen: What each tracked note was when last seen.
+    """
+
+    def __init__(self, tree: Tree, seen: LastSeen) -> None:
+        self._tree, self._seen = tree, seen
+        self._plan = Plan()
+        self._standing: dict[str, bytes | None] = {}
+
+    def plan(self, changes: Sequence[Change], expect: Mapping[str, str | None]) -> Plan:
+        """Return the plan; with conflicts in it nothing may be done.
+
+        Raises:
+            ConfinementError: A path leaves the brain.
+            UserError: Two changes name one path, or a path is a symbolic link.
+        """
+        for path, expected in expect.items():
+            self._expect(self._confined(path), expected)
+        joined = _join_appends([self._confine(change) for change in changes])
+        _check_distinct(joined)
+        for change in joined:
+            self._add(change)
+        last = self._tree.relative(self._tree.short_term)
+        self._plan.steps.sort(key=lambda step: (step.path == last, _ORDER[step.op]))
+        return self._plan
+
+    def _confined(self, path: str) -> str:
+        absolute = self._tree.confine(path)
+        if absolute.is_symlink():
+            raise UserError(f"{path}: a symbolic link; Brainiac changes files, not links; replace it by the file")
+        return self._tree.relative(absolute)
+
+    def _confine(self, change: Change) -> Change:
+        source = None if change.source is None else self._confined(change.source)
+        return replace(change, path=self._confined(change.path), source=source)
+
+    def _add(self, change: Change) -> None:
+        before = None if change.before is None else content_hash(change.before)
+        after = None if change.after is None else self._keep(change.after)
+        match change.op:
+            case "append":
+                self._append(change)
+            case "observe":
+                self._expect(change.path, after)
+            case "move":
+                assert change.source is not None
+                self._expect(change.path, None)
+                self._step("create", change.path, None, after)
+                self._expect(change.source, before)
+                self._step("remove", change.source, before, None)
+            case _:
+                self._expect(change.path, before)
+                self._step(change.op, change.path, before, after)
+        if change.before is not None:
+            self._keep(change.before)
+        self._record(change, before, after)
+
+    def _append(self, change: Change) -> None:
+        standing = self._read(change.path) or b""
+        text = change.after or b""
+        if standing and not standing.endswith(b"\n"):
+            text = b"\n" + text
+        self._plan.steps.append(Step("append", change.path, after=self._keep(text), size=len(standing)))
+
+    def _step(self, op: str, path: str, before: str | None, after: str | None) -> None:
+        assert op in ("create", "update", "remove")
+        if op == "update" and before == after:
+            return
+        absolute = self._tree.absolute(path)
+        inode = os.stat(absolute).st_ino if before is not None and self._standing.get(path) is not None else 0
+        self._plan.steps.append(Step(op, path, before, after, temporary_beside(path), inode))  # type: ignore[arg-type]
+
+    def _record(self, change: Change, before: str | None, after: str | None) -> None:
+        is_hidden = is_off_record(change.after)
+        if is_hidden and after is not None:
+            self._plan.off_record.append(after)
+        if change.op != "append" and (is_hidden or is_off_record(change.before)):
+            path = change.source or change.path
+            known = self._seen.get(path)
+            if known is not None:  # it was on the record until now
+                self._plan.recorded.append(RecordedChange("observe", path, known.hash, None))
+            if is_hidden or after is None:
+                return
+            self._plan.recorded.append(RecordedChange("create", change.path, None, after))
+            return
+        if change.op == "observe":
+            known = self._seen.get(change.path)
+            before = known.hash if known else None
+        self._plan.recorded.append(RecordedChange(change.op, change.path, before, after, change.source))
+
+    def _expect(self, path: str, expected: str | None) -> None:
+        standing = self._read(path)
+        if (None if standing is None else content_hash(standing)) != expected:
+            self._plan.conflicts.append(path)
+
+    def _read(self, path: str) -> bytes | None:
+        if path not in self._standing:
+            self._standing[path] = read_bytes(self._tree.absolute(path))
+        return self._standing[path]
+
+    def _keep(self, text: bytes) -> str:
+        digest = content_hash(text)
+        self._plan.texts[digest] = text
+        return digest
+
+
+def _join_appends(changes: list[Change]) -> list[Change]:
+    """Make one addition of several to the same log."""
+    joined: dict[str, Change] = {}
+    others = []
+    for change in changes:
+        if change.op != "append":
+            others.append(change)
+        elif change.path in joined:
+            first = joined[change.path]
+            joined[change.path] = replace(first, after=(first.after or b"") + (change.after or b""))
+        else:
+            joined[change.path] = change
+    return [*joined.values(), *others]
+
+
+def _check_distinct(changes: list[Change]) -> None:
+    paths = [path for change in changes for path in (change.path, change.source) if path is not None]
+    repeated = sorted({path for path in paths if paths.count(path) > 1})
+    if repeated:
+        raise UserError(*(f"{path}: named by two changes of one commit; make them one" for path in repeated))
