@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brainiac.language.sentences import content_stems, overlap, split_sentences
+from brainiac.llm.offline.answering import answer
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,
@@ -42,18 +43,7 @@ class OfflineEngine:
         return Queries(queries=[" ".join(content_stems(request.prompt.text, self.language))[:300]])
 
     def _answer(self, request: AnswerRequest) -> Answer:
-        wanted = content_stems(request.prompt.text, self.language)
-        if not request.prompt.text.rstrip().endswith("?"):
-            return Answer(text="Noted: " + request.prompt.text.strip())
-        found = [(hit.text, hit.at, index) for index, hit in enumerate(request.hits)]
-        found += [(event.user, event.at, -1) for event in request.short_term.events if "?" not in event.user]
-        scored = sorted(
-            ((overlap(wanted, content_stems(text)), at, text, index) for text, at, index in found), reverse=True
-        )
-        if not scored or scored[0][0] < 0.5:
-            return Answer(text="Nothing in memory on that.")
-        _, at, text, index = scored[0]
-        return Answer(text=f"{text.strip()} (said {at[:10]})", cited=[index] if index >= 0 else [])
+        return answer(request, self.language)
 
     def _reflect(self, request) -> Reflection:
         text = request.exchange.prompt.text

@@ -1,0 +1,212 @@
+"""Answers from what memory holds, quoted, dated and linked; and a plain "nothing" where it holds none."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from brainiac.language.sentences import content_stems
+from brainiac.language.statements import Said, statements_of
+from brainiac.llm.offline import listing, telling
+from brainiac.llm.offline.evidence import Evidence, gather
+from brainiac.llm.offline.former import answer_former
+from brainiac.llm.offline.matching import Match, best, match
+from brainiac.llm.offline.questions import Question, parse_question
+from brainiac.llm.offline.tasks import with_finish
+from brainiac.llm.offline.wording import NOTHING, listed, quoted
+from brainiac.llm.schemas import Answer, AnswerRequest
+from brainiac.recall.hit import Hit
+
+MORE_HITS = 12
+
+
+@dataclass
+class _Desk:
+    """What one answer is made from.
+
+    Attributes:
+        hits: Of the request, and those found on the way.
+        cited: Indices of the hits that were quoted.
+    """
+
+    request: AnswerRequest
+    language: str
+    hits: list[Hit]
+    evidence: list[Evidence]
+    cited: list[int]
+
+    @property
+    def folder(self) -> str:
+        return posixpath.dirname(self.request.prompt.path)
+
+    def look_further(self, query: str) -> None:
+        """Search once more and add what is new."""
+        if self.request.search is None or not query:
+            return
+        known = {(hit.path, hit.anchor, hit.text) for hit in self.hits}
+        self.hits += [
+            hit for hit in self.request.search(query, MORE_HITS) if (hit.path, hit.anchor, hit.text) not in known
+        ]
+        self.evidence = gather(self.request.short_term, self.hits, self.language)
+
+    def cite(self, evidence: Evidence) -> None:
+        """Note that a hit was quoted; those found on the way are not part of the request and stay out."""
+        if 0 <= evidence.hit < len(self.request.hits) and evidence.hit not in self.cited:
+            self.cited.append(evidence.hit)
+
+    def line(self, evidence: Evidence) -> str:
+        """Quote one statement."""
+        self.cite(evidence)
+        return quoted(evidence, self.hits, self.folder)
+
+    def item(self, entry: Evidence | str) -> str:
+        """Quote one statement as a list item."""
+        if isinstance(entry, str):
+            return f"- {entry}"
+        self.cite(entry)
+        return listed(entry, self.hits, self.folder)
+
+
+def answer(request: AnswerRequest, language: str) -> Answer:
+    """Answer a prompt: questions first, then what was noted.
+
+    Args:
+        request: The prompt with everything found for it.
+        language: Snowball's name.
+    """
+    said = statements_of(request.prompt.text, request.now)
+    hits = list(request.hits)
+    desk = _Desk(request, language, hits, gather(request.short_term, hits, language), [])
+    told = [one for one in said if one.kind not in ("question", "small-talk")]
+    parts = [_answer_question(one.original, told, desk) for one in said if one.kind == "question"]
+    confirmation = telling.confirm(told, desk.evidence, request, language)
+    for evidence in confirmation.rests_on:
+        desk.cite(evidence)
+    parts += [confirmation.text] if confirmation.text else []
+    text = "\n\n".join(parts) or telling.SMALL_TALK
+    return Answer(text=text, cited=sorted(desk.cited))
+
+
+def _answer_question(text: str, told: Sequence[Said], desk: _Desk) -> str:
+    question = _in_context(parse_question(text, desk.request.now, desk.language), told, desk)
+    if question.listing:
+        found = _list(question, desk)
+        if found or question.listing != "about":
+            return _render_list(question, found, desk)
+    answers = _answers(question, told, desk)
+    if not answers and desk.request.search is not None:
+        desk.look_further(" ".join(term.stem for term in question.terms))
+        answers = _answers(question, told, desk)
+    if not answers:
+        return _render_nothing(question, desk)
+    return _render(answers, desk)
+
+
+def _in_context(question: Question, told: Sequence[Said], desk: _Desk) -> Question:
+    """Complete an elliptic question ("and before that?", "what about Elena?") from the last one."""
+    is_elliptic = not any(term.weight >= 1 for term in question.terms) and question.expected not in ("name",)
+    about = re.match(r"(?:and |but |so )?(?:what|how) about\b|^and\b", question.text, re.I)
+    last = _last_question(desk)
+    if last is None or told or (question.listing and not about) or not (is_elliptic or about or _refers(question)):
+        return question
+    if _refers(question) and not about:
+        names = tuple(term for term in last.terms if term.phrase >= 0)
+        return replace(question, terms=(*names, *question.terms)) if names else question
+    kept = tuple(term for term in last.terms if not question.terms or term.phrase < 0)
+    if not question.asks_former:
+        return replace(last, terms=(*question.terms, *kept), span=question.span or last.span)
+    answers = _answers(last, told, desk)
+    names = answers[0].evidence.sentence.stems - {term.stem for term in last.terms} if answers else frozenset()
+    return replace(last, asks_former=True, is_present=False, before=question.before or names)
+
+
+def _refers(question: Question) -> bool:
+    has_names = any(term.phrase >= 0 for term in question.terms)
+    return not has_names and bool(re.search(r"\b(?:he|she|him|her|his|hers|it|its|they|them|that)\b", question.text, re.I))
+
+
+def _last_question(desk: _Desk) -> Question | None:
+    for exchange in reversed(desk.request.conversation):
+        asked = [one for one in statements_of(exchange.prompt.text, desk.request.now) if one.kind == "question"]
+        if asked:
+            return parse_question(asked[-1].original, desk.request.now, desk.language)
+    return None
+
+
+def _answers(question: Question, told: Sequence[Said], desk: _Desk) -> list[Match]:
+    links = _links(desk)
+    matches = [
+        match(question, one, links.get(id(one), ()))
+        for one in desk.evidence
+        if question.span is None or listing.falls_into(one, question)
+    ]
+    if question.asks_former:
+        context = question.before or frozenset(
+            word for one in told for word in content_stems(one.original, desk.language)
+        )
+        return answer_former(replace(question, before=context), matches)
+    return best(matches)
+
+
+def _links(desk: _Desk) -> dict[int, list[frozenset[str]]]:
+    """Return for each report of something done the words of the task it finishes."""
+    links: dict[int, list[frozenset[str]]] = {}
+    for task, finish in with_finish(desk.evidence, desk.language, is_done=True):
+        links.setdefault(id(finish), []).append(task.sentence.stems)
+    return links
+
+
+def _render(answers: list[Match], desk: _Desk) -> str:
+    first = answers[0].evidence
+    lines = [desk.line(first)]
+    for other in answers[1:]:
+        is_earlier = other.evidence.at < first.at or other.evidence.is_past
+        if is_earlier and other.score >= answers[0].score - 0.2 and other.evidence.sentence.utterance != first.sentence.utterance:
+            quoted_line = desk.line(other.evidence)
+            lines.append("Before that, " + quoted_line[0].lower() + quoted_line[1:])
+            break
+    return "\n\n".join(lines)
+
+
+def _list(question: Question, desk: _Desk) -> list[Evidence | str]:
+    short_term = desk.request.short_term
+    if question.listing == "tasks":
+        desk.look_further("todo task remind need to")
+        return listing.of_tasks(question, desk.evidence, short_term, desk.language)
+    if question.listing == "done":
+        return listing.of_done(question, desk.evidence, desk.language)
+    if question.listing == "decisions":
+        desk.look_further("decided agreed decision " + " ".join(term.stem for term in question.terms))
+        return listing.of_decisions(question, desk.evidence)
+    if question.listing == "goals":
+        return [goal.text for goal in short_term.goals if not goal.is_done]
+    if question.listing == "about":
+        return listing.of_topic(question, desk.evidence)
+    return listing.of_events(question, desk.evidence)
+
+
+def _render_list(question: Question, found: list[Evidence | str], desk: _Desk) -> str:
+    if not found:
+        return _render_nothing(question, desk)
+    if len(found) == 1 and isinstance(found[0], Evidence):
+        return desk.line(found[0])
+    shown = found[: listing.MAX_LISTED]
+    lines = [listing.heading(question, len(found)), "", *(desk.item(entry) for entry in shown)]
+    if len(found) > len(shown):
+        lines.append(f"- and {len(found) - len(shown)} more")
+    return "\n".join(lines)
+
+
+def _render_nothing(question: Question, desk: _Desk) -> str:
+    matches = sorted((match(question, one) for one in desk.evidence), key=lambda one: (-one.coverage, -one.evidence.at.timestamp()))
+    near: list[Evidence] = []
+    for one in matches:
+        if one.coverage > 0 and one.evidence.sentence.utterance not in [other.sentence.utterance for other in near]:
+            near.append(one.evidence)
+        if len(near) == 3:
+            break
+    if not near:
+        return NOTHING
+    return "\n".join([NOTHING, "", "The nearest it holds:", "", *(listed(one, desk.hits, desk.folder) for one in near)])

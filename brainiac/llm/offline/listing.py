@@ -1,0 +1,101 @@
+"""Questions that ask for several things: open tasks, decisions on a topic, goals, what happened in a week."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from brainiac.llm.offline.evidence import Evidence
+from brainiac.llm.offline.matching import NEAR_TIE, Match, match
+from brainiac.llm.offline.questions import Question
+from brainiac.llm.offline.tasks import open_tasks, with_finish
+from brainiac.language.sentences import content_stems, overlap
+from brainiac.language.times import format_span
+from brainiac.notes.short_term import ShortTermMemory
+
+MAX_LISTED = 20
+
+
+def falls_into(evidence: Evidence, question: Question) -> bool:
+    """Tell whether what was said happened in the days that the question is limited to."""
+    if question.span is None:
+        return True
+    days = [(span.earliest, span.latest) for span in evidence.days()]
+    if not days:
+        days = [(evidence.at.date(), evidence.at.date())] if evidence.is_dated else []
+    return any(first <= question.span.latest and last >= question.span.earliest for first, last in days)
+
+
+def of_tasks(
+    question: Question, evidence: Sequence[Evidence], short_term: ShortTermMemory, language: str
+) -> list[Evidence | str]:
+    """Return the open tasks that the question is about."""
+    return [task for task in open_tasks(evidence, short_term, language) if _is_about(question, task, language)]
+
+
+def of_done(question: Question, evidence: Sequence[Evidence], language: str) -> list[Evidence | str]:
+    """Return what was reported finished."""
+    finished = [finish for _, finish in with_finish(evidence, language, is_done=True) if finish is not None]
+    told = [one for one in evidence if one.said.kind == "done" and one not in finished]
+    found = sorted({id(one): one for one in finished + told}.values(), key=lambda one: one.at)
+    return [one for one in found if falls_into(one, question) and _is_about(question, one, language)]
+
+
+def _is_about(question: Question, task: Evidence | str, language: str) -> bool:
+    """Tell whether a task touches the topic: a name that was asked for, or else any word that counts."""
+    strong = [term for term in question.terms if term.weight >= 1]
+    if not strong:
+        return True
+    stems = content_stems(task, language) if isinstance(task, str) else [*task.sentence.stems, *task.sentence.nearby]
+    names = [term.stem for term in strong if term.phrase >= 0]
+    return overlap(names or [term.stem for term in strong], stems) > 0
+
+
+def of_decisions(question: Question, evidence: Sequence[Evidence]) -> list[Evidence | str]:
+    """Return the decisions that cover the topic best: all on Harbor, or the one on Harbor's database."""
+    decisions = [one for one in evidence if one.said.kind == "decision" and falls_into(one, question)]
+    if not any(term.weight >= 1 for term in question.terms):
+        return list(decisions)
+    matches = [match(question, one) for one in decisions]
+    top = max((one.coverage for one in matches), default=0.0)
+    kept = [one for one in matches if one.coverage >= max(0.5, top - NEAR_TIE)]
+    return [one.evidence for one in sorted(kept, key=lambda one: one.evidence.at)]
+
+
+def of_events(question: Question, evidence: Sequence[Evidence]) -> list[Evidence | str]:
+    """Return what happened, or was said, in the days that were asked for."""
+    asks_told = re.search(r"\b(?:tell|told|say|said|mention|note)", question.text, re.I)
+    return [
+        one
+        for one in _whole(evidence)
+        if (one.said.kind != "task" or asks_told) and not one.is_past and falls_into(one, question)
+        and (not any(term.weight >= 1 for term in question.terms) or match(question, one).coverage >= 0.5)
+    ]
+
+
+def of_topic(question: Question, evidence: Sequence[Evidence]) -> list[Evidence | str]:
+    """Return everything on a topic, what holds now and was said last first."""
+    matches: list[Match] = [match(question, one) for one in _whole(evidence) if falls_into(one, question)]
+    kept = [one.evidence for one in matches if one.coverage >= 0.6]
+    return sorted(kept, key=lambda one: (one.is_past, -one.at.timestamp()))
+
+
+def _whole(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """Keep one sentence of each utterance that is quoted whole."""
+    seen: set[str] = set()
+    kept = []
+    for one in evidence:
+        if one.sentence.utterance not in seen:
+            seen.add(one.sentence.utterance)
+            kept.append(one)
+    return kept
+
+
+def heading(question: Question, count: int) -> str:
+    """Return the line above a list."""
+    noun = {
+        "tasks": "open task", "done": "finished item", "decisions": "decision", "goals": "goal", "events": "thing", "about": "thing",
+    }[question.listing or "about"]
+    when = f" for {question.span.text} ({format_span(question.span)})" if question.span else ""
+    plural = "" if count == 1 else "s"
+    return f"{count} {noun}{plural} in memory{when}:"

@@ -1,0 +1,306 @@
+"""How well a statement answers a question: what of the question it covers, and whether it holds what was asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from brainiac.language.sentences import groups_of, irregular_forms, kinds_of
+from brainiac.llm.offline.evidence import Evidence, Token
+from brainiac.llm.offline.questions import Question, Term
+
+ENOUGH = 0.62  # of a question's weight that a statement must cover to count as an answer
+NEAR_TIE = 0.1  # within this the later statement is preferred: what was said last holds
+
+_I = re.IGNORECASE
+_OTHERS = frozenset("he she it they his her their its him them".split())
+_USERS = frozenset("i we user my our me us i'm i've we're we've i'd i'll".split())
+_SKIPPED = frozenset(
+    "also always just never really usually only still often actually already currently now recently and to have has had am is are was "
+    "were be been do does did don't doesn't didn't will would can could should must may might not 've 're rather all both".split()
+)
+_FORMERLY = re.compile(r"\b(?:before|previously|formerly|used to|no longer|any ?more|stopped|gave up|until|lived|worked|was|were|back then|ex-)\b", _I)
+_AMOUNT = r"(?:[$€£]\s?\d|\d[\d.,]*\s?(?:k\s|dollars|euros?|bucks|pounds|usd|eur|gbp|cents|[$€£])|(?:hundred|thousand|\w+teen|\w+ty|one|two|three|four|five|six|seven|eight|nine|ten) (?:hundred |thousand )*(?:dollars|euros|bucks|pounds))"
+_PAID = re.compile(
+    r"(?:cost|paid|pay|for|came to|was|were|is|are|at|charge[sd]?|charging|price[ds]?|spent|spend|sold|bought|worth|bill|fee|rent|salary|earn|owe[sd]?|per|of|to|=|:|,)"
+    rf"s?\W+(?:(?!sav)\w+\W+){{0,3}}?{_AMOUNT}|{_AMOUNT}[\d.,]*\s*(?:\w+ )?(?:a|per|each|an|every|/)\b", _I
+)
+_NUMBER = re.compile(r"^(?:\d[\d.,:]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen|both|couple|once|twice|half)$", _I)
+_AGE = re.compile(r"\b\d+[\w -]{0,8}\bold\b|\bage[ds]?\b|\bborn\b|\bturn(?:s|ed|ing)? \w+|\b(?:is|was|am|'m) (?:\d{1,2}|\w+ty(?:-\w+)?)(?= (?:and|now|this|years)|[.,!]|$)|\b(?:\w+-)?year-old\b|\bbirthday\b.*\b\d+(?:th|st|nd|rd)\b", _I)
+_REASON = re.compile(r"\b(?:because|since|so that|so|due to|as|thanks to|in order to|to avoid|reason|cause[sd]?|for (?:his|her|my|our|the)|makes?|tastes?)\b|[:;–—]", _I)
+_PLACE = re.compile(r"\b(?:in|at|to|on|from|near|under|behind|inside|into|around|above|below|between|beside|over|by|through|next to|opposite|off)\s+(?:the |my |our |a |an |their |her |his )?[\w']", _I)
+_WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bevery\b|\bweek(?:end|day)s?\b", _I)
+_NAMING = re.compile(r"\b(?:named?|names|called|call|name's|goes by)\b", _I)
+_SURNAME = re.compile(r"\b(?:last|sur|family|full) ?name\b", _I)
+_WORK = re.compile(r"\bworks? (?:as|at|for|in|on|with)\b|\bworked (?:as|at|for|in)\b|\bjob\b|\bruns? (?:a|an|the)\b|\b(?:studie[sd]|teaches|teach|taught|freelances?|retired)\b", _I)
+_EVENT = re.compile(r"\b(?:\w{2,}ed|today|this (?:morning|afternoon|evening)|tonight|just)\b", _I)
+_CALENDAR = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september "
+    "october november december i i'm i've i'd i'll todo".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A statement beside a question.
+
+    Attributes:
+        coverage: Share of the question's weight that the statement covers, 0 to 1.
+        score: What statements are compared by.
+        is_answer: Enough is covered, and it holds what was asked for.
+    """
+
+    evidence: Evidence
+    coverage: float
+    score: float
+    is_answer: bool
+
+
+def match(question: Question, evidence: Evidence, links: Sequence[frozenset[str]] = ()) -> Match:
+    """Compare a statement with a question.
+
+    Args:
+        question: Taken apart.
+        evidence: One sentence that memory holds.
+        links: Stems that belong to it by what it refers to, e.g. those of the task it finishes.
+    """
+    covered, is_missing = 0.0, False
+    found_phrases: set[int] = set()
+    required: list[Term] = []
+    for term in question.terms:
+        quality = _quality(term, question, evidence, links)
+        covered += term.weight * quality
+        if quality and term.phrase >= 0:
+            found_phrases.add(term.phrase)
+        if term.is_required and not quality:
+            required.append(term)
+    is_missing = any(term.phrase not in found_phrases for term in required)
+    coverage = covered / question.weight if question.terms else 0.0
+    if is_missing:
+        coverage *= 0.5
+    is_held = coverage >= ENOUGH and holds(question, evidence)
+    score = coverage * (1.0 if is_held else 0.5) * _fitness(question, evidence)
+    return Match(evidence, coverage, score, is_held and not is_missing)
+
+
+def _fitness(question: Question, evidence: Evidence) -> float:
+    """Lower what is past when the present is asked for, and tasks when they are not."""
+    fitness = 1.0
+    if question.is_present and (evidence.is_past or (_FORMERLY.search(evidence.said.original) and not _is_change(evidence))):
+        fitness *= 0.8
+    if evidence.said.kind == "task":
+        fitness *= 0.85
+    if evidence.said.kind == "how-to" and question.expected == "steps":
+        fitness *= 1.15
+    return fitness
+
+
+def _is_change(evidence: Evidence) -> bool:
+    return evidence.said.kind in ("change", "decision")
+
+
+def _quality(term: Term, question: Question, evidence: Evidence, links: Sequence[frozenset[str]]) -> float:
+    sentence = evidence.sentence
+    best = 0.0
+    for position, token in enumerate(sentence.tokens):
+        if not token.is_content:
+            continue
+        alike = likeness(term.stem, token.stem)
+        if alike > best and _agrees(term, question, evidence, position):
+            best = alike
+    if best < 0.8:
+        best = max(best, 0.85 * _best(term.stem, sentence.nearby))
+    if best < 0.5:
+        best = max([best, *(0.8 * _best(term.stem, stems) for stems in links)])
+    return best
+
+
+def _best(one: str, others: Iterable[str]) -> float:
+    return max((likeness(one, other) for other in others), default=0.0)
+
+
+def likeness(asked: str, said: str) -> float:
+    """Return how near a word that was said comes to one that was asked for, 0 to 1."""
+    if asked == said:
+        return 1.0
+    if not groups_of(asked).isdisjoint(groups_of(said)):
+        return 0.9
+    if asked in kinds_of(said):
+        return 0.85
+    return 0.6 if said in kinds_of(asked) else 0.0
+
+
+def _agrees(term: Term, question: Question, evidence: Evidence, position: int) -> bool:
+    """Tell whether the word is said of the one it is asked of: `her husband` is not mine, nor what Elena does what I do."""
+    tokens = evidence.sentence.tokens
+    if term.owner == "user":
+        return _owner_before(tokens, position) != "other" or not evidence.is_typed
+    if term.is_verb and question.subject:
+        subject = _subject_before(tokens, position)
+        if question.subject == "user":
+            return subject in ("user", "")
+        return subject != "user"
+    return True
+
+
+def _owner_before(tokens: Sequence[Token], position: int) -> str:
+    for token in reversed(tokens[max(0, position - 3) : position]):
+        lower = token.word.lower()
+        if lower in ("my", "our"):
+            return "user"
+        if lower in ("her", "his", "their", "its") or lower.endswith("'s"):
+            return "other"
+    return ""
+
+
+def _subject_before(tokens: Sequence[Token], position: int) -> str:
+    """Return `user`, `other`, or "" where no subject stands right before the word."""
+    for token in reversed(tokens[max(0, position - 5) : position]):
+        lower = token.word.lower()
+        if lower in _USERS:
+            return "user"
+        if lower in _SKIPPED or lower.endswith("ly"):
+            continue
+        if lower in _OTHERS or (token.word[0].isupper() and token.is_content):
+            return "other"
+        return ""
+    return ""
+
+
+def holds(question: Question, evidence: Evidence) -> bool:
+    """Tell whether a statement holds the kind of thing that was asked for."""
+    check = _CHECKS.get(question.expected)
+    return check is None or check(question, evidence)
+
+
+def _text(evidence: Evidence) -> str:
+    return evidence.sentence.utterance.replace("’", "'")
+
+
+def _holds_date(question: Question, evidence: Evidence) -> bool:
+    if evidence.days() or any(span.kind == "frequency" for span in evidence.said.times):
+        return True
+    first = evidence.said.original.split()[0].lower()
+    has_happened = bool(_EVENT.search(evidence.said.original)) or irregular_forms().get(first, first) != first
+    return evidence.is_dated and has_happened and evidence.said.kind != "task"
+
+
+def _holds_duration(question: Question, evidence: Evidence) -> bool:
+    return any(span.kind == "duration" or span.text.lower().startswith("since") for span in evidence.said.times) or bool(
+        re.search(r"\b(?:since|until|from .+ to)\b", evidence.said.original, _I)
+    )
+
+
+def _holds_number(question: Question, evidence: Evidence) -> bool:
+    """A number stands close to the thing that is counted, where the question names it."""
+    if re.search(r"\bhow often\b", question.text, _I):
+        return any(span.kind == "frequency" for span in evidence.said.times)
+    tokens = evidence.sentence.tokens
+    numbers = [i for i, token in enumerate(tokens) if _NUMBER.match(token.word) and not _in_date(token, evidence)]
+    counted = re.search(r"\bhow many (?:of )?(?:my |our |the )?([\w-]+(?: [\w-]+)?)", question.text, _I)
+    if not counted or not numbers:
+        return bool(numbers)
+    things = [
+        i for i, token in enumerate(tokens)
+        if any(likeness(term.stem, token.stem) for term in question.terms if term.stem[:4] in counted[1].lower())
+    ]
+    return any(abs(i - j) <= 4 for i in numbers for j in things) if things else False
+
+
+def _in_date(token: Token, evidence: Evidence) -> bool:
+    return any(
+        token.word in span.text for span in evidence.said.times if span.kind in ("point", "range") and token.word[0].isdigit()
+    )
+
+
+def _holds_person(question: Question, evidence: Evidence) -> bool:
+    asked = {term.stem for term in question.terms}
+    if re.match(r"(?:and |so )?who(?:'s| is| was| are)\b", question.text, _I) and all(term.phrase >= 0 for term in question.terms):
+        return True
+    return any(token.stem not in asked for token in names_in(evidence))
+
+
+def names_in(evidence: Evidence) -> list[Token]:
+    """Return the words of a statement that look like names, with those of the rest of a short utterance."""
+    found = []
+    for position, token in enumerate(evidence.sentence.tokens):
+        lower = token.word.lower()
+        if not token.word[0].isupper() or lower in _CALENDAR or not token.is_content:
+            continue
+        is_verb = lower.endswith(("ed", "ing")) or irregular_forms().get(lower, lower) != lower
+        if position or not is_verb:
+            found.append(token)
+    if not found:
+        text = _text(evidence)
+        found = [Token(word.lower(), word, True) for word in re.findall(r"(?<=[\w,] )[A-Z]\w+", text) if word.lower() not in _CALENDAR]
+    return found
+
+
+def _holds_name(question: Question, evidence: Evidence) -> bool:
+    if not question.terms:
+        return bool(re.search(r"\bmy (?:full |first )?name(?:'s| is)\b|\bcall me\b|\bi'm [A-Z]\w+[.,!]?$|User's name", evidence.said.original))
+    asked = {term.stem for term in question.terms}
+    things = [term for term in question.terms if term.phrase < 0]
+    tokens = evidence.sentence.tokens
+    for position, token in enumerate(tokens):
+        if not any(likeness(term.stem, token.stem) for term in things):
+            continue
+        around = tokens[position + 1 : position + 4] + tokens[max(0, position - 4) : position]
+        if any(one.word[0].isupper() and one.stem not in asked and one.is_content and one.word.lower() not in _CALENDAR for one in around[:3]):
+            return True
+        if any(_NAMING.match(one.word) for one in tokens[max(0, position - 6) : position + 6]):
+            return True
+        if any(one.word[0].isupper() and one.is_content and one.stem not in asked for one in around[3:]) and re.search(r"\bis\b", evidence.said.original):
+            return True
+    return not things
+
+
+def _holds_surname(question: Question, evidence: Evidence) -> bool:
+    if _SURNAME.search(evidence.said.original):
+        return True
+    names = {term.stem for term in question.terms if term.phrase >= 0}
+    tokens = evidence.sentence.tokens
+    return any(
+        token.stem in names and following.word[0].isupper() and following.is_content and not token.word.endswith("'s")
+        for token, following in zip(tokens, tokens[1:], strict=False)
+    )
+
+
+def _holds_kind(kind: str) -> Callable[[Question, Evidence], bool]:
+    return lambda question, evidence: any(kind in kinds_of(one) for one in evidence.sentence.stems)
+
+
+def _holds_profession(question: Question, evidence: Evidence) -> bool:
+    return bool(_WORK.search(evidence.said.original)) or _holds_kind("job")(question, evidence)
+
+
+def _searches(pattern: re.Pattern[str]) -> Callable[[Question, Evidence], bool]:
+    return lambda question, evidence: bool(pattern.search(_text(evidence)))
+
+
+_CHECKS: dict[str, Callable[[Question, Evidence], bool]] = {
+    "date": _holds_date,
+    "duration": _holds_duration,
+    "number": _holds_number,
+    "money": _searches(_PAID),
+    "age": _searches(_AGE),
+    "person": _holds_person,
+    "place": _searches(_PLACE),
+    "reason": _searches(_REASON),
+    "name": _holds_name,
+    "surname": _holds_surname,
+    "color": _holds_kind("color"),
+    "profession": _holds_profession,
+    "weekday": _searches(_WEEKDAY),
+}
+
+
+def best(matches: Iterable[Match]) -> list[Match]:
+    """Return the answers among them, best first; of those that fit about equally the latest comes first."""
+    answers = sorted((one for one in matches if one.is_answer), key=lambda one: -one.score)
+    if not answers:
+        return []
+    top = [one for one in answers if one.score >= answers[0].score - NEAR_TIE]
+    top.sort(key=lambda one: (one.evidence.is_past, -one.evidence.at.timestamp(), -one.score))
+    return top + answers[len(top) :]

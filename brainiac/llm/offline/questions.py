@@ -1,0 +1,264 @@
+"""What a question asks for: the kind of answer, about whom, which words count, and which time it is limited to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Literal
+
+from brainiac.language.sentences import groups_of, stem, stop_words
+from brainiac.language.times import TimeSpan, find_times
+from brainiac.llm.offline.evidence import tokens_of
+
+Expected = Literal[
+    "date", "duration", "number", "money", "age", "person", "place", "reason", "steps", "name", "surname",
+    "color", "profession", "weekday", "statement", "yes-no",
+]
+Listing = Literal["tasks", "done", "decisions", "goals", "events", "about"]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of a question that an answer should hold.
+
+    Attributes:
+        stem: Its stem.
+        weight: How much of the question it carries.
+        is_required: Without it a statement is about something else (a name, the thing that is possessed).
+        owner: Whose it is: `user`, `other` (her, Elena's), or "" where that is not said.
+        is_verb: It is the question's main verb, whose subject must agree.
+        phrase: Number of the name it is a part of; one part found is enough.
+    """
+
+    stem: str
+    weight: float
+    is_required: bool = False
+    owner: str = ""
+    is_verb: bool = False
+    phrase: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, taken apart.
+
+    Attributes:
+        text: As asked.
+        expected: What an answer must hold.
+        terms: The words that count.
+        subject: `user`, the stem of a name, or "".
+        listing: The list it asks for, or None.
+        span: The days it is limited to, or None.
+        before: Stems of what the answer came before ("before Denise"); empty for "previous".
+        asks_former: It asks for what no longer holds.
+        is_present: It asks for what holds now.
+    """
+
+    text: str
+    expected: Expected
+    terms: tuple[Term, ...]
+    subject: str = ""
+    listing: Listing | None = None
+    span: TimeSpan | None = None
+    before: frozenset[str] = frozenset()
+    asks_former: bool = False
+    is_present: bool = True
+
+    @property
+    def weight(self) -> float:
+        """The weight of all its terms."""
+        return sum(term.weight for term in self.terms)
+
+
+_I = re.IGNORECASE
+_LISTINGS: tuple[tuple[Listing, re.Pattern[str]], ...] = (
+    ("done", re.compile(r"\b(?:(?:what|which|list|show).*(?:have|did) (?:i|we) (?:\w+ )?(?:finish(?:ed)?|complete[d]?|get done|gotten done|got done|done so far|ticked? off|accomplish(?:ed)?)|(?:finished|completed|done) (?:tasks?|todos?|items?))\b", _I)),
+    ("tasks", re.compile(
+        r"\b(?:tasks?|to-?dos?|to do list|reminders|open items|action items|outstanding|(?:still )?(?:need|have|got|supposed|want|left|ought) to (?:do|get done|take care of)"
+        r"|left to do|on my (?:list|plate)|should i (?:do|be doing)|remind(?:ed)? (?:me|you) (?:to do|of))\b|\bwhat (?:do|must|should) i (?:still )?(?:have to|need to|must)?\b(?: still)? ?(?:buy|get|send|call|book|order|pay|finish|do)\b(?=.*\bstill\b)|\bwhat else (?:do|is there)\b.*\bdo\b", _I)),
+    ("decisions", re.compile(r"\bdecisions?\b|\b(?:what|which)\b.*\b(?:did|have|has) (?:we|i|the team|they) (?:\w+ )?(?:decided?|agreed?|settled?)\b|\bwhat (?:was|has been|were|got) (?:decided|agreed|settled)\b", _I)),
+    ("goals", re.compile(r"\b(?:my|our|the|current|open) (?:\w+ )?goals?\b", _I)),
+    ("about", re.compile(r"^(?:\w+,? )?(?:(?:what|anything|everything) (?:(?:do|did|have) )?(?:you|we|i) (?:know|remember|have|tell you|told you|say|said|mention(?:ed)?|noted?) (?:about|on|of|regarding|concerning)|tell me (?:\w+ )?about|what's (?:known|up) (?:about|with)|what about|everything (?:about|on)|(?:summari[sz]e|list|show)(?: me)? (?:what|everything|all)\b.*?(?:about|on|of))\b", _I)),
+    ("events", re.compile(r"\bwhat(?: all| else)? (?:happened|(?:did|have) (?:i|we) (?:do|done|been doing|been up to|get up to|tell you|say|said|mention|note|write)|went on|was going on|was up|have i been up to)\b", _I)),
+)
+_EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
+    ("reason", re.compile(r"^(?:\w+ )?why\b|\bwhat (?:was|is|were) (?:the|my|our) reasons?\b|\bfor what reason\b|\bhow come\b", _I)),
+    ("surname", re.compile(r"\b(?:last|sur|family|full) ?names?\b", _I)),
+    ("age", re.compile(r"\bhow old\b|\bwhat age\b|\bage of\b|'s age\b|\bmy age\b", _I)),
+    ("weekday", re.compile(r"\b(?:which|what) (?:day of the week|weekday|days)\b|\b(?:which|what) day (?:do|does|is|are)\b", _I)),
+    ("date", re.compile(
+        r"\bwhen\b(?! i | we |ever)|\b(?:what|which) (?:date|time|year|month|day)\b|\bhow long ago\b|\bsince when\b|\bdates?\b(?= of|\?|$| for)|\bdeadline\b|\bdue\b", _I)),
+    ("duration", re.compile(r"\bhow long\b|\bhow many (?:years|months|weeks|days|hours|minutes|seconds)\b|\bhow much time\b", _I)),
+    ("money", re.compile(
+        r"\bhow much (?:money|cash)\b|\bhow (?:much|expensive)\b.*\b(?:cost|pay|paid|spend|spent|charge|price|worth|sell|sold|earn|owe|rent|save|bill|fee)\w*"
+        r"|\bwhat (?:did|does|do|will|would|was|is|were|are)\b.*\b(?:cost|price|pay for|rent|salary|fee|bill)s?\b|\bhow much (?:was|is|were|are|did|does) (?:the|my|our|a|it)\b", _I)),
+    ("number", re.compile(r"\bhow (?:many|much|big|tall|heavy|far|high|often|fast)\b|\bwhat(?:'s| is| was) (?:the|my|our) (?:\w+ )?(?:number|amount|count|total|score|percentage)\b", _I)),
+    ("color", re.compile(r"\b(?:what|which) colou?rs?\b|\bcolou?r (?:is|was|of)\b", _I)),
+    ("profession", re.compile(r"\b(?:for (?:a living|work)|profession|occupation|job title|what (?:is|was) \w+(?:'s)? (?:\w+'s )?job)\b", _I)),
+    ("person", re.compile(r"^(?:\w+,? )?(?:with |to |from |for |by )?(?:who|whom|whose)\b|\b(?:with|to|from|for|by) whom\b|\bwhich (?:person|colleague|friend|doctor)\b", _I)),
+    ("place", re.compile(r"\bwhere\b|\b(?:what|which) (?:city|town|country|place|street|address|room|state|village)\b", _I)),
+    ("name", re.compile(r"\bnames?\b|\bcalled\b", _I)),
+    ("steps", re.compile(r"\bhow (?:do|does|can|should|did|would|to|must) ?(?:i|we|you|one)?\b|\bwhat are the steps\b|\b(?:steps|instructions|recipe|procedure) (?:to|for|of)\b", _I)),
+    ("yes-no", re.compile(r"^(?:\w+,? )?(?:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should|isn't|aren't|don't|didn't|doesn't)\b", _I)),
+)
+_OPERATORS = {  # words that the expected kind already stands for
+    "date": "date time year month day when ago deadline due happen take place",
+    "weekday": "day week weekday days",
+    "duration": "long year month week day hour minute time take last second",
+    "number": "many much number amount count total often",
+    "money": "much money expensive cost price pay spend charge worth buy total",
+    "age": "old age",
+    "name": "name call",
+    "surname": "last name surname family full",
+    "reason": "reason come",
+    "person": "person",
+    "place": "place",
+    "color": "color colour",
+    "profession": "living work profession occupation job title",
+    "steps": "step instruction procedure recipe way",
+}
+_LIST_WORDS = {
+    "tasks": "task todo to-do list reminder open item action outstanding do left get done plate still need pending remind",
+    "done": "task todo item finish complete done get so far tick accomplish",
+    "decisions": "decision decide agree settle make choose far",
+    "goals": "goal current open",
+    "about": "know remember tell say mention note summarize list show everything anything",
+    "events": "happen do go get tell say mention note write been",
+}
+_WEAK = frozenset(
+    stem(word)
+    for word in "do have get go make take use keep like want need give put come let know think say tell call happen be thing stuff "
+    "look find try start work kind type sort name way time good new own currently current present favorite favourite "
+    "usually receive big main ever always exactly able mean plan set bring show currently involved regarding concerning".split()
+)
+_BEFORE = re.compile(r"[, ]*\b(?:before|prior to|until|instead of|rather than)\b\s+(?P<what>[^?,]+)", _I)
+_FORMER = re.compile(r"\b(?:previous(?:ly)?|former(?:ly)?|used to|earlier|old|last|ex)\b(?! (?:week|month|year|night|name|time|\w+day|spring|summer|fall|winter|old|is|are|am))", _I)
+_HOW_OLD = re.compile(r"\bhow old\b", _I)
+_PRESENT = re.compile(r"\b(?:do|does|is|are|am|has|have|current(?:ly)?|now|these days|can)\b|\b(?:what|who|where)'s\b", _I)
+_PAST = re.compile(r"\b(?:did|was|were|had)\b", _I)
+_OWNED = re.compile(r"\b(?P<owner>my|our|her|his|their|its|[A-Z]\w+'s|[a-z]+'s)\s+(?P<rest>(?:[\w-]+\s+){0,2}?[\w'-]+)(?=\s+(?:in|at|on|for|of|to|from|with|by|is|are|was|were|be|have|has|do|does|did|get|cost|called|come|and|or|name|before|after|since|run|work|live|start|end|last|now|so|still|about|when|where|that|as|go|take|keep|use|the)\b|\s*[?.,!]|$)", _I)
+_NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*[\w](?:'s)?")
+_SUBJECT_VERB = re.compile(r"\b(?:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should)(?:n't)?\s+(?P<subject>i|we|you|he|she|they|[A-Z][\w-]+)\s+(?:\w+ly |still |ever |always |usually |also )*(?P<verb>[a-z][\w-]*)")
+
+
+def parse_question(text: str, now: datetime, language: str) -> Question:
+    """Take a question apart.
+
+    Args:
+        text: One sentence, in the first person of the one who asks.
+        now: What "last week" refers to.
+        language: Snowball's name.
+    """
+    return _parse(text.replace("’", "'").strip(), now.replace(minute=0, second=0, microsecond=0), language)
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str, now: datetime, language: str) -> Question:
+    listing = next((name for name, pattern in _LISTINGS if pattern.search(text)), None)
+    expected = next((name for name, pattern in _EXPECTED if pattern.search(text)), "statement")
+    bare, before, asks_former = _former(text, language)
+    span = _limit(bare, now, expected)
+    if span is not None:
+        bare = bare.replace(span.text, " ")
+    found = _SUBJECT_VERB.search(bare)
+    subject = _subject_of(found["subject"], language) if found else ""
+    verb = stem(found["verb"].lower(), language) if found else ""
+    dropped = _dropped(expected, listing, language)
+    return Question(
+        text=text,
+        expected=expected,
+        terms=_terms(bare, dropped, verb, language),
+        subject=subject,
+        listing=listing,
+        span=span,
+        before=before,
+        asks_former=asks_former,
+        is_present=not _PAST.search(text) and bool(_PRESENT.search(text)) and not asks_former,
+    )
+
+
+def _former(text: str, language: str) -> tuple[str, frozenset[str], bool]:
+    """Return the question without its "before …", what that names, and whether it asks for what was."""
+    is_about_time = re.search(r"\b(?:instead of|rather than)\b", text, _I)
+    if (found := _BEFORE.search(text)) and not is_about_time:
+        names = frozenset(token.stem for token in tokens_of(found["what"], language) if token.is_content)
+        return text[: found.start()] + text[found.end() :], names, True
+    if not _HOW_OLD.search(text) and (former := _FORMER.search(text)):
+        return text[: former.start()] + text[former.end() :], frozenset(), True
+    return text, frozenset(), False
+
+
+def _limit(text: str, now: datetime, expected: Expected) -> TimeSpan | None:
+    if expected in ("date", "duration", "weekday", "age"):
+        return None
+    spans = [span for span in find_times(text, now) if span.kind in ("point", "range")]
+    return spans[0] if spans else None
+
+
+def _subject_of(word: str, language: str) -> str:
+    if word.lower() in ("i", "we"):
+        return "user"
+    return stem(word.lower(), language) if word[0].isupper() else ""
+
+
+def _dropped(expected: Expected, listing: Listing | None, language: str) -> frozenset[str]:
+    listed = f"{_OPERATORS.get(expected, '')} {_LIST_WORDS.get(listing or '', '')}"
+    return frozenset(stem(word, language) for word in listed.split())
+
+
+def _terms(text: str, dropped: frozenset[str], verb: str, language: str) -> tuple[Term, ...]:
+    owners, names = _owners(text, dropped, language), _names(text, language)
+    terms: dict[str, Term] = {}
+    for token in tokens_of(text, language):
+        one = token.stem
+        if not token.is_content or one in terms:
+            continue
+        if one in names:
+            terms[one] = Term(one, 3.0, is_required=True, owner=owners.get(one, ""), phrase=names[one])
+        elif one in dropped:
+            continue
+        elif one in _WEAK:
+            terms[one] = Term(one, 0.4, is_verb=one == verb)
+        elif one in owners:
+            terms[one] = Term(one, 3.0, is_required=True, owner=owners[one])
+        else:
+            terms[one] = Term(one, 1.2 if one == verb else 2.0, is_verb=one == verb)
+    return tuple(terms.values())
+
+
+def _names(text: str, language: str) -> dict[str, int]:
+    """Return the stems of capitalized words, with the number of the name each is a part of."""
+    names: dict[str, int] = {}
+    end = -9
+    for number, match in enumerate(_NAME.finditer(text)):
+        phrase = names[stem_before] if match.start() - end == 1 and names else number
+        for part in re.split(r"[-']", match.group()):
+            if part != "s" and part.lower() not in stop_words(language):
+                stem_before = stem(part.lower(), language)
+                names[stem_before] = phrase
+        end = match.end()
+    return names
+
+
+def _owners(text: str, dropped: frozenset[str], language: str) -> dict[str, str]:
+    """Return for each possessed thing whose it is; of several words the last is the thing."""
+    found = {}
+    for match in _OWNED.finditer(text):
+        owner = "user" if match["owner"].lower() in ("my", "our") else "other"
+        stems = [token.stem for token in tokens_of(match["rest"], language) if token.is_content]
+        kept = [one for one in stems if one not in dropped]
+        if kept:
+            found[kept[-1]] = owner
+    return found
+
+
+def without_terms(question: Question, stems: frozenset[str]) -> Question:
+    """Return the question with some terms left out."""
+    return replace(question, terms=tuple(term for term in question.terms if term.stem not in stems))
+
+
+def is_asking_for(question: Question, group: str) -> bool:
+    """Tell whether one of its terms belongs to a group of near-synonyms."""
+    return any(group in groups_of(term.stem) for term in question.terms)
