@@ -9,8 +9,8 @@ from urllib.parse import unquote
 from brainiac.notes.prose import one_line, unescape
 
 _LINK = re.compile(
-    r"""(?P<skip>^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?^[ \t]*(?P=fence)[`~]*[ \t]*\r?$|.*\Z)
-        |(?<!`)(?P<tick>`+)(?!`)[^\n]{1,1000}?(?<!`)(?P=tick)(?!`)  # code within a line; bounded against quadratic time
+    r"""(?P<skip>^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n]*\n(?:.*?^[ \t]*(?P=fence)[`~]*[ \t]*\r?$|.*\Z)
+        |(?<!`)(?P<tick>`++)[^\n]{1,1000}?(?<!`)(?P=tick)(?!`)  # code within a line; bounded against quadratic time
         |\\[\[\\`])
     |\[\[(?P<wiki>[^\[\]|\n]+)(?:\|(?P<alias>[^\[\]\n]*))?\]\]
     |\[(?P<text>[^\[\]\\\n]*(?:\\.[^\[\]\\\n]*)*)\]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 from frontmatter.default_handlers import YAMLHandler
@@ -27,7 +27,7 @@ _BROKEN = (yaml.YAMLError, RecursionError, *_MISFIT)
 class _StrictLoader(yaml.CSafeLoader):
     """Refuses duplicate keys; dates stay the texts they are."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, Any]]]] = {
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's stubs declare it of the instance
         first: [(tag, pattern) for tag, pattern in resolvers if tag != TIMESTAMP]
         for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
@@ -50,7 +50,7 @@ class _StrictLoader(yaml.CSafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-_StrictLoader.add_constructor(TIMESTAMP, lambda loader, node: loader.construct_scalar(node))
+_StrictLoader.add_constructor(TIMESTAMP, lambda loader, node: node.value)
 
 
 class Handler(YAMLHandler):
@@ -199,8 +199,7 @@ def _round_trip() -> Any:
         def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
             if kind is not ScalarNode or not implicit[0]:
                 return super().resolve(kind, value, implicit)
-            resolvers = _StrictLoader.yaml_implicit_resolvers
-            for tag, pattern in resolvers.get(value[:1], []) + resolvers.get(None, []):
+            for tag, pattern in _StrictLoader.yaml_implicit_resolvers.get(value[:1], []):
                 if pattern.match(value):
                     return Tag(suffix=tag)
             return Tag(suffix="tag:yaml.org,2002:str")
