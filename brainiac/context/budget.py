@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from brainiac.context.blocks import Block, Cut
-from brainiac.errors import ModelError
+from brainiac.errors import WindowError
+from brainiac.language.sentences import split_sentences
 from brainiac.llm.catalog import facts
 from brainiac.settings import Settings
 
@@ -18,10 +19,10 @@ def budget_tokens(settings: Settings, model: str) -> int:
 
     A quarter of the window at most is kept for the answer.
     """
-    window = facts(model).window_tokens
     wanted = settings.context.budget_tokens
-    if wanted and facts(model).price is None:
-        return wanted  # a model no list knows: whoever set this knows its window
+    if facts(model).price is None and (wanted or model == "offline"):
+        return wanted or DEFAULT_BUDGET_TOKENS  # a model no list knows: whoever set this knows its window
+    window = facts(model).window_tokens
     room = window - min(settings.llm.max_output_tokens, window // 4)
     return min(wanted or DEFAULT_BUDGET_TOKENS, room)
 
@@ -35,7 +36,7 @@ def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[
         count: Tokens of a text.
 
     Raises:
-        ModelError: What is never cut does not fit by itself.
+        WindowError: What is never cut does not fit by itself.
     """
     cuts: list[Cut] = []
     fitted = [_within(block, int(block.share * limit_tokens), count, "its share of the budget", cuts) for block in blocks]
@@ -100,8 +101,24 @@ def _check(blocks: Sequence[Block], limit_tokens: int, count: Count) -> None:
     if sum(sizes.values()) <= limit_tokens:
         return
     largest = max(sizes, key=lambda name: sizes[name])
-    raise ModelError(
+    raise WindowError(
         f"The request needs about {sum(sizes.values()):,} tokens, of which `{largest}` takes {sizes[largest]:,}; "
         f"the model takes {limit_tokens:,}.",
         advice=f"Shorten what is in `{largest}`, choose a model with a larger window, or raise context.budget_tokens.",
     )
+
+
+def shortened(text: str, limit_tokens: int, count: Count) -> str:
+    """Return as many whole lines, then whole sentences, of a text as fit; an ellipsis says that more stands there."""
+    if count(text) <= limit_tokens:
+        return text
+    kept: list[str] = []
+    room = limit_tokens - 2
+    for line in text.splitlines():
+        pieces = [line] if count(line) < room else split_sentences(line)
+        for piece in pieces:
+            room -= count(piece) + 1
+            if room < 0:
+                return "\n".join([*kept, "…"])
+            kept.append(piece)
+    return "\n".join(kept)

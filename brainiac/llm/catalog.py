@@ -84,6 +84,15 @@ def facts(model: str) -> ModelFacts:
     )
 
 
+def provider_of(model: str) -> str:
+    """Return litellm's name of a model's provider; `openai` for a bare name that no list knows."""
+    listed = _listed()
+    prefix, slash, _ = model.partition("/")
+    if slash:
+        return prefix
+    return str(listed.get(model, {}).get("litellm_provider") or "openai")
+
+
 def _entry(model: str) -> dict[str, Any] | None:
     known = _listed()
     provider, _, name = model.partition("/")

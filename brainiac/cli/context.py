@@ -1,0 +1,107 @@
+"""`brainiac context`: the working memory a prompt would get, with tokens, cuts, and what a provider's cache will hold."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.context.blocks import WorkingMemory
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("context")(context)
+
+
+def context(
+    prompt: Annotated[str, typer.Argument(help="The prompt, or `-` to read it from standard input.")],
+    copy: Annotated[bool, typer.Option("--copy", help="Put the whole text on the clipboard, or print it.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the working memory that a prompt would get, without asking any model.
+
+    With --copy it can be pasted into a chat; save the reply as NAME.response.md beside the prompt to have it remembered.
+    """
+    with opened_brain() as brain:
+        memory = _assembled(brain, sys.stdin.read() if prompt == "-" else prompt)
+    if copy:
+        _copy(memory.text)
+    elif as_json:
+        print_json(_plain(memory))
+    else:
+        _print(memory)
+
+
+def _assembled(brain: Brain, text: str) -> WorkingMemory:
+    from brainiac.clock import iso
+    from brainiac.context.render import assemble
+    from brainiac.llm.schemas import AnswerRequest
+    from brainiac.notes.prompt import parse_prompt
+
+    now = brain.clock.now()
+    path = f"{brain.tree.relative(brain.tree.inbox)}/context.md"
+    prompt = parse_prompt(path, text.encode("utf-8", "replace"), at=iso(now))
+    hits = brain.recall.search(prompt.text, limit=brain.settings.context.max_memories, now=now)
+    request = AnswerRequest(
+        now=now,
+        prompt=prompt,
+        short_term=brain.short_term().memory,
+        hits=hits,
+        conversation=brain.conversation(prompt),
+        is_private=prompt.private,
+    )
+    return assemble(brain, request)
+
+
+def _plain(memory: WorkingMemory) -> dict[str, Any]:
+    return {
+        "tokens": memory.tokens,
+        "budget_tokens": memory.budget_tokens,
+        "blocks": [
+            {
+                "name": block.name,
+                "owner": block.owner,
+                "tokens": memory.block_tokens[block.name],
+                "is_cached": block.name in memory.cached,
+                "text": block.text,
+            }
+            for block in memory.blocks
+        ],
+        "cuts": [
+            {"block": cut.block, "parts": cut.parts, "tokens": cut.tokens, "reason": cut.reason} for cut in memory.cuts
+        ],
+    }
+
+
+def _print(memory: WorkingMemory) -> None:
+    rows = []
+    for block in memory.blocks:
+        typer.echo(block.text + "\n")
+        cached = "yes" if block.name in memory.cached else "no"
+        rows.append((block.name, memory.block_tokens[block.name], cached, block.owner))
+    print_table(("block", "tokens", "begins the next request too", "owner"), rows)
+    for cut in memory.cuts:
+        typer.echo(f"left out of {cut.block}: {cut.parts} parts, {cut.tokens} tokens, {cut.reason}")
+    cached = sum(memory.block_tokens[name] for name in memory.cached)
+    typer.echo(f"{memory.tokens:,} of {memory.budget_tokens:,} tokens; a provider's cache can hold {cached:,} of them.")
+
+
+def _copy(text: str) -> None:
+    """Put text on the clipboard by the system's own tool; without one, print it."""
+    import shutil
+    import subprocess
+
+    tools = (["wl-copy"], ["xclip", "-selection", "clipboard"], ["xsel", "-ib"], ["pbcopy"], ["clip.exe"])
+    for command in tools:
+        if shutil.which(command[0]):
+            done = subprocess.run(command, input=text.encode(), check=False, stderr=subprocess.DEVNULL, timeout=10)
+            if done.returncode == 0:
+                typer.echo("Copied. Paste it into a chat.", err=True)
+                return
+    typer.echo(text)

@@ -1,0 +1,71 @@
+"""Focused notes: what "this" means, named by links in a prompt's front matter or text (seeds R6)."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from brainiac.context.blocks import Block, Stability
+from brainiac.context.budget import Count, shortened
+from brainiac.context.fence import one_line, preview, quoted, reference
+from brainiac.context.pages import Pages, links_in, readable
+from brainiac.errors import FormatError
+from brainiac.notes.frontmatter import split
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.notes.prompt import Prompt
+
+SHARE = 0.25
+MAX_NOTES = 10
+
+
+def focus_blocks(brain: Brain, prompt: Prompt, limit_tokens: int, count: Count) -> list[Block]:
+    """Return the focused notes: a preview of each, the first one whole as far as there is room.
+
+    Args:
+        brain: Whose notes.
+        prompt: Its `focus` comes first, then the links in its text.
+        limit_tokens: The whole budget.
+        count: Tokens of a text.
+    """
+    links = list(dict.fromkeys([*prompt.focus, *links_in(prompt.text)]))[:MAX_NOTES]
+    if not links:
+        return []
+    pages = Pages.of(brain)
+    lines, whole = [], ""
+    for link in links:
+        line, text = _note(brain, pages, link, posixpath.dirname(prompt.path))
+        lines.append(("Primary: " if not lines else "") + line)
+        whole = whole or (text if len(lines) == 1 else "")
+    heading = "## Focused Notes"
+    blocks = [Block("focused notes", lines, Stability.FOCUS, heading, share=SHARE, cut_order=35)]
+    if whole:
+        text = quoted(shortened(whole, int(limit_tokens * SHARE), count))
+        blocks.append(Block("focused note", [text], Stability.FOCUS, "### The primary one, whole", cut_order=30))
+    return blocks
+
+
+def _note(brain: Brain, pages: Pages, link: str, folder: str) -> tuple[str, str]:
+    """Return a line on one link, and the note's text where exactly one is meant."""
+    found = pages.find(link, folder)
+    if len(found) > 1:
+        which = ", ".join(reference(page.title, page.path, page.uuid) for page in found[:5])
+        return f"`{one_line(link)}` is ambiguous; it may mean {which}. Ask which one is meant.", ""
+    path = found[0].path if found else posixpath.normpath(posixpath.join(folder, link)) if "/" in link else link
+    text = readable(brain, path)
+    if text is None:
+        return f"`{one_line(link)}`: no such note.", ""
+    title, uuid = (found[0].title, found[0].uuid) if found else (posixpath.basename(path), "")
+    body = _body(text)
+    links = [reference(page.title, page.path, page.uuid) for page in pages.linked_from(found[0])[:5]] if found else []
+    status = "indexed" if found else "not indexed"
+    linked = f"; links to {', '.join(links)}" if links else ""
+    return f"{reference(title, path, uuid)} ({status}{linked})\n{quoted(preview(body))}", body
+
+
+def _body(text: str) -> str:
+    try:
+        return text[split(text)[1] :].strip()
+    except FormatError:
+        return text

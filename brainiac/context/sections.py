@@ -1,0 +1,197 @@
+"""What each purpose is shown between the role and the end, in the order of seeds C1 and C2."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from brainiac.context.blocks import Block, Stability
+from brainiac.context.budget import Count
+from brainiac.context.fence import one_line, quoted, spoken
+from brainiac.context.focus import focus_blocks
+from brainiac.context.long_term import HEADING as LONG_TERM_HEADING
+from brainiac.context.long_term import Places, long_term_block
+from brainiac.context.short_term import ListsSoFar, conversation_blocks, event_text, short_term_blocks
+from brainiac.context.workflows import listed, started, workflows
+from brainiac.llm.schemas import (
+    AnalyzeRequest,
+    AnswerRequest,
+    Candidate,
+    IntegrateRequest,
+    OrganizeRequest,
+    Purpose,
+    QueriesRequest,
+    ReflectRequest,
+    Request,
+    SummarizeRequest,
+    SynthesizeRequest,
+)
+from brainiac.notes.prompt import conversation_of
+from brainiac.notes.short_term import ShortTermMemory, StmEvent
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+PROMPT_HEADING = "## User Prompt"
+JSON_ONLY = "Answer now, with JSON only."
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who is shown something: a purpose and model, with what it was shown before and its budget."""
+
+    brain: Brain
+    name: str
+    lists: ListsSoFar
+    places: Places
+    limit_tokens: int
+    count: Count
+    is_remote: bool
+
+    def visible(self, memory: ShortTermMemory) -> ShortTermMemory:
+        """Return short-term memory without what must not leave this machine."""
+        return replace(memory, events=tuple(self.visible_events(memory.events))) if self.is_remote else memory
+
+    def visible_events(self, events: Iterable[StmEvent]) -> list[StmEvent]:
+        """Return the events that this reader may see."""
+        return [event for event in events if not (self.is_remote and event.is_private)]
+
+    def short_term(self, memory: ShortTermMemory) -> list[Block]:
+        """Return the blocks of short-term memory."""
+        return short_term_blocks(self.visible(memory), self.lists, self.name, self.limit_tokens, self.count)
+
+    def events(self, name: str, heading: str, events: Sequence[StmEvent], place: int = Stability.SHORT_TERM) -> Block:
+        """Return events that a decision rests on: with their ids, none left out."""
+        longest = self.limit_tokens
+        texts = [event_text(event, longest, self.count, with_id=True) for event in self.visible_events(events)]
+        return Block(name, texts, Stability(place), heading)
+
+
+def _prompt(request: Request, text: str, *, ending: str = "") -> Block:
+    moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} UTC.)"
+    return Block(
+        "user prompt", [moment, spoken(text), *([ending] if ending else [])], Stability.PROMPT, PROMPT_HEADING
+    )
+
+
+def _task(name: str, heading: str, parts: Iterable[str]) -> Block:
+    return Block(name, [*(part for part in parts if part), JSON_ONLY], Stability.PROMPT, heading)
+
+
+def _turn(reader: Reader, request: QueriesRequest | AnswerRequest) -> list[Block]:
+    """What queries and answer share: short-term memory, the conversation, workflows, focus."""
+    memory = reader.visible(request.short_term)
+    turns = [turn for turn in request.conversation if not (reader.is_remote and turn.prompt.private)]
+    shown = {event.id for event in memory.events}
+    known = workflows(reader.brain)
+    blocks = [*reader.short_term(request.short_term), listed(known)]
+    blocks += conversation_blocks(turns, shown, reader.limit_tokens, reader.count)
+    blocks += focus_blocks(reader.brain, request.prompt, reader.limit_tokens, reader.count)
+    return blocks + ([started(known, request.prompt.workflow)] if request.prompt.workflow else [])
+
+
+def _queries(reader: Reader, request: QueriesRequest) -> list[Block]:
+    return [*_turn(reader, request), _prompt(request, request.prompt.text, ending=JSON_ONLY)]
+
+
+def _answer(reader: Reader, request: AnswerRequest) -> list[Block]:
+    shown = {event.id for event in request.short_term.events}
+    limits = (reader.brain.settings.context.max_memories, reader.limit_tokens)
+    conversation = f"{reader.name}:{conversation_of(request.prompt.path)}"
+    found = long_term_block(request.hits, shown, conversation, reader.places, limits, reader.count)
+    return [*_turn(reader, request), found, _prompt(request, request.prompt.text)]
+
+
+def _reflect(reader: Reader, request: ReflectRequest) -> list[Block]:
+    exchange = request.exchange
+    said = StmEvent(exchange.id, exchange.at, exchange.prompt.text, exchange.response.text if exchange.response else "")
+    earlier = replace(
+        request.short_term, events=tuple(event for event in request.short_term.events if event.id != exchange.id)
+    )
+    new = event_text(said, reader.limit_tokens // 2, reader.count)
+    return [
+        *reader.short_term(earlier),
+        Block("new event", [new], Stability.FOCUS, "## New Event"),
+        _prompt(request, exchange.prompt.text, ending="What does the new event add? " + JSON_ONLY),
+    ]
+
+
+def _analyze(reader: Reader, request: AnalyzeRequest) -> list[Block]:
+    titles = [f"- {one_line(subject)}" for subject in request.subjects]
+    existing = Block("existing pages", titles, Stability.LONG_TERM, "## Existing Long-Term Memory", share=0.2, cut_order=10)
+    return [
+        reader.events("event log", "## Short-Term Memory Event Log", request.events),
+        existing,
+        _task("candidates", "## Promotion Candidates", ["List what of the event log deserves long-term memory."]),
+    ]
+
+
+def _integrate(reader: Reader, request: IntegrateRequest) -> list[Block]:
+    known = [quoted(f"[{one_line(e.id)}] {e.content}" + (f" ({e.created_at[:10]})" if e.created_at else ""))
+             for e in request.existing]  # fmt: skip
+    existing = "## Existing Long-Term Memory"
+    complaint = f"A check refused the former attempt:\n{quoted(request.complaint)}" if request.complaint else ""
+    return [
+        Block("event", [quoted(request.message)] if request.message else [], Stability.SHORT_TERM, "## Event"),
+        Block("existing memory", known or ["No existing memories: only NEW is possible."], Stability.LONG_TERM, existing),
+        _task("candidate", "## Promotion Candidate", [_candidate(request.candidate), complaint]),
+    ]
+
+
+def _candidate(candidate: Candidate) -> str:
+    wish = " The person asks to forget it." if candidate.is_forget else ""
+    return f"Importance {candidate.importance:.1f}.{wish}\n{quoted(candidate.statement)}"
+
+
+def _synthesize(reader: Reader, request: SynthesizeRequest) -> list[Block]:
+    folders = [f"- `{one_line(name)}`: {one_line(summary, 200)}" for name, summary in sorted(request.folders.items())]
+    about = f"Subject: {one_line(request.candidate.subject)}. Kind: {request.candidate.kind}."
+    structure = Block("folders", folders, Stability.LONG_TERM, "## Existing Long-Term Memory", share=0.4, cut_order=10)
+    return [
+        reader.events("events", "## Events Behind It", request.events),
+        structure,
+        _task("candidate", "## Promotion Candidate", [about, _candidate(request.candidate)]),
+    ]
+
+
+def _summarize(reader: Reader, request: SummarizeRequest) -> list[Block]:
+    archived = reader.events("archived events", "## Archived Events", request.archived)
+    remaining = reader.events("remaining events", "## Remaining Events", request.remaining, Stability.EVENT_LOG)
+    return [
+        replace(archived, share=0.4, cut_order=10, drops="first-quarters"),
+        remaining if remaining.parts else remaining.with_parts(["None."]),
+        _task("task", "## Summary Wanted", ["Summarize the remaining events."]),
+    ]
+
+
+def _organize(reader: Reader, request: OrganizeRequest) -> list[Block]:
+    patterns = [f"### {one_line(name)}\n{_rows(rows)}" for name, rows in request.patterns.items()]
+    folders = [f"- {one_line(folder, 200)}: {entries}" for folder, entries in sorted(request.structure.items())]
+    goals = [f"- {one_line(goal, 200)}" for goal in request.goals]
+    return [
+        Block("access patterns", patterns or ["None."], Stability.SHORT_TERM, "## Access Patterns"),
+        Block("structure", folders, Stability.LONG_TERM, "## Long-Term Memory Structure", share=0.4, cut_order=10),
+        _task("goals", "## Reorganization Goals", ["\n".join(goals)]),
+    ]
+
+
+def _rows(rows: Any) -> str:
+    items = rows if isinstance(rows, Sequence) and not isinstance(rows, str) else [rows]
+    return "\n".join(quoted("- " + json.dumps(item, ensure_ascii=False, default=str)) for item in items) or "None."
+
+
+SECTIONS = cast(
+    "dict[Purpose, Callable[[Reader, Request], list[Block]]]",
+    {
+        Purpose.QUERIES: _queries,
+        Purpose.ANSWER: _answer,
+        Purpose.REFLECT: _reflect,
+        Purpose.ANALYZE: _analyze,
+        Purpose.INTEGRATE: _integrate,
+        Purpose.SYNTHESIZE: _synthesize,
+        Purpose.SUMMARIZE: _summarize,
+        Purpose.ORGANIZE: _organize,
+    },
+)

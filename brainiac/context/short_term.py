@@ -1,0 +1,158 @@
+"""Short-term memory as a model reads it, so that each request begins with the one before it (seeds C1, C4, S10).
+
+The file's event log is newest first; here it is oldest first, and a turn appends. The lists of Structured Data
+stand above the log and change with nearly every turn, which would cost the cache of everything below them: so
+they stay as they were when the log began, and what changed since is told after the log.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from brainiac.context.blocks import Block, Stability
+from brainiac.context.budget import Count, shortened
+from brainiac.context.fence import one_line, preview, quoted
+from brainiac.notes.prompt import Exchange
+from brainiac.notes.short_term import ShortTermMemory, StmEvent
+
+HEADING = "## Short-Term Memory"
+LOG_SHARE = 0.6
+CONVERSATION_SHARE = 0.15
+LAST_TURNS = 4
+MAX_CHANGES = 12
+_LISTS = (("Goals", "goals"), ("Key Facts & Decisions", "facts"), ("Tasks", "tasks"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Epoch:
+    """Structured Data as it is shown until short-term memory is pruned or too much has changed."""
+
+    summary: str
+    first_event: str
+    lists: tuple[tuple[str, ...], ...]
+
+
+class ListsSoFar:
+    """Remembers how the lists were first shown, per reader; forgotten with the process, at the price of one miss."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._epochs: dict[str, _Epoch] = {}
+
+    def split(self, reader: str, memory: ShortTermMemory) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
+        """Return the lists to show above the log, and the changes to tell below it.
+
+        Args:
+            reader: Who is shown them: a purpose and model.
+            memory: As it stands.
+        """
+        now = tuple(tuple(_line(item) for item in getattr(memory, name)) for _, name in _LISTS)
+        first = memory.events[-1].id if memory.events else ""
+        with self._mutex:
+            epoch = self._epochs.get(reader)
+            if epoch and (epoch.summary, epoch.first_event) == (memory.summary, first):
+                changes = _changes(epoch.lists, now)
+                if len(changes) <= MAX_CHANGES:
+                    return epoch.lists, changes
+            self._epochs[reader] = _Epoch(memory.summary, first, now)
+        return now, []
+
+
+def _line(item: object) -> str:
+    text, is_done = getattr(item, "text", str(item)), getattr(item, "is_done", False)
+    return f"- [{'x' if is_done else ' '}] {text}"
+
+
+def _changes(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> list[str]:
+    found = []
+    for (title, _), old, new in zip(_LISTS, before, now, strict=True):
+        found += [f"- added to {title}: {line[2:]}" for line in new if line not in old]
+        found += [f"- no longer in {title}: {line[2:]}" for line in old if line not in new]
+    return found
+
+
+def short_term_blocks(
+    memory: ShortTermMemory, lists: ListsSoFar, reader: str, limit_tokens: int, count: Count
+) -> list[Block]:
+    """Return summary and lists, the event log oldest first, and what changed in the lists since.
+
+    Args:
+        memory: As it stands; private events are the caller's to leave out.
+        lists: How the lists were shown before.
+        reader: Who is shown them.
+        limit_tokens: The whole budget; one event gets a quarter of the log's share at most.
+        count: Tokens of a text.
+    """
+    shown, changes = lists.split(reader, memory)
+    head = [_section("### Summary", memory.summary)] if memory.summary.strip() else []
+    named = [(title, lines) for (title, _), lines in zip(_LISTS, shown, strict=True) if lines]
+    if named:
+        head.append("### Structured Data")
+        head += [_section(f"#### {title}", "\n".join(lines)) for title, lines in named]
+    if not head and not memory.events:
+        head = ["Empty: nothing has been said yet."]
+    blocks = [
+        Block("short-term memory", head, Stability.SHORT_TERM, HEADING),
+        event_log(memory.events[::-1], limit_tokens, count),
+        Block("changed lists", [quoted("\n".join(changes))] if changes else [], Stability.CONVERSATION,
+              "### Changes to the lists above, since"),
+    ]  # fmt: skip
+    return [block for block in blocks if block.parts or block.heading == HEADING]
+
+
+def event_log(events: Sequence[StmEvent], limit_tokens: int, count: Count) -> Block:
+    """Return the block of events, given oldest first; its oldest quarters go first when there is no room."""
+    longest = int(limit_tokens * LOG_SHARE / 4)
+    return Block(
+        "event log",
+        [event_text(event, longest, count) for event in events],
+        Stability.EVENT_LOG,
+        "### Event Log",
+        share=LOG_SHARE,
+        cut_order=60,
+        drops="first-quarters",
+    )
+
+
+def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False) -> str:
+    """Return one exchange as data, its texts by whole sentences where it is very long."""
+    said = [("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)]
+    named = f" (id {one_line(event.id)})" if with_id else ""
+    lines = [f"#### {one_line(event.at)}{named}"]
+    for speaker, text in said:
+        if text.strip():
+            lines += [f"{speaker}:", quoted(shortened(text, longest_tokens // 2, count))]
+    return "\n".join(lines)
+
+
+def _section(heading: str, text: str) -> str:
+    return f"{heading}\n{quoted(text)}"
+
+
+def conversation_blocks(turns: Sequence[Exchange], shown: Collection[str], limit_tokens: int, count: Count) -> list[Block]:
+    """Return this conversation's earlier turns in a line each, and its last ones whole.
+
+    Args:
+        turns: Oldest first.
+        shown: Ids of the exchanges that stand in the event log already; they are not repeated.
+        limit_tokens: The whole budget.
+        count: Tokens of a text.
+    """
+    fresh = [turn for turn in turns if turn.id not in shown]
+    earlier, last = fresh[:-LAST_TURNS], fresh[-LAST_TURNS:]
+    longest = int(limit_tokens * CONVERSATION_SHARE / LAST_TURNS)
+    common = {"stability": Stability.CONVERSATION, "share": CONVERSATION_SHARE}
+    gist = [quoted(f"{one_line(turn.at)[:16]} {preview(turn.prompt.text)} → {preview(_answer(turn))}") for turn in earlier]
+    heading = "### This conversation"
+    blocks = [Block("conversation summary", gist, heading=heading, cut_order=40, drops="first-quarters", **common)]  # type: ignore[arg-type]
+    whole = [event_text(StmEvent(t.id, t.at, t.prompt.text, _answer(t)), longest, count) for t in last]
+    blocks.append(
+        Block("conversation", whole, heading="" if gist else heading, cut_order=50, drops="first-quarters", **common)  # type: ignore[arg-type]
+    )
+    return [block for block in blocks if block.parts]
+
+
+def _answer(turn: Exchange) -> str:
+    return turn.response.text if turn.response else ""

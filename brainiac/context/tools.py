@@ -1,0 +1,221 @@
+"""Tools by which a model that answers sees more than was retrieved: typed, confined, bounded, their results data (R3, R8)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from brainiac.context.budget import shortened
+from brainiac.context.fence import one_line, quoted, reference
+from brainiac.context.long_term import page_text
+from brainiac.context.pages import Pages, readable
+from brainiac.context.short_term import event_text
+from brainiac.context.tokens import count
+from brainiac.errors import ConfinementError, FormatError
+from brainiac.notes.dialogue import StmEvent, parse_exchanges
+from brainiac.notes.prompt import parse_prompt, parse_response, prompt_path_of, response_path
+from brainiac.recall.hit import Hit
+from brainiac.recall.index import LinkedPage
+from brainiac.tree import is_temporary
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.llm.schemas import AnswerRequest
+
+RESULT_TOKENS = 2_000
+TOTAL_TOKENS = 8_000
+MAX_ENTRIES = 100
+
+
+class _Parameters(BaseModel):
+    model_config = ConfigDict(extra="ignore", str_max_length=500)
+
+
+class SearchMemories(_Parameters):
+    """Search long-term memory by words; gives statements with the link and date of their page."""
+
+    query: str
+    limit: Annotated[int, Field(ge=1, le=10)] = 5
+
+
+class ReadMemory(_Parameters):
+    """Read one memory whole, by its uuid, link or path."""
+
+    id: str
+
+
+class ListDirectory(_Parameters):
+    """List what a folder of memory holds, for example `memory/long_term/events/2025`."""
+
+    path: str = "memory/long_term"
+
+
+class FollowLinks(_Parameters):
+    """List the memories that one memory links to, and those that link to it, by its uuid, link or path."""
+
+    id: str
+
+
+class ReadExchange(_Parameters):
+    """Read what was said word for word: by the exchange's id, or by the path of a prompt in `inbox/`."""
+
+    id: str
+
+
+class Toolbox:
+    """The tools of one answer, with what they may still give out.
+
+    Args:
+        brain: Whose memory.
+        request: The answer they serve; private events stay out where `is_remote`.
+        is_remote: Results leave this machine.
+
+    Attributes:
+        read: Paths of long-term memories whose text was given out, for the access log.
+    """
+
+    def __init__(self, brain: Brain, request: AnswerRequest, *, is_remote: bool) -> None:
+        self._brain, self._request, self._is_remote = brain, request, is_remote
+        self._room_tokens = TOTAL_TOKENS
+        self._pages: Pages | None = None
+        self._hits = list(request.hits)
+        self.read: list[str] = []
+        self._tools: dict[str, tuple[type[_Parameters], Callable[[Any], str]]] = {
+            "search_memories": (SearchMemories, self._search),
+            "read_memory": (ReadMemory, self._read),
+            "list_directory": (ListDirectory, self._list),
+            "follow_links": (FollowLinks, self._follow),
+            "read_exchange": (ReadExchange, self._exchange),
+        }
+
+    def definitions(self) -> list[dict[str, Any]]:
+        """Return the tools as the chat protocol takes them."""
+        return [
+            {"type": "function", "function": {"name": name, "description": model.__doc__, "parameters": _schema(model)}}
+            for name, (model, _) in self._tools.items()
+        ]
+
+    def descriptions(self) -> tuple[str, ...]:
+        """Return a line on each tool, for a person and for working memory."""
+        return tuple(
+            f"`{name}({', '.join(model.model_fields)})`: {model.__doc__}" for name, (model, _) in self._tools.items()
+        )
+
+    def call(self, name: str, arguments: str) -> str:
+        """Run a tool and return its result as data; what went wrong is told to the model, never raised.
+
+        Args:
+            name: As the model wrote it.
+            arguments: JSON as the model wrote it.
+        """
+        if self._room_tokens <= 0:
+            return "Error: the tools have given out all that this answer may read; answer from what you have."
+        if name not in self._tools:
+            return f"Error: there is no tool `{one_line(name)}`; there are {', '.join(self._tools)}."
+        model, run = self._tools[name]
+        try:
+            result = run(model.model_validate_json(arguments or "{}"))
+        except ValidationError as error:
+            told = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors()[:3])
+            return f"Error: {one_line(told, 300)}. Call it again with {_schema(model)['properties']}."
+        except (ConfinementError, FormatError) as error:
+            return f"Error: {one_line(str(error), 300)}"
+        self._room_tokens -= count(result)
+        return result
+
+    def _search(self, wanted: SearchMemories) -> str:
+        search = self._request.search or (lambda query, limit: self._brain.recall.search(query, limit=limit))
+        pages: dict[str, list[Hit]] = {}
+        for hit in search(wanted.query, wanted.limit):
+            self._hits.append(hit)
+            pages.setdefault(hit.path, []).append(hit)
+        for path in pages:
+            self._note_read(path)
+        return "\n\n".join(page_text(hits, count) for hits in pages.values()) or "Nothing found."
+
+    def _read(self, wanted: ReadMemory) -> str:
+        page = self._page(wanted.id)
+        text = readable(self._brain, page.path, ("memory",)) if page else None
+        if not page or text is None:
+            return f"Error: no memory `{one_line(wanted.id)}`."
+        self._note_read(page.path)
+        return f"### {reference(page.title, page.path, page.uuid)}\n{quoted(shortened(text, RESULT_TOKENS, count))}"
+
+    def _list(self, wanted: ListDirectory) -> str:
+        memory = self._brain.tree.memory
+        folder = self._brain.tree.confine(wanted.path.strip() or ".", inside=memory)
+        if not folder.is_dir():
+            return f"Error: no folder `{one_line(wanted.path)}`."
+        with os.scandir(folder) as entries:
+            names = sorted(
+                entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
+                for entry in entries
+                if not is_temporary(entry.name) and not entry.is_symlink()
+            )
+        more = [f"… and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
+        return quoted("\n".join([*(f"- {one_line(name)}" for name in names[:MAX_ENTRIES]), *more])) if names else "Empty."
+
+    def _follow(self, wanted: FollowLinks) -> str:
+        page = self._page(wanted.id)
+        if page is None:
+            return f"Error: no memory `{one_line(wanted.id)}`."
+        assert self._pages is not None
+        groups = (("Links to", self._pages.linked_from(page)), ("Linked from", self._pages.linking_to(page)))
+        return "\n".join(f"{title}:\n{_listed(pages)}" for title, pages in groups)
+
+    def _exchange(self, wanted: ReadExchange) -> str:
+        for event in self._request.short_term.events:
+            if event.id == wanted.id and not (event.is_private and self._is_remote):
+                return event_text(event, RESULT_TOKENS, count)
+        event = self._from_inbox(wanted.id) if "/" in wanted.id else self._from_events(wanted.id)
+        return event_text(event, RESULT_TOKENS, count) if event else f"Error: no exchange `{one_line(wanted.id)}`."
+
+    def _from_inbox(self, path: str) -> StmEvent | None:
+        path = next(iter(prompt_path_of(path)), path)
+        absolute = self._brain.tree.confine(path, inside=self._brain.tree.inbox)
+        raw = self._brain.read(absolute)
+        if raw is None or is_temporary(absolute.name):
+            return None
+        prompt = parse_prompt(self._brain.tree.relative(absolute), raw, at="")
+        if not prompt.remember or (prompt.private and self._is_remote):
+            return None
+        answer = self._brain.read(response_path(prompt.path))
+        response = parse_response(response_path(prompt.path), answer) if answer else None
+        at = response.created_at if response else ""
+        return StmEvent("", at or prompt.path, prompt.text, response.text if response else "")
+
+    def _from_events(self, exchange_id: str) -> StmEvent | None:
+        hits = [hit for hit in self._hits if hit.kind == "exchange" and hit.anchor == exchange_id]
+        for hit in hits:
+            for event in parse_exchanges(readable(self._brain, hit.path, ("memory",)) or ""):
+                if event.id == exchange_id and not (event.is_private and self._is_remote):
+                    self._note_read(hit.path)
+                    return event
+        return None
+
+    def _page(self, link: str) -> LinkedPage | None:
+        if self._pages is None:
+            self._pages = Pages.of(self._brain)
+        found = self._pages.find(link)
+        return found[0] if len(found) == 1 else None
+
+    def _note_read(self, path: str) -> None:
+        long_term = self._brain.tree.relative(self._brain.tree.long_term)
+        if path.startswith(long_term + "/") and path not in self.read:
+            self.read.append(path)
+
+
+def _listed(pages: Sequence[LinkedPage]) -> str:
+    lines = [f"- {reference(page.title, page.path, page.uuid)}" for page in pages[:MAX_ENTRIES]]
+    return "\n".join(lines) or "- none"
+
+
+def _schema(model: type[_Parameters]) -> dict[str, Any]:
+    schema = model.model_json_schema()
+    properties = {name: {k: v for k, v in field.items() if k != "title"} for name, field in schema["properties"].items()}
+    return {"type": "object", "properties": properties, "required": schema.get("required", [])}
+
+

@@ -1,0 +1,68 @@
+"""Named procedures in `system/workflows/`: listed for the role that may start them, written out when one is started
+from a prompt's front matter (seeds R4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from brainiac.context.blocks import Block, Stability
+from brainiac.context.fence import one_line, spoken
+from brainiac.errors import FormatError, ModelError
+from brainiac.notes.frontmatter import split
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A procedure.
+
+    Attributes:
+        trigger: In a sentence, when it fits.
+        steps: Markdown.
+    """
+
+    name: str
+    description: str
+    trigger: str
+    steps: str
+
+
+def workflows(brain: Brain) -> list[Workflow]:
+    """Return the brain's workflows, by name; a file whose front matter does not parse is passed over."""
+    found = []
+    for path in sorted(brain.tree.workflows.glob("*.md")):
+        text = brain.read_text(path)
+        try:
+            meta, offset = split(text or "", brain.tree.relative(path))
+        except FormatError:
+            continue
+        described = {key: str(meta.get(key) or "") for key in ("description", "trigger")}
+        found.append(Workflow(str(meta.get("name") or path.stem), **described, steps=(text or "")[offset:].strip()))
+    return found
+
+
+def listed(known: list[Workflow]) -> Block:
+    """Return the list of what may be started."""
+    lines = [f"- `{one_line(w.name)}`: {one_line(w.description, 200)} When: {one_line(w.trigger, 200)}" for w in known]
+    parts = ["The person starts one with `workflow: NAME` in a prompt's front matter; suggest one where it fits."]
+    return Block("workflows", [*parts, "\n".join(lines)] if lines else [], Stability.WORKFLOWS, "## Workflows")
+
+
+def started(known: list[Workflow], name: str) -> Block:
+    """Return the steps of the one that a prompt starts.
+
+    Raises:
+        ModelError: There is none of that name.
+    """
+    for workflow in known:
+        if workflow.name.casefold() == name.strip().casefold():
+            heading = f"## Workflow: {one_line(workflow.name)}"
+            return Block("workflow", [spoken(workflow.steps)], Stability.FOCUS, heading)
+    there_are = ", ".join(workflow.name for workflow in known) or "none"
+    raise ModelError(
+        f"There is no workflow `{one_line(name)}`.",
+        advice=f"Name one of system/workflows/ in the prompt's front matter: {there_are}.",
+    )

@@ -1,0 +1,126 @@
+"""What each error of a provider means here: whether waiting helps, and what a person can do (seeds P3, design 8).
+
+One table for all exception classes of litellm; a test fails when the installed one has a class that stands not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from brainiac.errors import ModelError, WindowError
+from brainiac.llm.endpoints import Endpoint, missing_key, scrub
+
+_WAIT = "It is tried again by itself."
+_REQUEST = "See the message; another model may take it (llm.model, or `model:` in the prompt)."
+_FILTER = "Rephrase the prompt, or choose another model."
+
+# class name: (waiting helps, what happened, what to do)
+FAILURES: dict[str, tuple[bool, str, str]] = {
+    "AuthenticationError": (False, "the key was refused", "Check the key in the environment where brainiac runs."),
+    "PermissionDeniedError": (False, "the key may not use this model", "Check the account, or choose another model."),
+    "PaymentRequiredError": (False, "the account has no credit", "Add credit at the provider."),
+    "NotFoundError": (False, "there is no such model or endpoint", "Check llm.model and this machine's api_bases."),
+    "LiteLLMUnknownProvider": (False, "no such provider is known", "Check llm.model: `provider/model`."),
+    "ModelNotMappedError": (False, "the model is not known", "Check llm.model."),
+    "BadRequestError": (False, "the request was refused", _REQUEST),
+    "InvalidRequestError": (False, "the request was refused", _REQUEST),
+    "UnprocessableEntityError": (False, "the request was refused", _REQUEST),
+    "UnsupportedParamsError": (False, "the model does not take a parameter", _REQUEST),
+    "ImageFetchError": (False, "the request was refused", _REQUEST),
+    "VectorStoreSearchError": (False, "the provider's search failed", _REQUEST),
+    "ContextWindowExceededError": (False, "the request is longer than the model's window",
+                                   "Set context.budget_tokens to what the model takes, or choose a larger one."),
+    "ContentPolicyViolationError": (False, "the provider's content filter refused it", _FILTER),
+    "RejectedRequestError": (False, "the request was rejected by a filter", _FILTER),
+    "GuardrailRaisedException": (False, "the request was rejected by a filter", _FILTER),
+    "GuardrailInterventionNormalStringError": (False, "the request was rejected by a filter", _FILTER),
+    "BlockedPiiEntityError": (False, "the request was rejected by a filter", _FILTER),
+    "ModifyResponseException": (False, "the answer was replaced by a filter", _FILTER),
+    "SensitiveDataRouteException": (False, "the request was rejected by a filter", _FILTER),
+    "BudgetExceededError": (False, "a budget set outside brainiac is used up", "Raise it where it was set."),
+    "MockException": (False, "a mocked call failed", _REQUEST),
+    "Timeout": (True, "no answer in time", _WAIT + " llm.timeout_seconds gives it longer."),
+    "RateLimitError": (True, "the provider asks to slow down", _WAIT),
+    "InternalServerError": (True, "the provider has trouble", _WAIT),
+    "ServiceUnavailableError": (True, "the provider is overloaded or down", _WAIT),
+    "BadGatewayError": (True, "the provider is not reachable behind its gateway", _WAIT),
+    "APIConnectionError": (True, "the connection failed", _WAIT),
+    "APIError": (True, "the provider failed", _WAIT),
+    "OpenAIError": (True, "the provider failed", _WAIT),
+    "APIResponseValidationError": (True, "the provider's reply cannot be read", _WAIT),
+    "JSONSchemaValidationError": (True, "the answer does not follow its schema", _WAIT),
+    "MidStreamFallbackError": (True, "the answer broke off", _WAIT),
+}  # fmt: skip
+_REFUSED = ("ConnectError", "ConnectionRefusedError", "ConnectTimeout")
+
+
+def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
+    """Return our error for one of the provider library's.
+
+    Args:
+        error: As raised by litellm or below it.
+        endpoint: Where the request went.
+    """
+    text = str(error)
+    if "missing credentials" in text.lower() or "api_key client option must be set" in text.lower():
+        return missing_key(endpoint.model, [])
+    if any(type(link).__name__ in _REFUSED for link in _chain(error)):
+        return ModelError(
+            f"Nothing answers at {endpoint.place} for `{endpoint.model}`.",
+            retryable=True,
+            advice="Is the server running, is the address right, is this machine online? It is tried again by itself.",
+        )
+    retryable, what, advice = _entry(error)
+    if "insufficient_quota" in text:  # comes as "slow down", but no waiting helps
+        retryable, what, advice = FAILURES["PaymentRequiredError"]
+    is_window = type(error).__name__ == "ContextWindowExceededError"
+    return (WindowError if is_window else ModelError)(
+        f"`{endpoint.model}`: {what} ({_message(text)}).",
+        retryable=retryable,
+        retry_after_seconds=retry_after_seconds(error) if retryable else None,
+        advice=advice,
+    )
+
+
+def _entry(error: BaseException) -> tuple[bool, str, str]:
+    for cls in type(error).__mro__:
+        if cls.__name__ in FAILURES:
+            return FAILURES[cls.__name__]
+    return True, "the call failed", _WAIT
+
+
+def _message(text: str) -> str:
+    first = scrub(" ".join(text.split())).removeprefix("litellm.")
+    return first if len(first) <= 300 else first[:299] + "…"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def retry_after_seconds(error: BaseException) -> float | None:
+    """Return what a `Retry-After` header asks for, as seconds or as a date."""
+    for link in _chain(error):
+        headers: Any = getattr(getattr(link, "response", None), "headers", None) or {}
+        extra: Any = getattr(link, "litellm_response_headers", None) or {}
+        if value := headers.get("retry-after") or extra.get("retry-after"):
+            return _seconds(str(value))
+    return None
+
+
+def _seconds(value: str) -> float | None:
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except ValueError:
+        return None
