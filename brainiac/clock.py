@@ -47,20 +47,20 @@ class ManualClock(Clock):
         return self._elapsed_seconds
 
     def wait(self, condition: threading.Condition, timeout_seconds: float | None) -> bool:
-        deadline = None if timeout_seconds is None else self._elapsed_seconds + timeout_seconds
-        if deadline is not None and self._elapsed_seconds >= deadline:
-            return False
         with self._mutex:
             self._waiting.add(condition)
+            deadline = None if timeout_seconds is None else self._elapsed_seconds + timeout_seconds
+        if timeout_seconds is not None and timeout_seconds <= 0:
+            return False
         condition.wait()  # a notification by its owner and `advance` look alike: callers loop
         return deadline is None or self._elapsed_seconds < deadline
 
     def advance(self, seconds: float) -> None:
         """Move on by so many seconds and wake whoever waits."""
-        self._now += timedelta(seconds=seconds)
-        self._elapsed_seconds += seconds
         with self._mutex:
-            waiting, self._waiting = self._waiting, set()
+            self._now += timedelta(seconds=seconds)
+            self._elapsed_seconds += seconds
+            waiting = list(self._waiting)  # whoever ever waited: one may be between reading the time and waiting
         for condition in waiting:
             with condition:
                 condition.notify_all()

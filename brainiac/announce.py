@@ -1,0 +1,173 @@
+"""Telling plugins what happened, near-background: exchanges to reflect, memories that changed, events recorded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from brainiac.answered import EXCHANGES
+from brainiac.errors import BlobError, BrainiacError, ConflictError, FormatError, ModelError
+from brainiac.events import Event, FileChange, PathKind, RecordedChange, content_hash
+from brainiac.notes.prompt import Exchange, parse_prompt, parse_response
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.lanes import Lanes
+
+MAX_RETRY_SECONDS = 300.0
+_LANE = "in order"
+_ACTIONS = {"create": "created", "update": "modified", "remove": "deleted", "move": "moved"}
+
+
+class Announcer:
+    """Turns journal events and outside changes into hook calls, in order.
+
+    Args:
+        brain: The brain.
+        near: The tier the calls run in.
+        later: Runs a job after so many seconds.
+    """
+
+    def __init__(self, brain: Brain, near: Lanes, later: Callable[[float, Callable[[], None]], None]) -> None:
+        self._brain, self._near, self._later = brain, near, later
+        self._mutex = threading.Lock()
+        self._open: set[int] = set()  # `seq` of exchanges handed out and not yet dealt with
+        self._newest = 0
+        self.exchanges = 0
+
+    def start(self, delivered_seq: int) -> None:
+        """Hand out what an earlier run left, and from now on what is recorded.
+
+        Args:
+            delivered_seq: What `delivered_seq` was when an earlier run ended.
+        """
+        answered = self._brain.answered  # before listening, so that it hears of each event first
+        self._newest = delivered_seq
+        self._brain.on_event(self._recorded)
+        for event in answered.undelivered(delivered_seq):
+            self._hand_out(event)
+
+    @property
+    def delivered_seq(self) -> int:
+        """All exchanges up to this `seq` were dealt with."""
+        with self._mutex:
+            return min(self._open) - 1 if self._open else self._newest
+
+    def changed(self, change: FileChange) -> None:
+        """Tell of a change that came from outside."""
+        self._near.submit(_LANE, lambda: self._tell_file(change))
+
+    def call(self, hook: str, **arguments: Any) -> BrainiacError | None:
+        """Call a hook that nobody waits for; return what a plugin wants rescheduled."""
+        try:
+            self._brain.plugins.call(hook, brain=self._brain, **arguments)
+        except (ModelError, ConflictError) as error:
+            self._brain.log.warning("hook_postponed", hook=hook, problem=str(error))
+            return error
+        return None
+
+    def _recorded(self, event: Event) -> None:
+        """Take an event, in the thread that recorded it."""
+        if event.kind in EXCHANGES:
+            self._hand_out(event)
+        memories = [change for change in event.changes if self._is_memory(change)]
+        if memories:
+            self._near.submit(_LANE, lambda: self._tell_memories(memories))
+        is_own_echo = event.kind == "plugin-failed" and event.data.get("hook") == "event_recorded"
+        if not is_own_echo and self._brain.plugins.has("event_recorded"):
+            self._near.submit(_LANE, lambda: self._tell_event(event))
+
+    def _is_memory(self, change: RecordedChange) -> bool:
+        return change.op in _ACTIONS and self._brain.tree.kind_of(change.path) is PathKind.MEMORY
+
+    def _tell_file(self, change: FileChange) -> None:
+        if change.kind is PathKind.MEMORY and not change.is_ours:
+            self._tell_of_memory(change.action, change.path, change.old_path)
+        self.call("file_changed", change=change)
+
+    def _tell_event(self, event: Event) -> None:
+        self.call("event_recorded", event=event)
+
+    def _tell_memories(self, changes: Sequence[RecordedChange]) -> None:
+        for change in changes:
+            self._tell_of_memory(_ACTIONS[change.op], change.path, change.source)
+
+    def _tell_of_memory(self, action: str, path: str, old_path: str | None) -> None:
+        hook = f"memory_{action}"
+        if not self._brain.plugins.has(hook):
+            return
+        if action == "deleted":
+            self.call(hook, path=path)
+            return
+        from brainiac.notes.memory import parse_memory
+
+        text = self._brain.read_text(path)
+        if text is None:
+            return  # gone since: its deletion is told of next
+        try:
+            memory = parse_memory(path, text)
+        except FormatError as error:
+            self._brain.log.warning("memory_unreadable", path=path, problem=str(error))
+            return
+        more = {"old_path": old_path} if action == "moved" else {}
+        self.call(hook, path=path, memory=memory, **more)
+
+    # --- exchanges --------------------------------------------------------------------------------------
+
+    def _hand_out(self, event: Event) -> None:
+        with self._mutex:
+            self._open.add(event.seq)
+            self._newest = max(self._newest, event.seq)
+        self._submit(event, attempt=1)
+
+    def _submit(self, event: Event, attempt: int) -> None:
+        self._near.submit(_LANE, lambda: self._deliver(event, attempt))
+
+    def _deliver(self, event: Event, attempt: int) -> None:
+        exchange = exchange_of(self._brain, event)
+        error = self.call("response_arrived", exchange=exchange) if exchange else None
+        if error is not None and (not isinstance(error, ModelError) or error.retryable):
+            seconds = min(MAX_RETRY_SECONDS, 2.0 ** (attempt - 1))
+            self._later(seconds, lambda: self._submit(event, attempt + 1))
+            return
+        self.exchanges += exchange is not None
+        self._brain.answered.delivered(event.id)
+        with self._mutex:
+            self._open.discard(event.seq)
+
+
+def exchange_of(brain: Brain, event: Event) -> Exchange | None:
+    """Return the exchange that an event made known, as it stood then; None when its texts are gone.
+
+    Args:
+        brain: The brain.
+        event: Of a kind in `EXCHANGES`.
+    """
+    hashes: dict[str, str | None] = {change.path: change.after for change in event.changes}
+    path, response_path = str(event.data["prompt"]), event.data.get("response")
+    raw = _text_of(brain, path, hashes.get(path))
+    if raw is None:
+        return None
+    try:
+        prompt = parse_prompt(path, raw, at=event.at, inbox=brain.tree.layout.inbox)
+        response = None
+        if response_path:
+            answer = _text_of(brain, response_path, hashes.get(response_path) or event.data.get("response_hash"))
+            if answer is None:
+                return None
+            response = parse_response(response_path, answer)
+    except FormatError:
+        return None
+    return Exchange(event.id, prompt, response, event.at, brain.answered.superseded_by(event.id))
+
+
+def _text_of(brain: Brain, path: str, expected: str | None) -> bytes | None:
+    """Return a file's bytes as an event left them: from the tree when they still stand there, else from the journal."""
+    raw = brain.read(path)
+    if raw is not None and expected in (None, content_hash(raw)):
+        return raw
+    try:
+        return brain.committer.text_of(expected) if expected else None
+    except BlobError:
+        return raw

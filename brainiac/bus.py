@@ -1,0 +1,283 @@
+"""From what is seen in the tree to the hooks: settle, tell what it is, and hand it to its tier (design: pipeline).
+
+One thread looks at files and keeps time. Four answer, in order within a conversation. One takes note of changes, one
+reflects, one works while it is quiet. Whoever is slow keeps nobody else waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import sched
+import stat
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from brainiac.announce import Announcer
+from brainiac.events import Action, FileChange, PathKind
+from brainiac.growth import AccessLogTail
+from brainiac.inbox import Inbox
+from brainiac.lanes import Lanes
+from brainiac.notes.prompt import conversation_of, prompt_path_of
+from brainiac.noticing import NotRestedError
+from brainiac.reconcile import TO_ANSWER, differences, is_free
+from brainiac.settle import Pace, Settler, Stamp, ends_with_send, stamp_from, stamp_of
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.notes.access_log import AccessEntry
+
+FOREGROUND_WORKERS = 4
+STOP_SECONDS = 5.0
+_UNSEEN = (PathKind.IGNORED, PathKind.JOURNAL, PathKind.ACCESS_LOG)
+
+
+class Bus:
+    """The pipeline of one running brain.
+
+    Args:
+        brain: The brain.
+        tail: The access log, as far as it was read.
+    """
+
+    def __init__(self, brain: Brain, tail: AccessLogTail) -> None:
+        self._brain, self.tail = brain, tail
+        self._changed = threading.Condition()
+        self._hints: dict[str, None] = {}  # absolute paths to look at, in order, each once
+        self._is_looking = False
+        self._is_stopping = False
+        self._agenda = sched.scheduler(brain.clock.monotonic)
+        self._is_log_due = False
+        self.settler = Settler(self._pace, lambda path: ends_with_send(brain.tree.absolute(path)))
+        self.foreground = Lanes("foreground", FOREGROUND_WORKERS, self._wake, self._bug)
+        self.notice = Lanes("notice", 1, self._wake, self._bug)
+        self.near = Lanes("near-background", 1, self._wake, self._bug)
+        self.far = Lanes("far-background", 1, self._wake, self._bug)
+        self.inbox = Inbox(brain, self._again)
+        self.announcer = Announcer(brain, self.near, self.later)
+        self.passed_over: dict[str, None] = {}  # files in the inbox of a type that is not read
+        self._thread = threading.Thread(target=self._run, name="bus", daemon=True)
+
+    def start(self) -> None:
+        """Start looking."""
+        self._thread.start()
+
+    def stop(self) -> bool:
+        """End looking, then working; return whether what ran ended within a few seconds."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+        self._thread.join(STOP_SECONDS)
+        ended = [lanes.stop(STOP_SECONDS) for lanes in self._tiers]  # each, also after one that did not end
+        return all(ended)
+
+    def look(self, path: str) -> None:
+        """Look at a file or folder as soon as may be; any thread may call.
+
+        Args:
+            path: Absolute; it need not exist.
+        """
+        with self._changed:
+            self._hints[path] = None
+            self._changed.notify_all()
+
+    def rescan(self) -> None:
+        """Look at everything that is not as it was known."""
+        self.notice.submit("rescan", self._rescan)
+
+    def later(self, seconds: float, job: Callable[[], None]) -> None:
+        """Run a short job in the bus's own thread after that time."""
+        self._agenda.enter(seconds, 0, job)
+        with self._changed:
+            self._changed.notify_all()
+
+    def ask(self, path: str) -> None:
+        """Deal with a prompt or note as it stands, in its conversation's turn."""
+        self.foreground.submit(self._conversation(path), lambda: self.inbox.take(path))
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an exchange is being answered or reflected."""
+        return bool(self.foreground.pending or self.near.pending)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left but what waits for its time: retries and files that are being typed."""
+        with self._changed:
+            is_seen = not self._hints and not self._is_looking and not self.settler.waiting
+        return is_seen and not any(lanes.pending for lanes in self._tiers)
+
+    def wait_idle(self) -> None:
+        """Block until `is_idle`."""
+        with self._changed:
+            while not self.is_idle:
+                self._changed.wait()
+
+    @property
+    def _tiers(self) -> tuple[Lanes, ...]:
+        return self.foreground, self.notice, self.near, self.far
+
+    def _pace(self) -> Pace:
+        inbox = self._brain.settings.inbox
+        return Pace(inbox.settle_ms / 1000, inbox.typing_seconds)
+
+    def _conversation(self, path: str) -> str:
+        return conversation_of(path, inbox=self._brain.tree.layout.inbox)
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    # --- the bus's own thread ---------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        clock = self._brain.clock
+        while (hints := self._next_hints()) is not None:
+            for path in hints:
+                self._look(path)
+            for path in self.settler.take_due(clock.monotonic()):
+                self._finish(path)
+            self._agenda.run(blocking=False)
+            with self._changed:
+                self._is_looking = False
+                self._changed.notify_all()
+
+    def _next_hints(self) -> list[str] | None:
+        """Wait for something to look at or a time to come; None when it is time to stop."""
+        clock = self._brain.clock
+        with self._changed:
+            while not self._hints and not self._is_stopping:
+                left = self._seconds_left(clock.monotonic())
+                if left is not None and left <= 0:
+                    break
+                clock.wait(self._changed, left)
+            hints, self._hints = list(self._hints), {}
+            self._is_looking = True
+            return None if self._is_stopping else hints
+
+    def _seconds_left(self, now: float) -> float | None:
+        due = [event.time for event in self._agenda.queue[:1]]
+        if (settled := self.settler.next_due()) is not None:
+            due.append(settled)
+        return min(due) - now if due else None
+
+    def _look(self, path: str) -> None:
+        tree = self._brain.tree
+        relative = tree.relative(path)
+        kind = tree.kind_of(relative)
+        if kind is PathKind.ACCESS_LOG:
+            self._log_grew()
+        if kind in _UNSEEN or relative in (".", tree.layout.logs):
+            return
+        try:
+            found = os.lstat(path)
+        except OSError:
+            found = None
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            self._look_below(relative)
+        elif found is None and not self._is_known(relative):
+            self._look_below(relative)  # perhaps it was a folder
+        else:
+            is_file = found is not None and stat.S_ISREG(found.st_mode)
+            self._saw(relative, stamp_from(found) if found is not None and is_file else None)
+
+    def _look_below(self, folder: str) -> None:
+        """Look at all that is or was in a folder: events in one that was just made or moved get lost."""
+        tree = self._brain.tree
+        for known in self.settler.known_below(folder):
+            self._saw(known, stamp_of(tree.absolute(known)))
+        for entry in tree.walk(tree.absolute(folder)):
+            self._saw(tree.relative(entry.path), stamp_of(entry.path))
+
+    def _is_known(self, relative: str) -> bool:
+        return relative in self.settler.settled or self.settler.is_waiting(relative)
+
+    def _saw(self, relative: str, stamp: Stamp | None) -> None:
+        is_typed = self._brain.tree.kind_of(relative) in TO_ANSWER
+        self.settler.saw(relative, stamp, self._brain.clock.monotonic(), is_typed=is_typed)
+
+    def _finish(self, path: str) -> None:
+        """A file's rest is over: unless it changed this very moment, pass it on."""
+        stamp = stamp_of(self._brain.tree.absolute(path))
+        was_known = path in self.settler.settled
+        if not self.settler.finish(path, stamp):
+            self._saw(path, stamp)
+            return
+        action: Action = "deleted" if stamp is None else "modified" if was_known else "created"
+        change = FileChange(action, path, self._brain.tree.kind_of(path))
+        if change.kind in TO_ANSWER and stamp is not None:
+            self.ask(path)
+            # noted once it is answered, which records it: the answer waits for nothing
+            self.foreground.submit(self._conversation(path), lambda: self._submit_notice(change))
+        else:
+            self._submit_notice(change)
+
+    def _log_grew(self) -> None:
+        """Read the log soon, however fast it grows: it never rests while memories are read."""
+        if not self._is_log_due:
+            self._is_log_due = True
+            self._agenda.enter(self._pace().settle_seconds, 0, self._read_log)
+
+    def _read_log(self) -> None:
+        self._is_log_due = False
+        log = self._brain.tree.access_log
+        self.settler.prime(self._brain.tree.relative(log), stamp_of(log))
+        if entries := self.tail.read():
+            self.far.submit("access log", lambda: self._tell_growth(entries))
+
+    def _tell_growth(self, entries: Sequence[AccessEntry]) -> None:
+        self.announcer.call("access_log_grew", entries=entries)
+
+    def _again(self, path: str, seconds: float) -> None:
+        """Deal with a prompt later, unless it is being changed: then that is waited for."""
+        self.later(seconds, lambda: None if self.settler.is_waiting(path) else self.ask(path))
+
+    # --- the notice tier --------------------------------------------------------------------------------
+
+    def _submit_notice(self, change: FileChange) -> None:
+        self.notice.submit("in order", lambda: self._notice(change))
+
+    def _notice(self, change: FileChange) -> None:
+        """Journal what came from outside and pass it on."""
+        try:
+            is_tracked = self._brain.tree.is_tracked(change.path)
+            noted = self._brain.observed.note_change(change.path) if is_tracked else change
+        except NotRestedError as error:
+            self.later(error.again_in_seconds, lambda: self._submit_notice(change))
+            return
+        except OSError as error:
+            self._brain.log.warning("file_unreadable", path=change.path, problem=str(error))
+            return
+        if noted is not None:
+            self.pass_on(noted)
+
+    def pass_on(self, change: FileChange) -> None:
+        """Deal with a change that was journaled, and tell plugins of it."""
+        self.announcer.changed(change)
+        path, kind = change.path, change.kind
+        if change.action == "deleted" and kind in TO_ANSWER:
+            self._brain.answered.forget(path)
+        elif kind is PathKind.RESPONSE and change.action != "deleted" and not change.is_ours:
+            prompt = next(iter(prompt_path_of(path)), path)
+            self.foreground.submit(self._conversation(prompt), lambda: self.inbox.take_response(path))
+        elif kind is PathKind.ERROR and change.action == "deleted":
+            self.retry(set(prompt_path_of(path)))
+        elif kind is PathKind.CONFIG:
+            self.retry()
+        elif kind is PathKind.OTHER and path.startswith(self._brain.tree.layout.inbox + "/"):
+            self.passed_over[path] = None
+
+    def retry(self, paths: set[str] | None = None) -> None:
+        """Try prompts that wait once more, now that something changed: these, or all."""
+        for pending in self.inbox.pending:
+            is_meant = pending.prompt in paths if paths is not None else not pending.is_held or is_free(self._brain)
+            if is_meant:
+                self.ask(pending.prompt)
+
+    def _rescan(self) -> None:
+        self._brain.answered.refresh()
+        for path in differences(self._brain.tree, self.settler.settled):
+            self.look(str(self._brain.tree.absolute(path)))
+
+    def _bug(self, error: BaseException) -> None:
+        self._brain.log.error("job_failed", error=repr(error), exc_info=error)

@@ -1,0 +1,41 @@
+"""`brainiac run`: the daemon, or one pass over the inbox."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from brainiac.cli.session import opened_brain
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command()(run)
+
+
+def run(
+    once: Annotated[bool, typer.Option("--once", help="Answer and reflect what is there, then end.")] = False,
+    answer_backlog: Annotated[
+        bool, typer.Option("--answer-backlog", help="Also when more prompts wait than inbox.backlog_limit.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Watch the brain and answer what is dropped into its inbox."""
+    from brainiac.daemon import Daemon, run_once
+    from brainiac.logs import configure
+
+    with opened_brain() as brain:
+        if once:
+            outcome = run_once(brain, is_backlog_answered=answer_backlog)
+            typer.echo(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
+            return
+        configure(is_verbose=verbose)
+        typer.echo(f"Watching {brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
+        sys.stdout.flush()
+        is_clean = Daemon(brain, is_backlog_answered=answer_backlog).run()
+    if not is_clean:
+        sys.stdout.flush()
+        os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed

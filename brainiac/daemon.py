@@ -1,0 +1,261 @@
+"""One running brain: lock, recover, adopt, watch, and stop in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from brainiac.announce import exchange_of
+from brainiac.answered import EXCHANGES
+from brainiac.bus import Bus
+from brainiac.clock import iso
+from brainiac.errors import ConflictError, LockedError, ModelError, SettingsError, UserError
+from brainiac.events import Event, FileChange, new_id
+from brainiac.growth import AccessLogTail
+from brainiac.locks import locked
+from brainiac.quiet import QuietTimer
+from brainiac.reconcile import backlog, is_free, read_prompt, scan
+from brainiac.runstate import LOCK, RunState, read_run_state, write_run_state
+from brainiac.watch import Watcher
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from brainiac.brain import Brain
+
+LOCK_WAIT_SECONDS = 1.0  # `is_running` of another process holds the lock for a moment
+DISPLACED_SECONDS = 10.0
+REPORT_SECONDS = 1.0
+
+
+class Daemon:
+    """What keeps a brain alive; start and stop it in one thread.
+
+    Args:
+        brain: The brain.
+        is_backlog_answered: Answer a backlog that would otherwise wait for a person's word.
+    """
+
+    def __init__(self, brain: Brain, *, is_backlog_answered: bool = False) -> None:
+        self._brain, self._is_backlog_answered = brain, is_backlog_answered
+        self._held = ExitStack()
+        self._is_asked_to_stop = threading.Event()
+        former = read_run_state(brain.places.state)
+        self._delivered_seq = former.delivered_seq
+        self.bus = Bus(brain, AccessLogTail(brain.tree.access_log, former.access_log))
+        self.watcher = Watcher(brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan)
+        self.quiet = QuietTimer(brain, self.bus)
+        self._state = RunState()
+
+    def run(self) -> bool:
+        """Serve until SIGTERM, SIGINT or `ask_to_stop`; return whether all work ended in time.
+
+        Raises:
+            LockedError: Another daemon serves this brain.
+        """
+        former = {each: signal.signal(each, self._signalled) for each in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            self.start()
+            self._is_asked_to_stop.wait()
+            return self.stop()
+        finally:
+            for each, handler in former.items():
+                signal.signal(each, handler)
+
+    def ask_to_stop(self) -> None:
+        """Let `run` return; any thread may call."""
+        self._is_asked_to_stop.set()
+
+    def start(self, *, is_watching: bool = True) -> None:
+        """Recover, adopt the tree as it stands, and begin to work.
+
+        Args:
+            is_watching: Watch and keep time; False: only what stands there now is dealt with.
+
+        Raises:
+            LockedError: Another daemon serves this brain.
+        """
+        self._lock()
+        try:
+            self._begin(is_watching)
+        except BaseException:
+            self._held.close()
+            raise
+
+    def stop(self) -> bool:
+        """End in order; return whether all work ended in time."""
+        self.watcher.stop()
+        self._brain.plugins.call("shutdown", brain=self._brain)
+        is_clean = self.bus.stop()
+        self._brain.committer.check_displaced()
+        self._report(pid=0)
+        self._held.close()
+        self._brain.log.info("stopped", is_clean=is_clean)
+        return is_clean
+
+    def _lock(self) -> None:
+        path = self._brain.places.state / LOCK
+        try:
+            self._held.enter_context(locked(path, LOCK_WAIT_SECONDS))
+        except LockedError as error:
+            pid = read_run_state(self._brain.places.state).pid
+            whose = f" (process {pid})" if pid else ""
+            raise LockedError(f"{self._brain.root} is served by another daemon{whose}; stop that one first") from error
+
+    def _begin(self, is_watching: bool) -> None:
+        brain = self._brain
+        recovery = brain.committer.recover()
+        _ = brain.answered  # before adoption, so that a prompt that vanished meanwhile is known
+        adopted = brain.observed.adopt()
+        brain.answered.refresh()
+        brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
+        brain.plugins.call("startup", brain=brain)
+        self.bus.announcer.start(self._delivered_seq)
+        self._take_up(adopted)
+        self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
+        if is_watching:
+            self.watcher.start()
+            self._keep_time()
+        self._report()
+        self.bus.start()
+        brain.log.info("watching", root=str(brain.root), **self.watcher.health().as_json())
+
+    def _take_up(self, adopted: Sequence[FileChange]) -> None:
+        """Go on from the tree as it stands: what is answered is known, what is not is looked at."""
+        for change in adopted:
+            self.bus.pass_on(change)
+        known = scan(self._brain.tree)
+        waiting = backlog(self._brain, known)
+        limit = self._brain.settings.inbox.backlog_limit
+        is_held = len(waiting.unanswered) > limit and not self._is_backlog_answered and not is_free(self._brain)
+        open_paths = {*waiting.moved, *(() if is_held else waiting.unanswered)}
+        for path, stamp in known.items():
+            if path not in open_paths:
+                self.bus.settler.prime(path, stamp)
+        for path in sorted(open_paths):
+            self.bus.look(str(self._brain.tree.absolute(path)))
+        if is_held:
+            reason = f"{len(waiting.unanswered)} prompts were unanswered at start; `brainiac run --answer-backlog`"
+            for path in waiting.unanswered:
+                self.bus.inbox.hold(path, reason, is_backlog=True)
+
+    # --- timers -----------------------------------------------------------------------------------------
+
+    def _keep_time(self) -> None:
+        self.bus.rescan()  # for what happened between looking and watching
+        self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
+        self.bus.later(DISPLACED_SECONDS, self._check_displaced)
+        self.bus.later(REPORT_SECONDS, self._keep_reporting)
+        self.quiet.start()
+
+    def _look_over(self) -> None:
+        self.bus.notice.submit("watch", self.watcher.check)
+        self.bus.rescan()
+        self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
+
+    def _check_displaced(self) -> None:
+        self.bus.notice.submit("displaced", self._brain.committer.check_displaced)
+        self.bus.later(DISPLACED_SECONDS, self._check_displaced)
+
+    def _keep_reporting(self) -> None:
+        self._report()
+        self.bus.later(REPORT_SECONDS, self._keep_reporting)
+
+    def _report(self, pid: int | None = None) -> None:
+        """Write how the daemon stands, if that changed."""
+        try:
+            self._brain.check_settings()
+            problem = ""
+        except SettingsError as error:
+            problem = str(error)
+        state = replace(
+            self._state,
+            pid=os.getpid() if pid is None else pid,
+            watch=self.watcher.health().as_json(),
+            pending=[pending.as_json() for pending in self.bus.inbox.pending],
+            passed_over=list(self.bus.passed_over),
+            delivered_seq=self.bus.announcer.delivered_seq,
+            access_log=self.bus.tail.mark,
+            problem=problem,
+        )
+        if state != self._state:
+            write_run_state(self._brain.places.state, state)
+            self._state = state
+
+    def _signalled(self, number: int, frame: object) -> None:
+        self.ask_to_stop()
+
+
+def is_running(brain: Brain) -> bool:
+    """Tell whether a daemon serves this brain on this machine."""
+    try:
+        with locked(brain.places.state / LOCK, wait_seconds=0):
+            return False
+    except LockedError:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What `run --once` did."""
+
+    answered: int
+    reflected: int
+    waiting: int
+
+
+def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
+    """Answer and reflect what stands in the inbox, and end.
+
+    Raises:
+        LockedError: A daemon serves this brain; it does so anyway.
+    """
+    answered: list[Event] = []
+    brain.on_event(lambda event: answered.append(event) if event.kind == "prompt-answered" else None)
+    daemon = Daemon(brain, is_backlog_answered=is_backlog_answered)
+    daemon.start(is_watching=False)
+    try:
+        daemon.bus.wait_idle()
+    finally:
+        daemon.stop()
+    return Outcome(len(answered), daemon.bus.announcer.exchanges, len(daemon.bus.inbox.pending))
+
+
+def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
+    """Answer one prompt in this process, reflect it, and return where the answer stands.
+
+    Args:
+        brain: The brain.
+        path: The prompt, relative.
+        is_again: Answer it although it was answered.
+
+    Raises:
+        UserError: There is nothing to answer, or no plugin answered.
+        ModelError: No model could serve.
+    """
+    if not is_running(brain):
+        brain.committer.recover()
+    prompt = read_prompt(brain, path)
+    if prompt is None:
+        raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
+    known = brain.answered.of(path)
+    if not is_again and known and known.response and brain.answered.is_answered(prompt):
+        return brain.tree.absolute(known.response)
+    events: list[Event] = []
+    brain.on_event(events.append)
+    brain.plugins.call("prompt_arrived", brain=brain, prompt=replace(prompt, id=known.prompt_id if known else new_id()))
+    event = next((event for event in events if event.kind in EXCHANGES), None)
+    if event is None or not event.data.get("response"):
+        raise UserError(f"{path}: no plugin answered it; see `brainiac plugins` and `brainiac log`")
+    exchange = exchange_of(brain, event)
+    try:
+        if exchange is not None:
+            brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
+    except (ModelError, ConflictError) as error:
+        brain.log.warning("reflection_postponed", prompt=path, problem=str(error))  # the next start hands it out again
+    return brain.tree.absolute(str(event.data["response"]))

@@ -1,0 +1,237 @@
+"""What becomes of a finished file in the inbox: asked, taken in, told of, refused, or already dealt with."""
+
+from __future__ import annotations
+
+import posixpath
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from brainiac.answered import CAPTURED, MOVED, RESPONDED, Answer
+from brainiac.clock import iso
+from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError
+from brainiac.events import Change, content_hash, create, move, new_id, observe, remove, update
+from brainiac.notes.frontmatter import edit_meta, split
+from brainiac.notes.prompt import (
+    Prompt,
+    error_path,
+    parse_response,
+    prompt_path_of,
+    render_error,
+    response_path,
+)
+from brainiac.reconcile import is_active, read_prompt
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+BY = "kernel"
+MAX_RETRY_SECONDS = 300.0
+CONFLICT_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A prompt that waits, for `status`.
+
+    Attributes:
+        retry_at: ISO 8601 UTC of the next attempt; None when something must change first.
+        is_held: It belongs to a backlog that waits for a person's word.
+    """
+
+    prompt: str
+    reason: str
+    attempts: int = 0
+    retry_at: str | None = None
+    is_held: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+class Inbox:
+    """Deals with prompts, notes and responses; each conversation's in one thread at a time.
+
+    Args:
+        brain: The brain.
+        again: Called with (path, seconds) to deal with a prompt once more after that time.
+    """
+
+    def __init__(self, brain: Brain, again: Callable[[str, float], None]) -> None:
+        self._brain, self._again = brain, again
+        self._mutex = threading.Lock()
+        self._pending: dict[str, Pending] = {}
+        self._ids: dict[str, str] = {}  # of prompts not yet answered, so that a retry is the same prompt
+
+    @property
+    def pending(self) -> list[Pending]:
+        """The prompts that wait and why."""
+        with self._mutex:
+            return list(self._pending.values())
+
+    def hold(self, path: str, reason: str, *, is_backlog: bool = False) -> None:
+        """Leave a prompt unanswered until something changes, or, of a backlog, until a person says so."""
+        self._wait(Pending(path, reason, is_held=is_backlog))
+
+    def take(self, path: str) -> None:
+        """Deal with a finished prompt or note."""
+        try:
+            prompt = read_prompt(self._brain, path)
+            if prompt is None or self._is_dealt_with(prompt):
+                self._clear(path)
+            elif not is_active(self._brain):
+                self.hold(
+                    path, f"{self._brain.settings.active_device} answers; `brainiac takeover` makes it this device"
+                )
+            elif prompt.is_capture or not prompt.answer:
+                self._capture(prompt)
+            else:
+                self._ask(prompt)
+        except FormatError as error:
+            self._refuse(path, "This file could not be read as a prompt.", error.problem, "Mend it and save it again.")
+        except ConflictError:
+            self._again(path, CONFLICT_SECONDS)
+
+    def take_response(self, path: str) -> None:
+        """Tell of a response that somebody else than we put beside its prompt, once."""
+        answered = self._brain.answered
+        try:
+            prompt = next((p for each in prompt_path_of(path) if (p := read_prompt(self._brain, each))), None)
+            raw = self._brain.read(path)
+            if prompt is None or raw is None:
+                return
+            response = parse_response(path, raw)
+        except FormatError as error:
+            self._brain.log.warning("response_unreadable", path=path, problem=str(error))
+            return
+        self._follow(prompt)
+        answered.refresh()  # another process of this machine may have answered
+        known, hashed = answered.of(prompt.path), content_hash(raw)
+        is_foreign = bool(response.prompt_id) and (known is None or known.prompt_id != response.prompt_id)
+        if (
+            not is_active(self._brain)
+            or not response.text.strip()
+            or is_foreign
+            or answered.knows_response(prompt.path, hashed)
+        ):
+            return
+        self._record_exchange(RESPONDED, prompt, response=path, response_hash=hashed)
+
+    def _is_dealt_with(self, prompt: Prompt) -> bool:
+        self._follow(prompt)
+        return self._brain.answered.is_answered(prompt)
+
+    def _follow(self, prompt: Prompt) -> None:
+        """Where an answered prompt was renamed or moved, move its response along."""
+        former = self._brain.answered.moved_from(prompt)
+        if former is None:
+            return
+        target = response_path(prompt.path) if former.response else None
+        changes = self._response_moved(former, prompt, target)
+        data = {
+            "prompt": prompt.path,
+            "prompt_id": former.prompt_id,
+            "prompt_sha256": former.prompt_sha256,
+            "response": target,
+            "moved_from": former.prompt,
+        }
+        self._brain.commit(MOVED, by=BY, changes=changes, data=data)
+
+    def _response_moved(self, former: Answer, prompt: Prompt, target: str | None) -> list[Change]:
+        raw = self._brain.read(former.response) if former.response else None
+        if raw is None or target is None or self._brain.read(target) is not None:
+            return []  # the person moved it too, or deleted it
+        assert former.response is not None
+        after = edit_meta(raw.decode("utf-8", "surrogateescape"), in_reply_to=posixpath.basename(prompt.path))
+        return [move(former.response, target, raw, after)]
+
+    def _capture(self, prompt: Prompt) -> None:
+        if prompt.remember:
+            self._record_exchange(CAPTURED, prompt)
+        self._clear(prompt.path)
+
+    def _record_exchange(self, kind: str, prompt: Prompt, response: str | None = None, response_hash: str = "") -> None:
+        """Make it known that there is something to reflect; `response_arrived` follows from the event."""
+        raw = self._brain.read(prompt.path)
+        if raw is None:
+            return
+        data = {
+            "prompt": prompt.path,
+            "prompt_id": self._id_of(prompt.path),
+            "prompt_sha256": prompt.sha256,
+            "response": response,
+            "response_hash": response_hash,
+        }
+        changes = [observe(prompt.path, raw)] if prompt.remember else []
+        self._brain.commit(kind, by=BY, changes=changes, data=data)
+
+    def _ask(self, prompt: Prompt) -> None:
+        prompt = replace(prompt, id=self._id_of(prompt.path))
+        try:
+            self._brain.plugins.call("prompt_arrived", brain=self._brain, prompt=prompt)
+        except ModelError as error:
+            self._failed(prompt, error)
+            return
+        if self._brain.answered.is_answered(prompt):
+            self._clear(prompt.path)
+        elif self._is_unchanged(prompt):
+            self.hold(prompt.path, "no plugin answered it; see `brainiac plugins` and `brainiac log`")
+
+    def _is_unchanged(self, prompt: Prompt) -> bool:
+        raw = self._brain.read(prompt.path)
+        return raw is not None and self._brain.answered.fingerprint(prompt.path, raw) == prompt.sha256
+
+    def _id_of(self, path: str) -> str:
+        known = self._brain.answered.of(path)
+        if known is not None:
+            return known.prompt_id
+        with self._mutex:
+            return self._ids.setdefault(path, new_id())
+
+    def _failed(self, prompt: Prompt, error: ModelError) -> None:
+        """Wait for a provider that is down or limited; tell of what waiting does not mend."""
+        if not error.retryable:
+            todo = error.advice or "Change `llm` in system/config.yaml, or save the prompt again."
+            self._refuse(prompt.path, "This prompt was not answered.", error.problem, todo)
+            return
+        with self._mutex:
+            former = self._pending.get(prompt.path)
+        attempts = (former.attempts if former else 0) + 1
+        # jitter, so that a hundred waiting prompts do not all come back in the same second
+        seconds = min(MAX_RETRY_SECONDS, 2.0 ** (attempts - 1)) * random.uniform(1.0, 1.25)
+        seconds = max(seconds, error.retry_after_seconds or 0.0)
+        retry_at = iso(self._brain.clock.now() + timedelta(seconds=seconds))
+        self._wait(Pending(prompt.path, error.problem, attempts, retry_at))
+        self._again(prompt.path, seconds)
+
+    def _refuse(self, path: str, what: str, why: str, todo: str) -> None:
+        """Write why beside the prompt, which stays as it is."""
+        self.hold(path, why)
+        target = error_path(path)
+        text = render_error(path, what, why, todo, iso(self._brain.clock.now()))
+        before = self._brain.read_text(target)
+        if before is not None and before[split(before)[1] :] == text[split(text)[1] :]:
+            return  # said already
+        change = create(target, text) if before is None else update(target, before, text)
+        try:
+            self._brain.commit("prompt-refused", by=BY, changes=[change], data={"prompt": path, "reason": why})
+        except BrainiacError as error:
+            self._brain.log.warning("error_file_not_written", path=target, problem=str(error))
+
+    def _wait(self, pending: Pending) -> None:
+        with self._mutex:
+            self._pending[pending.prompt] = pending
+        self._brain.log.info("prompt_waits", prompt=pending.prompt, reason=pending.reason, retry_at=pending.retry_at)
+
+    def _clear(self, path: str) -> None:
+        """Forget that a prompt waited, and remove the error file that told so."""
+        with self._mutex:
+            self._pending.pop(path, None)
+            self._ids.pop(path, None)
+        before = self._brain.read(error_path(path))
+        if before is not None:
+            self._brain.commit("error-cleared", by=BY, changes=[remove(error_path(path), before)])

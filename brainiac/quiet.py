@@ -1,0 +1,57 @@
+"""The quiet timer: how long nobody has exchanged anything, told to far-background plugins now and then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from brainiac.clock import parse_iso
+from brainiac.reconcile import is_active
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.bus import Bus
+
+MAX_STEP_SECONDS = 30.0
+MIN_STEP_SECONDS = 0.5
+
+
+class QuietTimer:
+    """Calls `quiet` with a growing `idle_seconds` while nothing is exchanged.
+
+    Idleness counts from the last exchange in the journal, so that it survives a restart, and edits do not reset it.
+
+    Args:
+        brain: The brain.
+        bus: Whose far-background tier does the work, and which must have nothing else to do.
+    """
+
+    def __init__(self, brain: Brain, bus: Bus) -> None:
+        self._brain, self._bus = brain, bus
+        self._since = brain.clock.now()  # for a brain in which nothing was exchanged yet
+
+    def start(self) -> None:
+        """Begin to count."""
+        self._bus.later(self._step(), self._tick)
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds since the last exchange."""
+        last = self._brain.answered.last_exchange_at
+        return max(0.0, (self._brain.clock.now() - (parse_iso(last) if last else self._since)).total_seconds())
+
+    def _step(self) -> float:
+        """Seconds between two calls: short enough for the shortest wait that is set."""
+        settings = self._brain.settings
+        return max(
+            MIN_STEP_SECONDS,
+            min(MAX_STEP_SECONDS, settings.promotion.idle_seconds, settings.organization.idle_seconds),
+        )
+
+    def _tick(self) -> None:
+        step, idle = self._step(), self.idle_seconds
+        if idle >= step and is_active(self._brain) and not self._bus.is_busy and not self._bus.far.pending:
+            self._bus.far.submit("quiet", self._tell)
+        self._bus.later(step - idle if idle < step else step, self._tick)
+
+    def _tell(self) -> None:
+        self._bus.announcer.call("quiet", idle_seconds=self.idle_seconds)

@@ -1,0 +1,55 @@
+"""`daemon.json` in the state folder: what a running brain tells `status`, and what the next run goes on from."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FILE = "daemon.json"
+LOCK = "daemon.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """How a daemon stands.
+
+    Attributes:
+        pid: Its process; 0 once it stopped.
+        since: ISO 8601 UTC when it started.
+        watch: `WatchHealth` as plain values.
+        pending: `Pending` prompts as plain values.
+        passed_over: Files in the inbox of a type that is not read.
+        delivered_seq: All exchanges up to this `seq` of the journal were reflected.
+        access_log: How far the access log was read.
+        problem: What keeps the whole daemon from working, if anything does.
+    """
+
+    pid: int = 0
+    since: str = ""
+    watch: dict[str, Any] = field(default_factory=dict)
+    pending: list[dict[str, Any]] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    delivered_seq: int = 0
+    access_log: dict[str, Any] | None = None
+    problem: str = ""
+
+
+def read_run_state(state: Path) -> RunState:
+    """Return what the last or running daemon of this brain wrote; an empty state where that is missing or damaged."""
+    try:
+        raw = json.loads((state / FILE).read_bytes())
+        return RunState(**raw)
+    except (OSError, ValueError, TypeError):
+        return RunState()
+
+
+def write_run_state(state: Path, run: RunState) -> None:
+    """Replace the file; not synced to the disk, since all in it can be found out anew."""
+    state.mkdir(parents=True, exist_ok=True)
+    values = {name: getattr(run, name) for name in RunState.__dataclass_fields__}
+    temporary = state / f".{FILE}-{os.getpid()}"
+    temporary.write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8", errors="surrogateescape")
+    os.replace(temporary, state / FILE)
