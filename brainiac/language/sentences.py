@@ -118,48 +118,53 @@ def content_stems(text: str, language: str = "english") -> list[str]:
 
 
 @cache
-def _groups() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
-    """Read the synonym table: group heads by stem, and the kinds that a stem is an instance of."""
-    heads: dict[str, set[str]] = {}
+def _tables() -> tuple[dict[str, set[str]], dict[str, set[str]], dict[str, set[str]]]:
+    """Read the synonym table: near-synonyms, kinds and instances of a stem."""
+    alike: dict[str, set[str]] = {}
     kinds: dict[str, set[str]] = {}
+    instances: dict[str, set[str]] = {}
     for line in data_lines("synonyms.txt"):
-        if ">" in line:
-            kind, members = line.split(">", 1)
-            for name in kind.split():
-                for member in members.split():
-                    kinds.setdefault(stem(member), set()).add(stem(name))
-        else:
-            members_of_group = line.split()
-            for member in members_of_group:
-                heads.setdefault(stem(member), set()).add(members_of_group[0])
-    return _frozen(heads), _frozen(kinds)
+        names, _, members = line.rpartition(">")
+        stems = {stem(word.split("@")[0]) for word in members.split()}
+        for one in stems if not names else ():
+            alike.setdefault(one, set()).update(stems - {one})
+        for kind in (stem(word) for word in names.split()):
+            instances.setdefault(kind, set()).update(stems)
+            for one in stems:
+                kinds.setdefault(one, set()).add(kind)
+    return alike, kinds, instances
 
 
-def _frozen(table: dict[str, set[str]]) -> dict[str, frozenset[str]]:
-    return {key: frozenset(values) for key, values in table.items()}
+@lru_cache(maxsize=4096)
+def related(stemmed: str) -> dict[str, float]:
+    """Return the stems that may stand for one that is looked for, with how near each comes.
 
-
-_NONE: frozenset[str] = frozenset()
-
-
-def groups_of(stemmed: str) -> frozenset[str]:
-    """Return the groups of near-synonyms that a stem belongs to, by their first word."""
-    return _groups()[0].get(stemmed, _NONE)
+    Returns:
+        1.0 for the stem itself, 0.9 for near-synonyms, 0.85 for instances (`herb` → `cilantro`), 0.6 for its kinds.
+        Synonyms of a kind count as the kind (`occupation` → `nurse`).
+    """
+    alike, kinds, instances = _tables()
+    synonyms = alike.get(stemmed, set())
+    found = dict.fromkeys(kinds.get(stemmed, ()), 0.6)
+    for one in (stemmed, *synonyms):
+        found |= dict.fromkeys(instances.get(one, ()), 0.85)
+    return found | dict.fromkeys(synonyms, 0.9) | {stemmed: 1.0}
 
 
 def kinds_of(stemmed: str) -> frozenset[str]:
     """Return the stems of the kinds that a stem names an instance of (`cilantro` → `herb`, `food`)."""
-    return _groups()[1].get(stemmed, _NONE)
+    return frozenset(_tables()[1].get(stemmed, ()))
 
 
-def are_related(first: str, second: str) -> bool:
-    """Tell whether two stems are the same, near-synonyms, or an instance and its kind."""
-    return (
-        first == second
-        or not groups_of(first).isdisjoint(groups_of(second))
-        or second in kinds_of(first)
-        or first in kinds_of(second)
-    )
+def needs_after(stemmed: str) -> frozenset[str]:
+    """Return the words of which one must follow for a stem to be a synonym (`move` is `live` in `move to`); often none."""
+    return _followers().get(stemmed, frozenset())
+
+
+@cache
+def _followers() -> dict[str, frozenset[str]]:
+    marked = (word.split("@") for line in data_lines("synonyms.txt") for word in line.split() if "@" in word)
+    return {stem(word): frozenset(followers.split(",")) for word, followers in marked}
 
 
 def overlap(first: Sequence[str], second: Iterable[str]) -> float:
@@ -167,7 +172,7 @@ def overlap(first: Sequence[str], second: Iterable[str]) -> float:
     if not first:
         return 0.0
     others = set(second)
-    return sum(one in others or any(are_related(one, other) for other in others) for one in first) / len(first)
+    return sum(not others.isdisjoint(related(one)) for one in first) / len(first)
 
 
 def data_lines(name: str) -> list[str]:

@@ -193,6 +193,8 @@ def _render_list(question: Question, found: list[Evidence | str], desk: _Desk) -
     if len(found) == 1 and isinstance(found[0], Evidence):
         return desk.line(found[0])
     shown = found[: listing.MAX_LISTED]
+    if listing.is_narrow(question) and isinstance(found[0], Evidence):
+        return "\n".join([desk.line(found[0]), *(desk.item(entry) for entry in shown[1:])])
     lines = [listing.heading(question, len(found)), "", *(desk.item(entry) for entry in shown)]
     if len(found) > len(shown):
         lines.append(f"- and {len(found) - len(shown)} more")

@@ -59,7 +59,15 @@ def of_decisions(question: Question, evidence: Sequence[Evidence]) -> list[Evide
     matches = [match(question, one) for one in decisions]
     top = max((one.coverage for one in matches), default=0.0)
     kept = [one for one in matches if one.coverage >= max(0.5, top - NEAR_TIE)]
+    if is_narrow(question):
+        return [one.evidence for one in sorted(kept, key=lambda one: (-one.coverage, -one.evidence.at.timestamp()))]
     return [one.evidence for one in sorted(kept, key=lambda one: one.evidence.at)]
+
+
+def is_narrow(question: Question) -> bool:
+    """Tell whether one decision was asked for rather than all on a topic."""
+    is_plural = re.search(r"\bdecisions\b", question.text, re.I)
+    return question.listing == "decisions" and not is_plural and sum(term.weight >= 1 for term in question.terms) > 1
 
 
 def of_events(question: Question, evidence: Sequence[Evidence]) -> list[Evidence | str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from brainiac.language.sentences import groups_of, irregular_forms, kinds_of
+from brainiac.language.sentences import irregular_forms, kinds_of, needs_after, related, stem
 from brainiac.llm.offline.evidence import Evidence, Token
 from brainiac.llm.offline.questions import Question, Term
 
@@ -34,6 +34,7 @@ _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bevery
 _NAMING = re.compile(r"\b(?:named?|names|called|call|name's|goes by)\b", _I)
 _SURNAME = re.compile(r"\b(?:last|sur|family|full) ?name\b", _I)
 _WORK = re.compile(r"\bworks? (?:as|at|for|in|on|with)\b|\bworked (?:as|at|for|in)\b|\bjob\b|\bruns? (?:a|an|the)\b|\b(?:studie[sd]|teaches|teach|taught|freelances?|retired)\b", _I)
+_ASKS_PAST = re.compile(r"\b(?:did|was|were|had|have|has)\b", _I)
 _EVENT = re.compile(r"\b(?:\w{2,}ed|today|this (?:morning|afternoon|evening)|tonight|just)\b", _I)
 _CALENDAR = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september "
@@ -65,23 +66,24 @@ def match(question: Question, evidence: Evidence, links: Sequence[frozenset[str]
         evidence: One sentence that memory holds.
         links: Stems that belong to it by what it refers to, e.g. those of the task it finishes.
     """
-    covered, is_missing = 0.0, False
-    found_phrases: set[int] = set()
-    required: list[Term] = []
-    for term in question.terms:
-        quality = _quality(term, question, evidence, links)
-        covered += term.weight * quality
-        if quality and term.phrase >= 0:
-            found_phrases.add(term.phrase)
-        if term.is_required and not quality:
-            required.append(term)
-    is_missing = any(term.phrase not in found_phrases for term in required)
-    coverage = covered / question.weight if question.terms else 0.0
-    if is_missing:
-        coverage *= 0.5
-    is_held = coverage >= ENOUGH and holds(question, evidence)
-    score = coverage * (1.0 if is_held else 0.5) * _fitness(question, evidence)
-    return Match(evidence, coverage, score, is_held and not is_missing)
+    qualities = [_quality(term, question, evidence, links) for term in question.terms]
+    coverage = _share(zip(question.terms, qualities, strict=True))
+    rest = [(term, quality) for term, quality in zip(question.terms, qualities, strict=True) if term.phrase < 0]
+    found_names = {term.phrase for term, quality in zip(question.terms, qualities, strict=True) if quality}
+    is_missing = any(
+        term.is_required and not quality and (term.phrase < 0 or term.phrase not in found_names)
+        for term, quality in zip(question.terms, qualities, strict=True)
+    )
+    is_enough = coverage >= ENOUGH and (sum(term.weight for term, _ in rest) < 1 or _share(rest) >= 0.45)
+    strength = holds(question, evidence) if is_enough and not is_missing else 0.0
+    score = coverage * (strength or 0.4) * _fitness(question, evidence)
+    return Match(evidence, coverage, score, strength > 0)
+
+
+def _share(found: Iterable[tuple[Term, float]]) -> float:
+    pairs = list(found)
+    total = sum(term.weight for term, _ in pairs)
+    return sum(term.weight * quality for term, quality in pairs) / total if total else 0.0
 
 
 def _fitness(question: Question, evidence: Evidence) -> float:
@@ -101,34 +103,28 @@ def _is_change(evidence: Evidence) -> bool:
 
 
 def _quality(term: Term, question: Question, evidence: Evidence, links: Sequence[frozenset[str]]) -> float:
+    """Return how well a term is covered: in the sentence itself, beside it, or by what it refers to."""
     sentence = evidence.sentence
+    near = related(term.stem)
     best = 0.0
-    for position, token in enumerate(sentence.tokens):
-        if not token.is_content:
-            continue
-        alike = likeness(term.stem, token.stem)
-        if alike > best and _agrees(term, question, evidence, position):
-            best = alike
-    if best < 0.8:
-        best = max(best, 0.85 * _best(term.stem, sentence.nearby))
-    if best < 0.5:
-        best = max([best, *(0.8 * _best(term.stem, stems) for stems in links)])
+    if not sentence.stems.isdisjoint(near):
+        for position, token in enumerate(sentence.tokens):
+            alike = near.get(token.stem, 0.0) if token.is_content else 0.0
+            if alike > best and _is_meant(term.stem, sentence.tokens, position) and _agrees(term, question, evidence, position):
+                best = alike
+    if best < 0.8 and not sentence.nearby.isdisjoint(near):
+        best = max(best, 0.85 * max(near[one] for one in sentence.nearby & near.keys()))
+    for stems in links if best < 0.5 else ():
+        best = max([best, *(0.8 * near[one] for one in stems & near.keys())])
     return best
 
 
-def _best(one: str, others: Iterable[str]) -> float:
-    return max((likeness(one, other) for other in others), default=0.0)
-
-
-def likeness(asked: str, said: str) -> float:
-    """Return how near a word that was said comes to one that was asked for, 0 to 1."""
-    if asked == said:
-        return 1.0
-    if not groups_of(asked).isdisjoint(groups_of(said)):
-        return 0.9
-    if asked in kinds_of(said):
-        return 0.85
-    return 0.6 if said in kinds_of(asked) else 0.0
+def _is_meant(asked: str, tokens: Sequence[Token], position: int) -> bool:
+    """Tell whether a word of several meanings has the one that makes it a synonym."""
+    followers = needs_after(tokens[position].stem)
+    if not followers or tokens[position].stem == asked:
+        return True
+    return any(token.word.lower() in followers for token in tokens[position + 1 : position + 2])
 
 
 def _agrees(term: Term, question: Question, evidence: Evidence, position: int) -> bool:
@@ -168,22 +164,24 @@ def _subject_before(tokens: Sequence[Token], position: int) -> str:
     return ""
 
 
-def holds(question: Question, evidence: Evidence) -> bool:
-    """Tell whether a statement holds the kind of thing that was asked for."""
+def holds(question: Question, evidence: Evidence) -> float:
+    """Return how surely a statement holds the kind of thing that was asked for, 0 to 1."""
     check = _CHECKS.get(question.expected)
-    return check is None or check(question, evidence)
+    return 1.0 if check is None else float(check(question, evidence))
 
 
 def _text(evidence: Evidence) -> str:
     return evidence.sentence.utterance.replace("’", "'")
 
 
-def _holds_date(question: Question, evidence: Evidence) -> bool:
+def _holds_date(question: Question, evidence: Evidence) -> float:
     if evidence.days() or any(span.kind == "frequency" for span in evidence.said.times):
-        return True
+        return 1.0
+    if not _ASKS_PAST.search(question.text):
+        return 0.0
     first = evidence.said.original.split()[0].lower()
     has_happened = bool(_EVENT.search(evidence.said.original)) or irregular_forms().get(first, first) != first
-    return evidence.is_dated and has_happened and evidence.said.kind != "task"
+    return 0.75 if evidence.is_dated and has_happened and evidence.said.kind != "task" else 0.0
 
 
 def _holds_duration(question: Question, evidence: Evidence) -> bool:
@@ -203,7 +201,7 @@ def _holds_number(question: Question, evidence: Evidence) -> bool:
         return bool(numbers)
     things = [
         i for i, token in enumerate(tokens)
-        if any(likeness(term.stem, token.stem) for term in question.terms if term.stem[:4] in counted[1].lower())
+        if any(token.stem in related(term.stem) for term in question.terms if term.stem[:4] in counted[1].lower())
     ]
     return any(abs(i - j) <= 4 for i in numbers for j in things) if things else False
 
@@ -240,20 +238,25 @@ def names_in(evidence: Evidence) -> list[Token]:
 def _holds_name(question: Question, evidence: Evidence) -> bool:
     if not question.terms:
         return bool(re.search(r"\bmy (?:full |first )?name(?:'s| is)\b|\bcall me\b|\bi'm [A-Z]\w+[.,!]?$|User's name", evidence.said.original))
+    things = {one: near for term in question.terms if term.phrase < 0 for one, near in related(term.stem).items()}
     asked = {term.stem for term in question.terms}
-    things = [term for term in question.terms if term.phrase < 0]
     tokens = evidence.sentence.tokens
-    for position, token in enumerate(tokens):
-        if not any(likeness(term.stem, token.stem) for term in things):
-            continue
-        around = tokens[position + 1 : position + 4] + tokens[max(0, position - 4) : position]
-        if any(one.word[0].isupper() and one.stem not in asked and one.is_content and one.word.lower() not in _CALENDAR for one in around[:3]):
-            return True
-        if any(_NAMING.match(one.word) for one in tokens[max(0, position - 6) : position + 6]):
-            return True
-        if any(one.word[0].isupper() and one.is_content and one.stem not in asked for one in around[3:]) and re.search(r"\bis\b", evidence.said.original):
-            return True
-    return not things
+    places = [position for position, token in enumerate(tokens) if token.stem in things and things[token.stem] > 0.8]
+    return not things or any(_is_named(tokens, position, asked) for position in places)
+
+
+def _is_named(tokens: Sequence[Token], position: int, asked: Collection[str]) -> bool:
+    """Tell whether a name stands with a thing: `my dog Max`, `a dog named Max`, `Max is my dog`."""
+    if any(_NAMING.match(one.word) for one in tokens[max(0, position - 6) : position + 6]):
+        return True
+    if any(_is_name(one, asked) for one in tokens[position + 1 : position + 4]):
+        return True
+    before = tokens[max(0, position - 5) : position]
+    return any(one.word.lower() in ("is", "was") for one in before) and any(_is_name(one, asked) for one in before)
+
+
+def _is_name(token: Token, asked: Collection[str]) -> bool:
+    return token.word[0].isupper() and token.is_content and token.stem not in asked and token.word.lower() not in _CALENDAR
 
 
 def _holds_surname(question: Question, evidence: Evidence) -> bool:
@@ -268,7 +271,7 @@ def _holds_surname(question: Question, evidence: Evidence) -> bool:
 
 
 def _holds_kind(kind: str) -> Callable[[Question, Evidence], bool]:
-    return lambda question, evidence: any(kind in kinds_of(one) for one in evidence.sentence.stems)
+    return lambda question, evidence: any(stem(kind) in kinds_of(one) for one in evidence.sentence.stems)
 
 
 def _holds_profession(question: Question, evidence: Evidence) -> bool:
@@ -279,7 +282,7 @@ def _searches(pattern: re.Pattern[str]) -> Callable[[Question, Evidence], bool]:
     return lambda question, evidence: bool(pattern.search(_text(evidence)))
 
 
-_CHECKS: dict[str, Callable[[Question, Evidence], bool]] = {
+_CHECKS: dict[str, Callable[[Question, Evidence], float]] = {
     "date": _holds_date,
     "duration": _holds_duration,
     "number": _holds_number,
@@ -302,5 +305,5 @@ def best(matches: Iterable[Match]) -> list[Match]:
     if not answers:
         return []
     top = [one for one in answers if one.score >= answers[0].score - NEAR_TIE]
-    top.sort(key=lambda one: (one.evidence.is_past, -one.evidence.at.timestamp(), -one.score))
+    top.sort(key=lambda one: (one.evidence.is_past, one.evidence.said.kind == "task", -one.evidence.at.timestamp(), -one.score))
     return top + answers[len(top) :]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Literal
 
-from brainiac.language.sentences import groups_of, stem, stop_words
+from brainiac.language.sentences import stem, stop_words
 from brainiac.language.times import TimeSpan, find_times
 from brainiac.llm.offline.evidence import tokens_of
 
@@ -140,7 +140,7 @@ _PRESENT = re.compile(r"\b(?:do|does|is|are|am|has|have|current(?:ly)?|now|these
 _PAST = re.compile(r"\b(?:did|was|were|had)\b", _I)
 _OWNED = re.compile(r"\b(?P<owner>my|our|her|his|their|its|[A-Z]\w+'s|[a-z]+'s)\s+(?P<rest>(?:[\w-]+\s+){0,2}?[\w'-]+)(?=\s+(?:in|at|on|for|of|to|from|with|by|is|are|was|were|be|have|has|do|does|did|get|cost|called|come|and|or|name|before|after|since|run|work|live|start|end|last|now|so|still|about|when|where|that|as|go|take|keep|use|the)\b|\s*[?.,!]|$)", _I)
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*[\w](?:'s)?")
-_SUBJECT_VERB = re.compile(r"\b(?:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should)(?:n't)?\s+(?P<subject>i|we|you|he|she|they|[A-Z][\w-]+)\s+(?:\w+ly |still |ever |always |usually |also )*(?P<verb>[a-z][\w-]*)")
+_SUBJECT_VERB = re.compile(r"\b(?i:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should)(?:n't)?\s+(?P<subject>I|i|we|you|he|she|they|[A-Z][\w-]+)\s+(?:\w+ly |still |ever |always |usually |also )*(?P<verb>[a-z][\w-]*)")
 
 
 def parse_question(text: str, now: datetime, language: str) -> Question:
@@ -252,13 +252,3 @@ def _owners(text: str, dropped: frozenset[str], language: str) -> dict[str, str]
         if kept:
             found[kept[-1]] = owner
     return found
-
-
-def without_terms(question: Question, stems: frozenset[str]) -> Question:
-    """Return the question with some terms left out."""
-    return replace(question, terms=tuple(term for term in question.terms if term.stem not in stems))
-
-
-def is_asking_for(question: Question, group: str) -> bool:
-    """Tell whether one of its terms belongs to a group of near-synonyms."""
-    return any(group in groups_of(term.stem) for term in question.terms)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from brainiac.language.sentences import content_stems, irregular_forms, overlap, stem, tokenize
 from brainiac.language.statements import Said
@@ -17,7 +18,8 @@ _ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)  # only where its time stands mat
 _SAYS_DONE = re.compile(r"\b(?:done|finished|completed?|sorted|taken care of|handled|ticked off|no longer need(?:ed)?|never ?mind|cancel(?:l?ed)?)\b", re.I)
 
 
-def is_finished_by(task: str, said: Said, nearby: Iterable[str], language: str) -> bool:
+@lru_cache(maxsize=65536)
+def is_finished_by(task: str, said: Said, nearby: frozenset[str], language: str) -> bool:
     """Tell whether a sentence reports that a task is done.
 
     Args:

@@ -44,7 +44,7 @@ def _confirm_one(
         return _confirm_forget(said, evidence, language)
     if said.kind == "task":
         return f"Added to your tasks: {with_dates(said.what, request.now)}", []
-    finished = finished_tasks(said, (), evidence, request, language)
+    finished = finished_tasks(said, frozenset(), evidence, request, language)
     text = f"Noted: {with_dates(said.text, request.now, except_year=True)}"
     if finished:
         text += "\nTicked off: " + "; ".join(finished)
@@ -56,7 +56,7 @@ def _confirm_one(
 
 
 def finished_tasks(
-    said: Said, nearby: Sequence[str], evidence: Sequence[Evidence], request: AnswerRequest, language: str
+    said: Said, nearby: frozenset[str], evidence: Sequence[Evidence], request: AnswerRequest, language: str
 ) -> list[str]:
     """Return the open tasks that a sentence reports done."""
     texts = [task if isinstance(task, str) else task.said.what for task in open_tasks(evidence, request.short_term, language)]
