@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
-import math
-import os
-import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+import threading
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brainiac.clock import SYSTEM, Clock
-from brainiac.events import PathKind
 from brainiac.recall.hit import Hit, HitKind
-from brainiac.settings import Settings
-from brainiac.tree import LocalPlaces, Tree
 
-_WORD = re.compile(r"\w+")
-_KINDS = {PathKind.MEMORY: "memory", PathKind.INDEX_PAGE: "index-page", PathKind.ARCHIVED: "memory"}
+if TYPE_CHECKING:
+    from brainiac.recall.index import Index
+    from brainiac.recall.links import LinkGraph
+    from brainiac.recall.retrieval import Retrieval
+    from brainiac.recall.store import Store
+    from brainiac.settings import Settings
+    from brainiac.tree import LocalPlaces, Tree
 
 
 class Recall:
-    """Search over one brain.
+    """Search over one brain; safe to use from several threads.
 
     Args:
         tree: The brain's places.
         places: Machine-local folders; the index lives in `places.cache`.
         settings: The brain's settings (`recall.*`).
         clock: The time source.
+        open_index: Another engine than the embedded one.
     """
 
-    def __init__(self, tree: Tree, places: LocalPlaces, settings: Settings, clock: Clock = SYSTEM) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        places: LocalPlaces,
+        settings: Settings,
+        clock: Clock = SYSTEM,
+        open_index: Callable[[], Index] | None = None,
+    ) -> None:
         self._tree, self._places, self._settings, self._clock = tree, places, settings, clock
+        self._open_index = open_index
+        self._mutex = threading.Lock()
+        self._parts: tuple[Store, Retrieval] | None = None
 
     def search(
         self,
@@ -46,55 +56,80 @@ class Recall:
         """Find what fits a query best, best first.
 
         Args:
-            query: Words as a person types them.
+            query: Words as a person types them; `tag:` `type:` `after:` `before:` `path:` "words" -word narrow it.
             limit: At most so many hits.
             kinds: Only hits of these kinds; None for all.
             include_archive: Also look into `memory/archive/`.
             now: What "last week" refers to; the clock's now without it.
             context: Paths of notes in focus; what is linked with them is preferred.
         """
-        wanted = {word.casefold() for word in _WORD.findall(query)}
-        found = [(self._words(text), path, kind, text) for path, kind, text in self._texts(include_archive)]
-        frequency = Counter(word for words, *_ in found for word in wanted if word in words)
-        hits = []
-        for words, path, kind, text in found:
-            score = sum(
-                math.log(1 + len(found) / frequency[word]) * words[word] / (words[word] + 1)
-                for word in wanted
-                if word in words
-            )
-            if score and (kinds is None or kind in kinds):
-                title = next((line[2:] for line in text.splitlines() if line.startswith("# ")), path)
-                hits.append(Hit(kind=kind, path=path, title=title, text=text, score=score))
-        return sorted(hits, key=lambda hit: (-hit.score, hit.path))[:limit]
+        moment = now or self._clock.now()
+        return self._retrieval.search(
+            query, limit=limit, kinds=kinds, include_archive=include_archive, now=moment, context=context
+        )
 
     def note_change(self, path: str) -> None:
-        """Tell that a file was written, moved or removed; the next search sees it."""
+        """Tell that a file was written, moved or removed; the next search sees it.
+
+        Args:
+            path: Relative, posix; one that search does not look into is passed over.
+        """
+        self._store.note_change(path)
+
+    def rescan(self) -> None:
+        """Look the tree over for changes nobody told of; costs one stat a file."""
+        self._store.rescan()
 
     def status(self) -> dict[str, Any]:
-        """Return engine, freshness and counts as plain values."""
-        return {"engine": "scan", "is_fresh": True}
+        """Return engine, freshness, counts and the embedder as plain values."""
+        return {**self._store.status(), "embedder": self._retrieval.embedder_status()}
 
     def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Build the index anew and return the number of files in it."""
-        return sum(1 for _ in self._texts(True))
+        """Build the index anew, in this thread; searches go on meanwhile.
+
+        Args:
+            progress: Called with files done and files in all.
+
+        Returns:
+            How many files are in it.
+        """
+        return self._store.rebuild(progress)
+
+    @property
+    def links(self) -> LinkGraph:
+        """Who links to whom, as of now."""
+        from brainiac.recall.links import LinkGraph
+
+        return LinkGraph(self._store.linked(), self._tree)
+
+    def flush(self) -> None:
+        """Write what is pending into the index."""
+        self._store.flush()
 
     def close(self) -> None:
         """Write what is pending and let go of files."""
+        with self._mutex:
+            parts, self._parts = self._parts, None
+        if parts:
+            parts[0].close()
 
-    def _texts(self, include_archive: bool) -> Iterator[tuple[str, HitKind, str]]:
-        tops = [self._tree.long_term] + ([self._tree.archive] if include_archive else [])
-        for entry in self._tree.walk(*tops):
-            path = self._tree.relative(entry.path)
-            kind = _KINDS.get(self._tree.kind_of(path))
-            if kind:
-                with open(entry.path, encoding="utf-8", errors="replace") as file:
-                    yield path, kind, file.read()  # type: ignore[misc]
-        if os.path.exists(self._tree.short_term):
-            text = self._tree.short_term.read_text("utf-8", errors="replace")
-            for block in re.split(r"(?m)^(?=### )", text):
-                yield self._tree.relative(self._tree.short_term), "exchange", block
+    @property
+    def _store(self) -> Store:
+        return self._opened()[0]
 
-    @staticmethod
-    def _words(text: str) -> Counter[str]:
-        return Counter(word.casefold() for word in _WORD.findall(text))
+    @property
+    def _retrieval(self) -> Retrieval:
+        return self._opened()[1]
+
+    def _opened(self) -> tuple[Store, Retrieval]:
+        """Open on first use: whoever never searches never pays for it."""
+        with self._mutex:
+            if self._parts is None:
+                from brainiac.recall.retrieval import Retrieval
+                from brainiac.recall.store import Store
+                from brainiac.recall.text import Analyzer
+
+                analyzer = Analyzer(self._settings.recall.language)
+                store = Store(self._tree, self._places.cache / "index", analyzer, self._open_index)
+                self._parts = store, Retrieval(self._tree, store, analyzer)
+            return self._parts

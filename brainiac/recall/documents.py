@@ -1,0 +1,168 @@
+"""From a file's text to the page that is searched: statements, paragraphs, raw exchanges turn by turn.
+
+What has gone to `## History` is never found: it no longer holds. Neither is a manifest: it repeats its pages.
+A file that does not follow its format is still found by its words.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from brainiac.errors import FormatError
+from brainiac.events import PathKind
+from brainiac.notes.dialogue import StmEvent, find_events
+from brainiac.notes.frontmatter import split
+from brainiac.notes.short_term import parse_short_term
+from brainiac.recall.units import Link, Page, Unit, UnitKind
+
+SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM})
+
+_LEFT_OUT = re.compile(r"^## (?:History|Manifest)[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
+_RELATED = re.compile(r"^## Related Memories[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
+_TITLE = re.compile(r"^# +(.+?)[ \t#]*$", re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_BLOCK_ID = re.compile(r"[ \t]\^([A-Za-z0-9-]+)[ \t]*$")
+_HEADING = re.compile(r"^#{1,6} +")
+_LINK = re.compile(r'(?<!!)\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+"(?:uuid:([^"]+)|[^"]*)")?\)')
+_EXCHANGE = "\n### "
+# `Caroline: …` at the start of a line labels who speaks in a transcript that was pasted or captured
+_SPEAKER = re.compile(r"^([A-Z][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}): (?=\S)", re.MULTILINE)
+
+
+def page_of(path: str, text: str, kind: PathKind) -> Page:
+    """Return what is searched of a file.
+
+    Args:
+        path: Relative, posix.
+        text: The whole file.
+        kind: What the path is for; one of `SEARCHED`.
+    """
+    if kind is PathKind.SHORT_TERM:
+        return Page(path, "Short-term memory", tuple(_short_term_units(text)))
+    try:
+        meta, start = split(text, path)
+    except FormatError:
+        meta, start = {}, 0
+    body = text[start:]
+    title = _text(meta, "title") or _first(_TITLE, body) or posixpath.basename(path).removesuffix(".md")
+    if kind is PathKind.INDEX_PAGE:
+        units = tuple(_summary_units(body))
+        title = f"{title} ({posixpath.dirname(path)})" if title == "_index" else title
+    else:
+        units = tuple(_units(body))
+    return Page(
+        path=path,
+        title=title,
+        units=units,
+        uuid=_text(meta, "uuid"),
+        at=_text(meta, "updated_at") or _text(meta, "created_at"),
+        tags=_tags(meta),
+        uses=_count(meta),
+        links=tuple(links_of(path, body)),
+        is_archived=kind is PathKind.ARCHIVED,
+    )
+
+
+def links_of(path: str, text: str) -> Iterator[Link]:
+    """Yield the links of a page's text to other files of the tree, manifests left out."""
+    if "](" not in text:
+        return
+    folder = posixpath.dirname(path)
+    for target, uuid in _LINK.findall(_LEFT_OUT.sub("", text)):
+        if not re.match(r"[a-z][a-z0-9+.-]+:|#|/", target, re.IGNORECASE):
+            yield Link(uuid, posixpath.normpath(posixpath.join(folder, unquote(target.partition("#")[0]))))
+
+
+def _units(body: str) -> Iterator[Unit]:
+    at = body.find(_EXCHANGE) if not body.startswith(_EXCHANGE[1:]) else 0
+    if at >= 0:
+        placed = list(find_events(body))
+        if placed:
+            for found in placed:
+                yield from _turns(found.event)
+            body = body[: placed[0].start] + body[placed[-1].end :]
+    yield from _prose_units(body)
+
+
+def _prose_units(body: str) -> Iterator[Unit]:
+    if "\n## " in body or body.startswith("## "):
+        body = _RELATED.sub("", _LEFT_OUT.sub("", body))
+    if "<!--" in body:
+        body = _COMMENT.sub("", body)
+    paragraph: list[str] = []
+    for line in body.split("\n"):
+        is_item = _ITEM.match(line)
+        block_id = _BLOCK_ID.search(line) if is_item else None
+        if (is_item or not line.strip() or _HEADING.match(line)) and any(not _HEADING.match(x) for x in paragraph):
+            yield Unit("\n".join(paragraph))
+            paragraph = []
+        if is_item and block_id:
+            yield Unit(line[is_item.end() : block_id.start()], UnitKind.STATEMENT, block_id[1])
+        elif line.strip() and not line.startswith("# "):
+            paragraph.append(line.strip())
+    if paragraph:
+        yield Unit("\n".join(paragraph))
+
+
+def _summary_units(body: str) -> Iterator[Unit]:
+    for unit in _prose_units(body):
+        yield Unit(unit.text, UnitKind.SUMMARY)
+
+
+def _short_term_units(text: str) -> Iterator[Unit]:
+    try:
+        memory = parse_short_term(text)
+    except FormatError:
+        yield from _units(text)
+        return
+    for paragraph in memory.summary.split("\n\n"):
+        if paragraph.strip():
+            yield Unit(paragraph.strip())
+    for items in (memory.goals, memory.facts, memory.tasks):
+        yield from (Unit(item.text, UnitKind.STATEMENT) for item in items)
+    for event in reversed(memory.events):  # as they were said: neighbours are those before and after
+        yield from _turns(event)
+
+
+def _turns(event: StmEvent) -> Iterator[Unit]:
+    for side, said in (("user", event.user), ("ai", event.ai)):
+        if said.strip():
+            for speaker, text in _by_speaker(said):
+                yield Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side)
+
+
+def _by_speaker(text: str) -> Iterator[tuple[str, str]]:
+    labels = list(_SPEAKER.finditer(text)) if _SPEAKER.match(text) else []
+    if not labels:
+        yield "", text
+    for label, following in zip(labels, [*labels[1:], None], strict=True):
+        said = text[label.end() : following.start() if following else None].strip()
+        if said:
+            yield label[1], said
+
+
+def _text(meta: Mapping[str, Any], key: str) -> str:
+    value = meta.get(key)
+    return str(value).strip() if isinstance(value, str | int | float) else ""
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return found[1].strip() if found else ""
+
+
+def _tags(meta: Mapping[str, Any]) -> tuple[str, ...]:
+    tags = meta.get("tags")
+    if isinstance(tags, str):
+        tags = tags.replace(",", " ").split()
+    return tuple(str(tag).lstrip("#") for tag in tags if tag is not None) if isinstance(tags, list) else ()
+
+
+def _count(meta: Mapping[str, Any]) -> int:
+    value = meta.get("reinforcement_count")
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,261 @@
+"""The embedded index: tantivy finds passages, SQLite keeps the encoded pages they belong to.
+
+Both live in the cache folder and may be deleted at any moment. The text engine is committed before the table, so
+that a crash between the two leaves only pages that count as not indexed (docs/decisions/search-engine.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+from brainiac.recall.encode import EncodedPage
+from brainiac.recall.index import Candidates, LinkedPage, UnusableIndexError
+from brainiac.recall.units import Link, Page
+
+VERSION = 1
+_HEAP_BYTES = 48_000_000
+_VARIANT_FREQUENCY = 50  # a rarer term is also sought by its beginning
+
+_TABLES = """
+create table meta (key text primary key, value text);
+create table pages (
+    id integer primary key, path text not null unique, mtime integer, size integer, uuid text, title text, at text,
+    tags text, uses integer, links text, archived integer, terms blob, prefixes blob, heading blob, facts blob, content blob
+);
+create index pages_by_uuid on pages (uuid);
+create table links (page integer, target text);
+create index links_by_target on links (target);
+create index links_by_page on links (page);
+"""
+_COLUMNS = "path, mtime, size, uuid, title, at, tags, uses, links, archived, terms, prefixes, heading, facts, content"
+
+
+@contextlib.contextmanager
+def _guarded(folder: Path) -> Iterator[None]:
+    """Turn what the engines raise on a damaged index into one error."""
+    try:
+        yield
+    except (sqlite3.Error, ValueError, OSError) as error:
+        raise UnusableIndexError(f"{folder}: {error}") from error
+
+
+class EmbeddedIndex:
+    """An index in a folder of this machine.
+
+    Args:
+        folder: Made when missing.
+        language: What its terms were stemmed for.
+
+    Raises:
+        UnusableIndexError: What stands there cannot be used; `destroy` it and start anew.
+    """
+
+    def __init__(self, folder: Path, language: str) -> None:
+        self._folder, self._key = folder, f"{VERSION}:{language}"
+        self._writer: tantivy.IndexWriter | None = None
+        with _guarded(folder):
+            self._open()
+
+    def _open(self) -> None:
+        is_new = not (self._folder / "pages.db").exists()
+        text_folder = self._folder / "text"
+        if is_new:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        text_folder.mkdir(parents=True, exist_ok=True)
+        schema = tantivy.SchemaBuilder()
+        schema.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
+        schema.add_unsigned_field("page", indexed=True, fast=True)
+        built = schema.build()
+        self._text = tantivy.Index(built, path=str(text_folder), reuse=not is_new)
+        self._text.register_tokenizer(
+            "whitespace", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
+        )
+        self._db = sqlite3.connect(self._folder / "pages.db", check_same_thread=False, isolation_level=None)
+        self._db.execute("pragma journal_mode = wal")
+        self._db.execute("pragma synchronous = normal")
+        self._db.execute("pragma cache_size = -16000")
+        if is_new:
+            self._db.executescript("begin;" + _TABLES + "commit;")
+            self._db.execute("insert into meta values ('key', ?)", (self._key,))
+        found = self._db.execute("select value from meta where key = 'key'").fetchone()
+        if not found or found[0] != self._key:
+            self._db.close()
+            raise ValueError(f"made as {found[0] if found else 'unknown'}, not as {self._key}")
+
+    # --- writing -------------------------------------------------------------------------------------------
+
+    def replace(self, pages: Iterable[EncodedPage]) -> None:
+        """Add pages, each in place of what stood under its path."""
+        with _guarded(self._folder):
+            writer = self._begin()
+            for encoded in pages:
+                page = encoded.page
+                known = self._db.execute("select id from pages where path = ?", (page.path,)).fetchone()
+                if known:
+                    self._forget(known[0])
+                number = self._insert(encoded, known[0] if known else None)
+                for passage in encoded.passages:
+                    document = tantivy.Document()
+                    document.add_text("text", passage)
+                    document.add_unsigned("page", number)
+                    writer.add_document(document)
+
+    def _insert(self, encoded: EncodedPage, number: int | None) -> int:
+        page = encoded.page
+        links = json.dumps([(link.uuid, link.path) for link in page.links]) if page.links else ""
+        row = (
+            number, page.path, *encoded.stamp, page.uuid, page.title, page.at, "\n".join(page.tags), page.uses, links,
+            page.is_archived, encoded.terms, encoded.prefixes, encoded.heading, encoded.facts, encoded.content,
+        )  # fmt: skip
+        marks = ",".join("?" * len(row))
+        inserted = self._db.execute(f"insert into pages (id, {_COLUMNS}) values ({marks})", row).lastrowid
+        assert inserted is not None
+        if page.links:
+            targets = {link.target for link in page.links}
+            self._db.executemany("insert into links values (?, ?)", [(inserted, target) for target in targets])
+        return inserted
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Take pages out."""
+        with _guarded(self._folder):
+            self._begin()
+            for path in paths:
+                known = self._db.execute("select id from pages where path = ?", (path,)).fetchone()
+                if known:
+                    self._forget(known[0])
+
+    def _forget(self, number: int) -> None:
+        self._begin().delete_documents_by_term("page", number)
+        self._db.execute("delete from pages where id = ?", (number,))
+        self._db.execute("delete from links where page = ?", (number,))
+
+    def is_writable(self) -> bool:
+        """Tell whether this process may write: one at a time does."""
+        if self._writer is None:
+            with contextlib.suppress(ValueError):  # another process holds the engine's lock
+                self._writer = self._text.writer(_HEAP_BYTES, 1)
+        return self._writer is not None
+
+    def _begin(self) -> tantivy.IndexWriter:
+        if not self.is_writable() or self._writer is None:
+            raise UnusableIndexError(f"{self._folder}: another process writes the index; stop it or wait for it")
+        if not self._db.in_transaction:
+            self._db.execute("begin immediate")
+        return self._writer
+
+    def commit(self) -> None:
+        """Make what was given durable and visible."""
+        with _guarded(self._folder):
+            if self._writer is None or not self._db.in_transaction:
+                return
+            self._writer.commit()
+            self._db.execute("commit")
+            self._text.reload()
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def query(self, terms: Sequence[str], limit: int, *, required: Sequence[str] = ()) -> Candidates:
+        """Return pages that hold any of the terms and all of the required ones; without terms, the newest."""
+        with _guarded(self._folder):
+            searcher = self._text.searcher()
+            if not terms and not required:
+                newest = "select id from pages order by at desc, path limit ?"
+                ids = [row[0] for row in self._db.execute(newest, (limit,))]
+                return Candidates(self._load(ids), {}, searcher.num_docs)
+            frequencies = {term: searcher.doc_freq("text", term) for term in terms}
+            query = self._query(searcher, frequencies, required)
+            found = searcher.search(query, limit, count=False).hits
+            numbers = searcher.fast_field_values("page", [address for _, address in found])
+            ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
+            return Candidates(self._load(ids), frequencies, searcher.num_docs)
+
+    def _query(
+        self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], required: Sequence[str]
+    ) -> tantivy.Query:
+        schema = self._text.schema
+        must, should = tantivy.Occur.Must, tantivy.Occur.Should
+
+        def clause(term: str) -> tantivy.Query:
+            return tantivy.Query.term_query(schema, "text", term, "freq")
+
+        parts = [(must, clause(term)) for term in required]
+        for term, frequency in frequencies.items():
+            parts.append((should, clause(term)))
+            if frequency < _VARIANT_FREQUENCY and len(term) > 5 and term[0] not in "#@":
+                for variant, _ in searcher.terms_with_prefix("text", term[:5], limit=8):
+                    if variant != term:
+                        parts.append((should, tantivy.Query.boost_query(clause(variant), 0.5)))
+        return tantivy.Query.boolean_query(parts)
+
+    def _load(self, ids: Sequence[int]) -> list[EncodedPage]:
+        marks = ",".join("?" * len(ids))
+        rows = self._db.execute(f"select id, {_COLUMNS} from pages where id in ({marks})", list(ids))
+        by_id = {row[0]: _encoded(row[1:]) for row in rows}
+        return [by_id[number] for number in ids if number in by_id]
+
+    def pages(self, targets: Iterable[str]) -> list[EncodedPage]:
+        """Return pages by path or uuid."""
+        with _guarded(self._folder):
+            wanted = list(dict.fromkeys(target for target in targets if target))
+            marks = ",".join("?" * len(wanted))
+            by_name = f"select id from pages where path in ({marks}) union select id from pages where uuid in ({marks})"
+            ids = [row[0] for row in self._db.execute(by_name, wanted * 2)]
+            return self._load(ids)
+
+    def stamps(self) -> Mapping[str, tuple[int, int]]:
+        """Return modification time and size of every page as it was when indexed."""
+        with _guarded(self._folder):
+            return {path: (mtime, size) for path, mtime, size in self._db.execute("select path, mtime, size from pages")}
+
+    def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
+        """Return how many links lead to each uuid or path."""
+        with _guarded(self._folder):
+            marks = ",".join("?" * len(targets))
+            counted = f"select target, count(*) from links where target in ({marks}) group by target"
+            return dict(self._db.execute(counted, list(targets)))
+
+    def linked(self) -> Iterable[LinkedPage]:
+        """Yield every page with its links."""
+        with _guarded(self._folder):
+            for path, uuid, title, at, links in self._db.execute("select path, uuid, title, at, links from pages"):
+                yield LinkedPage(path, uuid, title, at, _links(links))
+
+    def status(self) -> dict[str, Any]:
+        """Return `engine`, `pages` and `bytes`."""
+        with _guarded(self._folder):
+            size = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
+            pages = self._db.execute("select count(*) from pages").fetchone()[0]
+            return {"engine": "tantivy", "pages": pages, "bytes": size}
+
+    def close(self) -> None:
+        """Let go of files; what was not committed is dropped."""
+        if self._db.in_transaction:
+            self._db.execute("rollback")
+        if self._writer is not None:
+            with contextlib.suppress(ValueError):
+                self._writer.rollback()
+            self._writer = None
+        self._db.close()
+
+
+def destroy(folder: Path) -> None:
+    """Remove an index from disk."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _encoded(row: tuple[Any, ...]) -> EncodedPage:
+    path, mtime, size, uuid, title, at, tags, uses, links, archived, *blobs = row
+    page = Page(path, title, (), uuid, at, tuple(tags.split("\n")) if tags else (), uses, _links(links), bool(archived))
+    return EncodedPage(page, (mtime, size), *blobs)
+
+
+def _links(stored: str) -> tuple[Link, ...]:
+    return tuple(Link(uuid, path) for uuid, path in json.loads(stored)) if stored else ()

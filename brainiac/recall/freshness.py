@@ -1,0 +1,53 @@
+"""Which files the index has not taken in yet: kept by stat, so that a check at start reads no file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from brainiac.recall.documents import SEARCHED
+from brainiac.tree import Tree
+
+Stamp: TypeAlias = tuple[int, int]
+
+
+def stamp_of(tree: Tree, path: str) -> Stamp | None:
+    """Return a file's modification time in ns and its size; None when it is not there."""
+    try:
+        found = os.stat(tree.absolute(path), follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def searched_files(tree: Tree) -> Iterator[tuple[str, Stamp]]:
+    """Yield every file that is searched, with its stamp."""
+    start = len(str(tree.root)) + 1
+    short_term = tree.relative(tree.short_term)
+    if stamp := stamp_of(tree, short_term):
+        yield short_term, stamp
+    for entry in tree.walk(tree.long_term, tree.archive):
+        if entry.name.endswith(".md"):
+            path = entry.path[start:].replace(os.sep, "/")
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue  # gone since the folder was listed
+            yield path, (found.st_mtime_ns, found.st_size)
+
+
+def difference(tree: Tree, known: Mapping[str, Stamp]) -> tuple[list[str], list[str]]:
+    """Return the paths to be read, new or changed, and those that are gone."""
+    unseen = set(known)
+    changed = []
+    for path, stamp in searched_files(tree):
+        unseen.discard(path)
+        if known.get(path) != stamp:
+            changed.append(path)
+    return changed, list(unseen)
+
+
+def is_searched(tree: Tree, path: str) -> bool:
+    """Tell whether a path is one that search looks into."""
+    return tree.kind_of(path) in SEARCHED

@@ -1,0 +1,89 @@
+"""The one interface behind which an index works; ranking knows nothing of the engine.
+
+An index keeps encoded pages by path and answers with those that are worth ranking. The embedded one is the
+default; any other that passes `brainiac.recall.conformance` can be registered by the hook `register_indexes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from brainiac.errors import BrainiacError
+from brainiac.recall.encode import EncodedPage
+from brainiac.recall.units import Link
+
+
+class UnusableIndexError(BrainiacError):
+    """The index is damaged, of another version, or made for another language: it must be built anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What an index answers.
+
+    Attributes:
+        pages: Worth ranking, most promising first.
+        frequencies: In how many passages each asked term stands.
+        n_passages: How many passages there are.
+    """
+
+    pages: Sequence[EncodedPage]
+    frequencies: Mapping[str, int] = field(default_factory=dict)
+    n_passages: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedPage:
+    """A page as the link graph sees it."""
+
+    path: str
+    uuid: str
+    title: str
+    at: str
+    links: tuple[Link, ...]
+
+
+@runtime_checkable
+class Index(Protocol):
+    """Keep encoded pages and find candidates; called under a lock of the caller, from any thread."""
+
+    def is_writable(self) -> bool:
+        """Tell whether this process may write; another one may be doing so."""
+
+    def replace(self, pages: Iterable[EncodedPage]) -> None:
+        """Add pages, each in place of what stood under its path; seen by queries after `commit`."""
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Take pages out; an unknown path is no error; seen by queries after `commit`."""
+
+    def commit(self) -> None:
+        """Make what was given durable, whole or not at all, and visible."""
+
+    def query(self, terms: Sequence[str], limit: int, *, required: Sequence[str] = ()) -> Candidates:
+        """Return pages that hold any of the terms and all of the required ones; without terms, the newest.
+
+        Args:
+            terms: Stems, and marks such as `#tag`, `@2023-05`.
+            limit: Look at most at so many passages.
+            required: Terms and marks that must stand in the passage.
+        """
+
+    def pages(self, targets: Iterable[str]) -> list[EncodedPage]:
+        """Return pages by path or uuid; unknown ones are left out."""
+
+    def stamps(self) -> Mapping[str, tuple[int, int]]:
+        """Return modification time and size of every page as it was when indexed, by path."""
+
+    def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
+        """Return how many links lead to each uuid or path; those without any may be left out."""
+
+    def linked(self) -> Iterable[LinkedPage]:
+        """Yield every page with its links, for the link graph."""
+
+    def status(self) -> dict[str, Any]:
+        """Return `engine`, `pages`, `bytes` and what else is worth knowing, as plain values."""
+
+    def close(self) -> None:
+        """Let go of files; what was not committed is dropped."""

@@ -1,0 +1,145 @@
+"""What is asked: words, who, when, and the field syntax of `brainiac search`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from brainiac.language.times import find_times
+from brainiac.recall.text import Analyzer
+
+_FIELD = re.compile(r'(?<!\S)(-?)(?:(tag|type|after|before|path):("[^"]*"|\S+)|"([^"]+)"|(?<=-)(\w\S*))', re.IGNORECASE)
+_WHEN = re.compile(r"\b(?:when|(?:what|which) (?:date|day|month|year|time|week)|how long)\b", re.IGNORECASE)
+_WHERE = re.compile(r"\b(?:where|(?:what|which) (?:city|country|place|state|town|area))\b", re.IGNORECASE)
+_COUNT = re.compile(r"\bhow (?:many|much|often|old|long)\b", re.IGNORECASE)
+_WHO = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
+_WHY = re.compile(r"\b(?:why|how (?:does|did|do))\b", re.IGNORECASE)
+_USER = frozenset({"i", "my", "me", "mine", "we", "our"})
+_AI = frozenset({"you", "your", "yours"})
+_LONGEST_SPAN_DAYS = 370
+_MARKED_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query taken apart.
+
+    Attributes:
+        text: The words without fields.
+        terms: Stems of content words, in order, each once.
+        words: Casefolded words as they stand, for names of speakers.
+        days: First and last day asked about, as ordinals; None when no time is named.
+        asks: Which of `when`, `where`, `count`, `who`, `why` it asks.
+        phrases: Must stand word for word; without_words: must not stand.
+        tags, types, paths: Fields asked for; after, before: days.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    words: frozenset[str]
+    days: tuple[int, int] | None = None
+    asks: frozenset[str] = frozenset()
+    phrases: tuple[str, ...] = ()
+    without_words: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    after: int | None = None
+    before: int | None = None
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether anything but words was asked for."""
+        filters = (self.phrases, self.without_words, self.tags, self.types, self.paths)
+        return any(filters) or self.after is not None or self.before is not None
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether hits must be checked on their text."""
+        return bool(self.phrases or self.without_words)
+
+    def marks(self) -> list[str]:
+        """Return the marks of the days asked about, as passages carry them."""
+        if self.days is None or self.days[1] - self.days[0] > _LONGEST_SPAN_DAYS:
+            return []
+        first, last = self.days
+        days = [date.fromordinal(day).isoformat() for day in range(first, last + 1)]
+        return [f"@{day}" for day in days[:_MARKED_DAYS]] + [f"@{month}" for month in dict.fromkeys(d[:7] for d in days)]
+
+
+def parse_query(text: str, analyzer: Analyzer, now: datetime) -> Query:
+    """Take a query apart.
+
+    Args:
+        text: As a person types it: `tag:`, `type:`, `after:`, `before:`, `path:`, "exact words", `-word`, and words.
+        analyzer: The brain's language.
+        now: What "last week" refers to.
+    """
+    fields: dict[str, list[str]] = {}
+
+    def take(found: re.Match[str]) -> str:
+        minus, name, value, phrase, word = found.groups()
+        if name:
+            fields.setdefault(name.lower(), []).append(value.strip('"'))
+        elif word or (minus and phrase):
+            fields.setdefault("-", []).append(word or phrase)
+        else:
+            fields.setdefault('"', []).append(phrase)
+            return f" {phrase} "
+        return " "
+
+    plain = " ".join(_FIELD.sub(take, text).split())
+    return Query(
+        text=plain,
+        terms=tuple(dict.fromkeys(analyzer.terms(plain))),
+        words=frozenset(word.removesuffix("'s").removesuffix("’s") for word in analyzer.words(plain)),
+        days=_days(plain, now),
+        asks=_asks(plain),
+        phrases=tuple(fields.get('"', ())),
+        without_words=tuple(fields.get("-", ())),
+        tags=tuple(tag.lstrip("#").casefold() for tag in fields.get("tag", ())),
+        types=tuple(kind.casefold() for kind in fields.get("type", ())),
+        paths=tuple(fields.get("path", ())),
+        after=_edge(fields.get("after"), now, latest=False),
+        before=_edge(fields.get("before"), now, latest=False),
+    )
+
+
+def speaker_words(query: Query) -> frozenset[str]:
+    """Return whom a query may be about: its words, `user` for "I", `ai` for "you"."""
+    named = set(query.words)
+    if named & _USER:
+        named.add("user")
+    if named & _AI:
+        named.add("ai")
+    return frozenset(named)
+
+
+def _asks(text: str) -> frozenset[str]:
+    patterns = {"when": _WHEN, "where": _WHERE, "count": _COUNT, "who": _WHO, "why": _WHY}
+    return frozenset(name for name, pattern in patterns.items() if pattern.search(text))
+
+
+def _days(text: str, now: datetime) -> tuple[int, int] | None:
+    spans = [span for span in find_times(text, now) if span.kind in ("point", "range")]
+    if not spans:
+        return None
+    return min(span.earliest for span in spans).toordinal(), max(span.latest for span in spans).toordinal()
+
+
+def _edge(given: list[str] | None, now: datetime, *, latest: bool) -> int | None:
+    if not given:
+        return None
+    text = given[-1]
+    parts = [int(part) for part in re.findall(r"\d+", text)][:3]
+    try:
+        if re.fullmatch(r"\d{4}(-\d{1,2}){0,2}", text):
+            return date(*(parts + [1, 1])[:3]).toordinal()
+    except ValueError:
+        pass
+    spans = find_times(text.replace("-", " "), now)
+    if spans:
+        return spans[0].earliest.toordinal()
+    days = re.fullmatch(r"(\d+)d", text)
+    return (now.date() - timedelta(days=int(days[1]))).toordinal() if days else None

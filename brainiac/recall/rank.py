@@ -1,0 +1,47 @@
+"""The ranking: one function over named signals, and the one table of their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from brainiac.recall.signals import Signals, Units, Vector
+from brainiac.recall.weights import CONTEXT_WEIGHTS, DENSE_WEIGHTS, LEXICAL_WEIGHTS, PRIOR_WEIGHTS
+
+
+def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
+    """Score units: a weighted sum of what speaks for each alone, then for its surroundings.
+
+    Args:
+        units: Candidates.
+        signals: By name, see `signals`; without the dense ones, the lexical weights apply.
+
+    Returns:
+        A score for each unit, higher is better, and the signals of the second pass.
+    """
+    table = DENSE_WEIGHTS if "meaning" in signals else LEXICAL_WEIGHTS
+    alone = total(signals, table)
+    around = context_signals(units, alone)
+    priors = {name: signals[name] for name in PRIOR_WEIGHTS if name in signals}
+    return alone + total(around, CONTEXT_WEIGHTS) + total(priors, PRIOR_WEIGHTS), around
+
+
+def total(signals: Mapping[str, Vector], weights: Mapping[str, float]) -> Vector:
+    """Return the weighted sum of the signals that have a weight."""
+    parts = [weight * signals[name] for name, weight in weights.items() if name in signals]
+    return np.sum(parts, axis=0) if parts else np.zeros(len(next(iter(signals.values()))))
+
+
+def context_signals(units: Units, alone: Vector) -> Signals:
+    """Return what a unit's surroundings add: good neighbours, and its place among those of its page."""
+    height = np.exp(0.7 * (alone - alone.max()))
+    order = np.lexsort((-alone, units.page))
+    place = np.empty(units.n)
+    place[order] = units.position  # units of a page stand together, so its ranks are its positions in that order
+    return {
+        "previous_score": units.shift(height, -1),
+        "before_previous_score": units.shift(height, -2),
+        "next_score": units.shift(height, 1),
+        "place_on_page": np.minimum(place, 10) / 10,
+    }

@@ -1,0 +1,292 @@
+"""From a query to hits: candidates of the store, their signals, the ranking, and the words as they stand on disk."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from brainiac.recall.encode import EncodedPage, kind_of
+from brainiac.recall.hit import Hit, HitKind
+from brainiac.recall.query import Query, parse_query
+from brainiac.recall.rank import rank
+from brainiac.recall.signals import (
+    Lexical,
+    Signals,
+    Units,
+    Vector,
+    content_signals,
+    dialogue_signals,
+    lexical_signals,
+    relative,
+)
+from brainiac.recall.store import Store
+from brainiac.recall.text import Analyzer
+from brainiac.recall.units import Page, Unit, UnitKind
+from brainiac.tree import Tree
+
+if TYPE_CHECKING:
+    from brainiac.recall.embed import Vectors
+
+_PASSAGES = 200
+_PASSAGES_FILTERED = 3000
+_MAX_UNITS = 6000
+_SPREAD_FROM = 5
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The units of a query's candidates with their scores.
+
+    Attributes:
+        query: What was asked.
+        units: Candidates.
+        scores: One a unit.
+        signals: By name, one number a unit.
+    """
+
+    query: Query
+    units: Units
+    scores: Vector
+    signals: Signals
+
+
+class Retrieval:
+    """Answer queries from a store.
+
+    Args:
+        tree: The brain's places.
+        store: Where candidates come from.
+        analyzer: The brain's language.
+        vectors: Meaning of units, when an embedder is there.
+    """
+
+    def __init__(self, tree: Tree, store: Store, analyzer: Analyzer, vectors: Vectors | None = None) -> None:
+        self._tree, self._store, self._analyzer, self._vectors = tree, store, analyzer, vectors
+
+    def search(
+        self,
+        text: str,
+        *,
+        limit: int,
+        kinds: Collection[HitKind] | None,
+        include_archive: bool,
+        now: datetime,
+        context: Sequence[str],
+    ) -> list[Hit]:
+        """Return the best hits, see `Recall.search`."""
+        for _ in range(3):  # again when a file turns out to be other than it was when ranked
+            ranked = self.rank(text, now=now, include_archive=include_archive, context=context)
+            if ranked is None:
+                return []
+            hits, moved = self._hits(ranked, limit, kinds)
+            if not moved:
+                break
+            for path in moved:
+                self._store.note_change(path)
+        return hits
+
+    def rank(
+        self, text: str, *, now: datetime, include_archive: bool = False, context: Sequence[str] = ()
+    ) -> Ranked | None:
+        """Score the candidates of a query; None when there are none."""
+        query = parse_query(text, self._analyzer, now)
+        limit = _PASSAGES_FILTERED if query.is_filtered else _PASSAGES
+        found = self._store.candidates(
+            [*query.terms, *query.marks()],
+            limit,
+            required=[f"#{tag}" for tag in query.tags],
+            words=sorted(query.words) if query.terms else (),
+        )
+        pages = [*found.pages, *self._by_meaning(query, found.pages)]
+        pages = list(_within(pages, query, include_archive, self._tree))
+        if not pages:
+            return None
+        units = Units(pages)
+        words = Lexical(units, query, found.frequencies, found.n_passages)
+        signals = lexical_signals(words)
+        signals |= dialogue_signals(words, signals) | content_signals(words, signals)
+        signals |= self._meaning(query, units) | self._priors(units, signals, context)
+        scores, around = rank(units, signals)
+        return Ranked(query, units, scores, signals | around)
+
+    # --- signals that need more than the words ------------------------------------------------------------------
+
+    def _by_meaning(self, query: Query, known: Sequence[EncodedPage]) -> list[EncodedPage]:
+        if self._vectors is None or not query.terms:
+            return []
+        paths = {page.page.path for page in known}
+        return [page for page in self._store.pages(self._vectors.nearest(query.text)) if page.page.path not in paths]
+
+    def _meaning(self, query: Query, units: Units) -> Signals:
+        if self._vectors is None or not query.terms:
+            return {}
+        return self._vectors.signals(query.text, units)
+
+    def _priors(self, units: Units, signals: Mapping[str, Vector], context: Sequence[str]) -> Signals:
+        """Return place, connection and use: what makes a memory matter before anything is asked."""
+        pages = [encoded.page for encoded in units.pages]
+        fit = signals["own"] + signals["page"]
+        best = np.maximum.reduceat(fit, units.start)
+        inbound = self._store.inbound([name for page in pages for name in (page.uuid, page.path) if name])
+        degrees = [len(page.links) + inbound.get(page.uuid, 0) + inbound.get(page.path, 0) for page in pages]
+        return {
+            "folder": relative(_folder_fit(pages, best, units))[units.page],
+            "linked": _linked(pages, best, context)[units.page],
+            "connected": np.log1p(np.array(degrees, np.float64))[units.page],
+            "used": np.log1p(np.array([page.uses for page in pages], np.float64))[units.page],
+            "statement": (units.kind == UnitKind.STATEMENT).astype(np.float64),
+        }
+
+    # --- hits ---------------------------------------------------------------------------------------------------
+
+    def _hits(
+        self, ranked: Ranked, limit: int, kinds: Collection[HitKind] | None
+    ) -> tuple[list[Hit], list[str]]:
+        """Return hits with their words, and the paths of files that changed since they were ranked."""
+        hits: list[Hit] = []
+        seen: set[tuple[str, str]] = set()
+        moved: list[str] = []
+        texts: dict[str, Page | None] = {}
+        for number in self._in_order(ranked, kinds):
+            encoded = ranked.units.pages[ranked.units.page[number]]
+            path = encoded.page.path
+            if path not in texts:
+                texts[path] = self._as_ranked(encoded)
+                if texts[path] is None:
+                    moved.append(path)
+            page = texts[path]
+            if page is None:
+                continue
+            unit = page.units[ranked.units.position[number]]
+            key = (path, unit.anchor or ("" if unit.kind is UnitKind.PARAGRAPH else unit.text))
+            if key not in seen and _stands(unit, ranked.query):
+                seen.add(key)
+                hits.append(_hit(page, unit, ranked, number))
+                if len(hits) == limit:
+                    break
+        return hits, moved
+
+    def _as_ranked(self, encoded: EncodedPage) -> Page | None:
+        read = self._store.read_page(encoded.page.path)
+        return read[0] if read and read[1] == encoded.stamp and len(read[0].units) == encoded.n_units else None
+
+    @staticmethod
+    def _in_order(ranked: Ranked, kinds: Collection[HitKind] | None) -> Iterator[int]:
+        units, query = ranked.units, ranked.query
+        keep = np.ones(units.n, bool)
+        if kinds is not None:
+            keep &= np.isin(units.kind, [kind for kind in UnitKind if kind.hit_kind in kinds])
+        if query.after is not None:
+            keep &= units.facts[:, 3] >= query.after
+        if query.before is not None:
+            keep &= units.facts[:, 3] < query.before
+        for number in np.argsort(-ranked.scores, kind="stable"):
+            if keep[number] and (_speaks_for(ranked, int(number)) or not query.terms):
+                yield int(number)
+
+    def embedder_status(self) -> dict[str, Any]:
+        """Return which embedder serves, or why none does."""
+        return {"name": "none"} if self._vectors is None else self._vectors.status()
+
+
+def _speaks_for(ranked: Ranked, number: int) -> bool:
+    """Tell whether anything of the query is in or around a unit; what merely scores on its looks is no hit."""
+    names = ("window_covered", "page_covered", "meaning", "day", "about")
+    return any(ranked.signals[name][number] > 0 for name in names if name in ranked.signals)
+
+
+def _within(pages: Sequence[EncodedPage], query: Query, include_archive: bool, tree: Tree) -> Iterator[EncodedPage]:
+    """Yield the pages that the fields of a query allow, up to a number of units that can be ranked in time."""
+    long_term, total = tree.relative(tree.long_term), 0
+    for encoded in pages:
+        page = encoded.page
+        if not encoded.n_units or (page.is_archived and not include_archive):
+            continue
+        if query.paths and not any(path.casefold() in page.path.casefold() for path in query.paths):
+            continue
+        if query.types and not any(_is_type(kind, encoded, long_term) for kind in query.types):
+            continue
+        tags = {tag.casefold() for tag in page.tags}
+        if not set(query.tags) <= tags:
+            continue
+        total += encoded.n_units
+        if total > _MAX_UNITS:
+            return
+        yield encoded
+
+
+def _is_type(kind: str, encoded: EncodedPage, long_term: str) -> bool:
+    path = encoded.page.path
+    if kind in ("index", "index-page"):
+        return path.endswith("/_index.md")
+    if kind in ("archive", "archived"):
+        return encoded.page.is_archived
+    if kind in ("stm", "short-term"):
+        return path.endswith("/short_term.md")
+    kind = {"event": "events", "skill": "skills"}.get(kind, kind)
+    return path.startswith(f"{long_term}/{kind}/")
+
+
+def _stands(unit: Unit, query: Query) -> bool:
+    if not query.reads_text:
+        return True
+    text = " ".join(unit.text.casefold().split())
+    return all(phrase.casefold() in text for phrase in query.phrases) and not any(
+        word.casefold() in text for word in query.without_words
+    )
+
+
+def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
+    return Hit(
+        kind=unit.kind.hit_kind,
+        path=page.path,
+        title=page.title,
+        text=unit.text,
+        score=float(ranked.scores[number]),
+        uuid=page.uuid,
+        anchor=unit.anchor,
+        at=unit.at or page.at,
+        speaker=unit.side,
+        signals={name: round(float(values[number]), 4) for name, values in ranked.signals.items()},
+    )
+
+
+def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:
+    """Return for each page how well the summary of its folder, or of one above it, fits."""
+    summaries = {
+        posixpath.dirname(page.path): best[number]
+        for number, page in enumerate(pages)
+        if kind_of(int(units.facts[units.start[number], 1])) is UnitKind.SUMMARY
+    }
+    fit = np.zeros(len(pages))
+    if summaries:
+        for number, page in enumerate(pages):
+            folder = posixpath.dirname(page.path)
+            while folder:
+                fit[number] = max(fit[number], summaries.get(folder, 0.0))
+                folder = posixpath.dirname(folder)
+    return fit
+
+
+def _linked(pages: Sequence[Page], best: Vector, context: Sequence[str]) -> Vector:
+    """Return how well the pages fit that a page is linked with: those in focus and the best of the query."""
+    spread = np.zeros(len(pages))
+    numbers = {name: number for number, page in enumerate(pages) for name in (page.path, page.uuid) if name}
+    top = [int(number) for number in np.argsort(-best)[:_SPREAD_FROM]]
+    sources = {number: float(best[number] / max(best.max(), 1e-9)) for number in top}
+    sources |= {numbers[path]: 1.0 for path in context if path in numbers}
+    for number, page in enumerate(pages):
+        for link in page.links:
+            other = numbers.get(link.target, numbers.get(link.path))
+            if other is None or other == number:
+                continue
+            if number in sources:
+                spread[other] = max(spread[other], sources[number])
+            if other in sources:
+                spread[number] = max(spread[number], sources[other])
+    return spread
