@@ -194,7 +194,10 @@ class Placing:
 
     def _resume_remove(self, step: Step) -> None:
         if self._temporary(step).exists():
-            self._check_removed(step)
+            if self._path(step).exists():
+                self._leave(step)  # it was moved aside, and a person made it anew
+            else:
+                self._check_removed(step)
             return
         standing = self._hash(self._path(step))
         if standing == step.before:

@@ -82,13 +82,11 @@ class Transactions:
         self._seen.catch_up()
         if intents and not intents[-1].is_done:
             intent = intents[-1]
-            event = self._journal.find(intent.event.id, intent.since_seq)
-            if event is None:
-                outcome = self._placing(intent).resume(intent)
-                self._finish(intent, outcome)
-            else:
-                outcome = Outcome()
+            if self._journal.find(intent.event.id, intent.since_seq) is not None:
                 self.wal.note_done(intent)
+                return
+            outcome = self._placing(intent).resume(intent)
+            self._finish(intent, outcome)
             if report is not None:
                 report.finished.append(intent.event.id)
                 report.left += outcome.left

@@ -1,0 +1,169 @@
+"""What the kernel's tests share: a small brain, and disks that fail at a chosen operation."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from brainiac.blobs import BlobStore
+from brainiac.clock import Clock, ManualClock
+from brainiac.commit import Committer
+from brainiac.exchange import Disk
+from brainiac.journal import Journal
+from brainiac.observed import Observed
+from brainiac.tree import LocalPlaces, Tree
+from brainiac.write_ahead import WriteAhead
+
+STM = "memory/short_term.md"
+EMPTY_STM = (
+    "# Short-Term Memory Scratchpad\n\n## Summary\n\n---\n## Structured Data\n### Goals\n"
+    "### Key Facts & Decisions\n### Tasks\n\n---\n## Event Log\n"
+)
+OPERATIONS = (
+    "write", "append", "truncate", "fsync", "sync_filesystem", "exchange", "replace", "rename_new", "unlink", "mkdir",
+)  # fmt: skip
+
+
+@dataclass
+class Kernel:
+    """A brain's durable part, opened."""
+
+    tree: Tree
+    places: LocalPlaces
+    journal: Journal
+    committer: Committer
+    observed: Observed
+    clock: Clock
+
+    def read(self, path: str) -> bytes | None:
+        absolute = self.tree.absolute(path)
+        return absolute.read_bytes() if absolute.is_file() else None
+
+    def write(self, path: str, text: str | bytes) -> None:
+        absolute = self.tree.absolute(path)
+        absolute.parent.mkdir(parents=True, exist_ok=True)
+        absolute.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    def tracked(self) -> dict[str, bytes]:
+        """Every tracked file that stands, with its content."""
+        entries = self.tree.walk(self.tree.inbox, self.tree.memory, self.tree.system)
+        paths = [self.tree.relative(entry.path) for entry in entries]
+        return {path: self.tree.absolute(path).read_bytes() for path in paths if self.tree.is_tracked(path)}
+
+    def folded(self) -> dict[str, bytes]:
+        """The same, as the journal tells it."""
+        fold = self.journal.fold()
+        return {path: self.journal.blobs.get(digest) for path, digest in fold.items() if self.tree.is_tracked(path)}
+
+    def everything(self) -> list[bytes]:
+        """Every text that stands in any file: tree, temporaries, blobs, write-ahead file."""
+        texts = [
+            Path(folder, name).read_bytes() for folder, _, names in os.walk(self.tree.root) for name in names
+        ]
+        blobs = BlobStore(self.tree.journal / "blobs")
+        for path in blobs.folder.glob("??/*"):
+            if not path.name.startswith("."):
+                texts.append(blobs.get(path.parent.name + path.name.removesuffix(".splice")))
+        for intent in WriteAhead(self.places.state / "write_ahead.jsonl", Disk()).read()[0]:
+            texts += intent.texts.values()
+        return texts
+
+
+def make_root(root: Path) -> Path:
+    """Make the smallest brain."""
+    for folder in ("inbox", "memory/long_term/concrete", "memory/archive", "system", "logs/journal"):
+        (root / folder).mkdir(parents=True)
+    (root / "system/core_identity.md").write_text("# Identity\n")
+    (root / STM).write_text(EMPTY_STM)
+    return root
+
+
+def open_kernel(root: Path, disk: Disk | None = None, clock: Clock | None = None) -> Kernel:
+    """Open a brain as a fresh process would, without recovering it."""
+    clock = clock or ManualClock(datetime(2025, 9, 16, 15, 30, tzinfo=UTC))
+    tree, places = Tree(root), LocalPlaces.of(root, "test")
+    journal = Journal(tree, places, disk)
+    committer = Committer(tree, places, journal, clock, disk)
+    return Kernel(tree, places, journal, committer, Observed(tree, journal, clock, committer), clock)
+
+
+class Crash(BaseException):
+    """The process ends here; nothing catches it."""
+
+
+class CountingDisk(Disk):
+    """A disk that counts its operations and stops at one of them.
+
+    Args:
+        stop_at: Number of the operation, from 1; 0: never.
+        how: `before` it, `torn` in the middle of it (writes only, else before), or `after` it.
+        is_killed: Kill the process with SIGKILL instead of raising.
+    """
+
+    def __init__(self, stop_at: int = 0, how: str = "before", is_killed: bool = False) -> None:
+        self.stop_at, self.how, self.is_killed = stop_at, how, is_killed
+        self.done: list[str] = []
+
+    def _stop(self) -> None:
+        if self.is_killed:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.stop_at = 0
+        raise Crash
+
+    def reached(self, name: str, *arguments: object, **named: object) -> object:
+        self.done.append(name)
+        operation = getattr(Disk, name)
+        if len(self.done) != self.stop_at:
+            return operation(self, *arguments, **named)
+        if self.how == "torn" and name in ("write", "append"):
+            path, content = arguments
+            assert isinstance(content, bytes)
+            operation(self, path, content[: len(content) // 2], **named)
+        elif self.how == "after":
+            operation(self, *arguments, **named)
+        return self._stop()
+
+
+def _counted(name: str) -> object:
+    return lambda self, *arguments, **named: self.reached(name, *arguments, **named)
+
+
+for _name in OPERATIONS:
+    setattr(CountingDisk, _name, _counted(_name))
+
+
+class PowerDisk(CountingDisk):
+    """A disk whose power fails at the crash: what was not brought to the disk by fsync is cut off."""
+
+    def __init__(self, stop_at: int = 0, how: str = "before") -> None:
+        super().__init__(stop_at, how)
+        self.volatile: dict[Path, int] = {}
+
+    def reached(self, name: str, *arguments: object, **named: object) -> object:
+        one, other = (*arguments, None, None)[:2]
+        if name in ("write", "append") and isinstance(one, Path):
+            self.volatile.setdefault(one, one.stat().st_size if one.exists() else 0)
+        result = super().reached(name, *arguments, **named)
+        if name == "fsync":
+            self.volatile.pop(one, None)  # type: ignore[call-overload]
+        elif name == "sync_filesystem":
+            self.volatile.clear()
+        elif name in ("replace", "rename_new", "exchange"):
+            self._renamed(one, other, is_exchange=name == "exchange")  # type: ignore[arg-type]
+        return result
+
+    def _renamed(self, one: Path, other: Path, is_exchange: bool) -> None:
+        first, second = self.volatile.pop(one, None), self.volatile.pop(other, None)
+        if first is not None:
+            self.volatile[other] = first
+        if is_exchange and second is not None:
+            self.volatile[one] = second
+
+    def fail(self) -> None:
+        """Lose what was never brought to the disk; names stay, contents go."""
+        for path, size in self.volatile.items():
+            if path.is_file():
+                os.truncate(path, size)
