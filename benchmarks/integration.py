@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from brainiac.integration import preservation
+from brainiac.integration import decide, preservation
+from brainiac.integration.operations import band
+from brainiac.llm.schemas import Candidate, Existing, IntegrateRequest, Operation
 
 DATA = Path(__file__).parent / "data"
+NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 Z95 = 1.96
 
 
@@ -62,12 +67,63 @@ def _table(counts: dict[str, Counter[str]], hit: str) -> dict[str, list[int]]:
     return rows
 
 
+def score_decisions(name: str, *, is_shown: bool) -> dict[str, Any]:
+    """Print and return how many cases get the right operation on the right statement.
+
+    Args:
+        name: The evaluation set.
+        is_shown: Whether each case is printed; held-out texts are not.
+    """
+    rows: dict[str, Counter[str]] = defaultdict(Counter)
+    for case in _cases(load(name)):
+        chosen = _decide(case)
+        right = (chosen.operation, chosen.id or None) == (case["operation"], case["target"])
+        kept = all(word.casefold() in chosen.content.casefold() for word in case["must_keep"])
+        in_band = band(chosen.relevance) == case["band"]
+        kind = case.get("kind", "document")
+        rows[kind].update(right=right, kept=kept, in_band=in_band, total=1)
+        if is_shown:
+            mark = "ok " if right and kept else "BAD"
+            print(f"  {mark} {case['id']} {case['operation']:6} {chosen.operation:9} {chosen.relevance.score} {chosen.content}")
+    return _decision_table(name, rows)
+
+
+def _cases(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the cases of either format in one shape; where our rules differ from the document's, ours count."""
+    for case in data.get("cases", []):
+        expected = {key: case.get(f"expected_{key}"] for key in ("operation", "target", "band")}
+        yield case | expected | {"target": expected["target"] or None, "must_keep": case.get("must_keep") or []}
+    for case in data.get("examples", []) + data.get("anti_examples", []):
+        yield case | {"must_keep": case.get("ours", {}).get("must_keep", [])}
+
+
+def _decide(case: dict[str, Any]) -> Operation:
+    existing = [Existing(one["id"], one["content"]) for one in case["existing"]]
+    is_forget = bool(case.get("is_forget"))
+    candidate = Candidate(statement=case["candidate"], is_forget=is_forget)
+    request = IntegrateRequest(now=NOW, message=case["message"], candidate=candidate, existing=existing)
+    operations = decide(request).operations
+    return operations[0] if operations else Operation.model_construct(operation="none", content="", id="")
+
+
+def _decision_table(name: str, rows: dict[str, Counter[str]]) -> dict[str, Any]:
+    rows["all"] = sum(rows.values(), Counter())
+    print(f"\n{name}: right operation and target, details kept, right band")
+    for kind, row in rows.items():
+        low, high = wilson(row["right"], row["total"])
+        figures = " ".join(f"{row[key]:3}/{row['total']}" for key in ("right", "kept", "in_band"))
+        print(f"  {kind:28} {figures}  [{low:.1%}, {high:.1%}]")
+    return dict(rows["all"])
+
+
 def main() -> None:
     """Run everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--verbose", action="store_true", help="name every miss of the development set")
     arguments = parser.parse_args()
     figures = {
+        "document": score_decisions("integration_examples.json", is_shown=True),
+        "decisions_heldout": score_decisions("integration_heldout.json", is_shown=False),
         "merges_dev": score_merges("merges_dev.json", arguments.verbose),
         "merges_heldout": score_merges("merges_heldout.json", False),
     }

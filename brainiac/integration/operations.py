@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from brainiac.language.sentences import content_stems, overlap
-from brainiac.llm.schemas import Existing, IntegrateRequest, Operation, Operations
+import re
+from collections.abc import Sequence
+
+from brainiac.integration.clauses import split_clauses
+from brainiac.integration.merging import merge
+from brainiac.integration.preservation import check, contradictions
+from brainiac.integration.relevance import HIGH, MODERATE, Link, Relation, is_known, relate
+from brainiac.language.sentences import content_stems
+from brainiac.llm.schemas import Existing, IntegrateRequest, Operation, Operations, Relevance
+
+MAX_STATEMENT_CHARACTERS = 400
+_FORGET = re.compile(
+    r"^(?:(?:please|can you|could you|user wants to|user asks? to|user asked to)\s+)*"
+    r"(?:delete|forget|erase|drop|remove|cancel|scrap|discard)\b(?!\s+to\b)",
+    re.IGNORECASE,
+)
+_COMMAND_WORDS = frozenset(
+    "delet forget eras drop remov cancel scrap discard remind remember note memori fact want ask pleas tell told say said inform know store".split()
+)
 
 
 def decide(request: IntegrateRequest) -> Operations:
@@ -15,19 +32,87 @@ def decide(request: IntegrateRequest) -> Operations:
     Returns:
         At most one operation; none when there is nothing to do. The same request gets the same answer.
     """
-    candidate = request.candidate
-    wanted = content_stems(candidate.statement)
-    ranked = sorted(request.existing, key=lambda existing: (-_likeness(wanted, existing), existing.id))
-    best = ranked[0] if ranked and _likeness(wanted, ranked[0]) >= 0.9 else None
-    if candidate.is_forget:
-        return Operations(operations=[Operation(operation="DELETE", id=best.id)] if best else [])
-    operation = "REINFORCE" if best else "NEW"
-    content = best.content if best else candidate.statement
-    chosen = Operation.model_validate(
-        {"operation": operation, "content": content, "id": best.id if best else "", "importance": candidate.importance}
+    statement = request.candidate.statement.strip()
+    if request.candidate.is_forget or _FORGET.match(statement):
+        return Operations(operations=_forget(statement, request))
+    ranked = _ranked(statement, request.existing)
+    nothing_known = Operation(operation="NEW", content=statement, reasoning="nothing is known yet")
+    chosen = _new(statement, *ranked[0]) if ranked else nothing_known
+    if ranked and ranked[0][1].relevance.score >= MODERATE:
+        chosen = _joined(statement, *ranked[0]) or chosen
+    return Operations(operations=[chosen.model_copy(update={"importance": request.candidate.importance})])
+
+
+def _ranked(statement: str, existing: Sequence[Existing]) -> list[tuple[Existing, Relation]]:
+    """Return the existing statements with their relation to the candidate, nearest first."""
+    order = list(Link)
+    related = [(one, relate(statement, one.content)) for one in existing]
+    return sorted(
+        related,
+        key=lambda pair: (
+            not is_known(statement, pair[0].content),
+            -pair[1].relevance.score,
+            order.index(pair[1].link),
+        ),
     )
-    return Operations(operations=[chosen])
 
 
-def _likeness(wanted: list[str], existing: Existing) -> float:
-    return overlap(wanted, content_stems(existing.content))
+def _joined(statement: str, existing: Existing, relation: Relation) -> Operation | None:
+    """Return what joins the candidate with the nearest statement; None where they had better stay apart."""
+    if is_known(statement, existing.content):
+        return _operation("REINFORCE", existing.content, existing, relation)
+    if _is_complete_contradiction(statement, existing, relation):
+        return _operation("DELETE", statement, existing, relation)
+    content = merge(existing.content, statement, relation)
+    if len(content) > MAX_STATEMENT_CHARACTERS:
+        return None
+    return _operation("UPDATE", content, existing, relation)
+
+
+def _is_complete_contradiction(statement: str, existing: Existing, relation: Relation) -> bool:
+    """Tell whether nothing of the existing statement holds any longer (and no change is told that it is part of)."""
+    if len(split_clauses(existing.content)) > 1:
+        return False
+    if relation.link is Link.NEGATES:
+        return True
+    if relation.link is not Link.REPLACES or relation.new.manner == "change":
+        return False
+    return not check(existing.content, statement, statement, contradictions(existing.content, statement))
+
+
+def _new(statement: str, existing: Existing, relation: Relation) -> Operation:
+    return _operation("NEW", statement, existing, relation).model_copy(update={"id": ""})
+
+
+def _operation(name: str, content: str, existing: Existing, relation: Relation) -> Operation:
+    found = {"operation": name, "content": content, "id": existing.id, "relevance": relation.relevance}
+    return Operation.model_validate(found | {"reasoning": _reasoning(relation)})
+
+
+def _reasoning(relation: Relation) -> str:
+    relevance = relation.relevance
+    parts = f"{relevance.type} type + {relevance.topic} topic + {relevance.semantic} semantic"
+    return f"{band(relevance)} relevance ({relevance.score} = {parts}): it {relation.link.value}"
+
+
+def band(relevance: Relevance) -> str:
+    """Return the name of a score's band: HIGH, MODERATE, LOW or NO."""
+    score = relevance.score
+    return "HIGH" if score >= HIGH else "MODERATE" if score >= MODERATE else "LOW" if score > 0 else "NO"
+
+
+def _forget(statement: str, request: IntegrateRequest) -> list[Operation]:
+    """Retire the statement that is meant by a request to forget; none when no one is meant for sure."""
+    wanted = _meant(statement) or _meant(request.message)
+    found = [(len(wanted & set(content_stems(one.content))) / len(wanted), one) for one in request.existing if wanted]
+    best = max(found, key=lambda pair: pair[0], default=None)
+    if best is None or best[0] < 0.6:
+        return []
+    full = Relevance(type=0.3, topic=0.3, semantic=0.3)
+    importance = request.candidate.importance
+    reasoning = "the person asked to forget it"
+    return [Operation(operation="DELETE", id=best[1].id, relevance=full, importance=importance, reasoning=reasoning)]
+
+
+def _meant(text: str) -> set[str]:
+    return {one for one in content_stems(text) if one not in _COMMAND_WORDS}

@@ -9,9 +9,13 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Literal
 
+from brainiac.integration.relevance import contradictions
 from brainiac.language.entities import FacetKind, Mention, find_mentions, means_same, pale_verbs
 
 Side = Literal["old", "new", "invented"]
+
+
+__all__ = ["Loss", "check", "contradictions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,3 +256,4 @@ def _negation_is_known(mention: Mention, told: Sequence[Mention], sources: Seque
     if "cease" in mention.values:
         return True  # phrasing a change as such invents nothing: what was contradicted is no longer so
     return any(other.kind == "negation" or "dislike" in other.values for other in sources)
+

@@ -1,0 +1,169 @@
+"""Two statements told as one, from the whole of the old and with nothing of either lost (seeds I4, I5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from brainiac.integration.clauses import Clause
+from brainiac.integration.preservation import check, contradictions
+from brainiac.integration.relevance import Link, Relation, relate
+from brainiac.language.entities import find_mentions
+from brainiac.language.sentences import irregular_forms
+
+_LEFT = re.compile(r"^(?P<verb>left|quit)\s(?P<what>.+?)(?P<when>\s(?:last|in|on|yesterday|this|two|\d).*?)?\sfor\s(?P<goal>.+)$")
+
+
+def merge(old: str, new: str, relation: Relation | None = None) -> str:
+    """Tell two statements as one.
+
+    Args:
+        old: The statement that stands in memory.
+        new: What was learnt.
+        relation: How `new` relates to `old`, when it is known already.
+
+    Returns:
+        A statement that passes `preservation.check`; where no better telling does, both joined by a semicolon.
+    """
+    relation = relation or relate(new, old)
+    gone = contradictions(old, new)
+    told = _TELLINGS.get(relation.link, _and)(old.rstrip(". "), new.rstrip(". "), relation)
+    for telling in (told, _and(old.rstrip(". "), new.rstrip(". "), relation)):
+        if telling and not check(old, new, telling, gone):
+            return telling
+    return f"{old.rstrip('. ')}; {new.rstrip('. ')}"
+
+
+def _after_clause(old: str, clause: Clause, addition: str) -> str:
+    end = clause.start + len(clause.text)
+    return old[:end] + addition + old[end:]
+
+
+def _and(old: str, new: str, relation: Relation) -> str:
+    """Go on with another predicate of the same subject."""
+    if relation.new.start or not relation.new.subject or relation.new.subject != relation.old.subject:
+        return f"{old}; {new}"
+    predicate = new[new.index(relation.new.predicate) :]
+    return f"{old} and {predicate}"
+
+
+def _same(old: str, new: str, relation: Relation) -> str:
+    return old
+
+
+def _refined(old: str, new: str, relation: Relation) -> str:
+    clause = relation.old
+    if clause.text == old:
+        return new
+    predicate = new[new.index(relation.new.predicate) :] if clause.start else new
+    return old[: clause.start] + predicate + old[clause.start + len(clause.text) :]
+
+
+def _changed(old: str, new: str, relation: Relation) -> str:
+    """Phrase a change over time as such."""
+    clause, predicate = relation.old, new[new.index(relation.new.predicate) :]
+    begin = clause.start + clause.text.index(clause.predicate)
+    end = clause.start + len(clause.text)
+    told = _moved(clause, predicate) or _exchanged(relation)
+    if told is None:
+        verb, _, rest = clause.predicate.partition(" ")
+        told = f"previously {past_of(verb)} {rest} but {_without_repetition(clause, predicate)}"
+    return old[:begin] + told + old[end:]
+
+
+def _moved(old: Clause, predicate: str) -> str | None:
+    home = re.match(r"(?:lives|resides|is living|has lived|is based) in (?P<place>[^,;]+?)(?P<rest>\s(?:with|since|for)\s.*)?$", old.predicate)
+    move = re.match(r"(?P<verb>(?:has |recently |just )*(?:moved|relocated)) (?P<goal>(?:\w+ )??to\s.+)", predicate)
+    if not home or not move:
+        return None
+    lived = f", having lived there {home['rest'].strip()}" if home["rest"] else ""
+    return f"{move['verb']} from {home['place']} {move['goal']}{lived}"
+
+
+def _exchanged(relation: Relation) -> str | None:
+    """Put a new day, price or figure in the place of the old one, and name that."""
+    old, new = relation.old, relation.new
+    stale, fresh = _value_span(old, new), _value_span(new, old)
+    if stale is None or fresh is None:
+        return None
+    before, value = old.text[stale[0] : stale[1]], new.text[fresh[0] : fresh[1]]
+    offset = old.text.index(old.predicate)
+    return old.text[offset : stale[0]] + f"{value} (previously {before})" + old.text[stale[1] :] if stale[0] >= offset else None
+
+
+def _value_span(clause: Clause, other: Clause) -> tuple[int, int] | None:
+    """Return where the one stretch of times and figures stands that the other clause does not hold."""
+    known = {value for mention in other.mentions for value in mention.values}
+    timed = [m for m in clause.mentions if m.kind in ("date", "duration", "quantity")]
+    own = [m for m in timed if m.values.isdisjoint(known)]
+    if not own:
+        return None
+    run = [m for m in timed if own[0].position - 1 <= m.position <= own[-1].position + 1]
+    lead = re.search(r"(?:(?:every|on|at|in|by|for|until|from|about|around|only)\s)+$", clause.text[: run[0].start])
+    return (lead.start() if lead else run[0].start), run[-1].end
+
+
+def _without_repetition(old: Clause, predicate: str) -> str:
+    """Drop what was left from `left Google last month for Microsoft` once it has been named."""
+    left = _LEFT.match(predicate)
+    if not left or left["what"] not in old.predicate:
+        return predicate
+    goal = f"now works at {left['goal']}" if old.aspect == "work" else f"went to {left['goal']}"
+    return f"{left['verb']}{left['when'] or ''} and {goal}"
+
+
+def _completed(old: str, new: str, relation: Relation) -> str:
+    """Add another side of the same fact: `lives in LA` and `lives with Bella`."""
+    clause, added = relation.old, relation.new
+    verb = added.predicate.split(" ", 1)
+    if added.verb == clause.verb and len(verb) == 2 and clause.predicate.startswith(verb[0]) and not added.start:
+        return _after_clause(old, clause, " " + new[new.index(added.predicate) + len(verb[0]) + 1 :])
+    return ""
+
+
+def _described(old: str, new: str, relation: Relation) -> str:
+    added, clause = relation.new, relation.old
+    last = clause.mentions[-1] if clause.mentions else None
+    if last is None or last.values.isdisjoint(added.subject) or last.end < len(clause.text) or added.start:
+        return ""
+    is_alive = clause.aspect in ("pet", "family") or last.kind == "name"
+    predicate = new[new.index(added.predicate) :]
+    return _after_clause(old, clause, f" {'who' if is_alive else 'which'} {predicate}")
+
+
+def _instanced(old: str, new: str, relation: Relation) -> str:
+    added, clause = relation.new, relation.old
+    likes = [m for m in added.mentions if m.kind == "preference" and "like" in m.values]
+    if added.manner != "preference" or clause.manner != "preference" or len(likes) != 1 or added.start:
+        return ""
+    thing = new[likes[0].end :].strip()
+    return _after_clause(old, clause, f", particularly {thing}") if find_mentions(thing) else ""
+
+
+_TELLINGS: dict[Link, Callable[[str, str, Relation], str]] = {
+    Link.SAME: _same,
+    Link.REFINES: _refined,
+    Link.REPLACES: _changed,
+    Link.NEGATES: _changed,
+    Link.COMPLETES: _completed,
+    Link.QUALIFIES: _completed,
+    Link.DESCRIBES: _described,
+    Link.INSTANCE: _instanced,
+}
+
+
+def past_of(verb: str) -> str:
+    """Return the past form of a third-person verb: `works` → `worked`, `has` → `had`."""
+    fixed = {"is": "was", "are": "were", "has": "had", "does": "did", "can": "could", "doesn't": "didn't", "isn't": "wasn't"}
+    if verb in fixed or not verb.endswith("s"):
+        return fixed.get(verb, verb)
+    base = re.sub(r"(?<=[^aeiou])ies$", "y", verb)
+    base = re.sub(r"(?<=s|x|z|h|o)es$|(?<!s)s$", "", base) if base == verb else base
+    irregular = next((form for form, its_base in irregular_forms().items() if its_base == base), None)
+    if irregular:
+        return irregular
+    if base.endswith("e"):
+        return base + "d"
+    if re.search(r"[^aeiou]y$", base):
+        return base[:-1] + "ied"
+    return base + (base[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", base) else "") + "ed"

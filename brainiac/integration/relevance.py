@@ -1,0 +1,392 @@
+"""How a new statement relates to one that stands in memory, and how near it is (seeds I2, I6).
+
+The kind of relation is found first, from the clauses of both; the three parts of the score follow from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from brainiac.integration.clauses import Clause, is_kind_of, single_valued, split_clauses
+from brainiac.language.entities import Mention, means_same, pale_verbs
+from brainiac.llm.schemas import Relevance
+
+HIGH, MODERATE = 0.7, 0.4
+
+
+class Link(Enum):
+    """What a clause of the candidate is to a clause of an existing statement, nearest first."""
+
+    SAME = "says nothing that is not known"
+    NEGATES = "says that it is not so, or no longer"
+    REPLACES = "gives another value where there can be but one"
+    REFINES = "says it all again, and more"
+    DESCRIBES = "tells more of what the other introduces"
+    COMPLETES = "tells another side of the same fact"
+    QUALIFIES = "limits or details the same liking or habit"
+    INSTANCE = "names an instance of the kind that the other names"
+    APART = "shares a person or a part of life only"
+    UNRELATED = "is about something else"
+
+
+_ORDER = {link: place for place, link in enumerate(Link)}
+# type, topic and semantic similarity of each link; `_relevance` has what depends on the clauses
+_PARTS = {
+    Link.SAME: (0.3, 0.3, 0.3),
+    Link.NEGATES: (0.3, 0.3, 0.3),
+    Link.REPLACES: (0.3, 0.3, 0.3),
+    Link.REFINES: (0.3, 0.3, 0.2),
+    Link.DESCRIBES: (0.3, 0.3, 0.1),
+    Link.COMPLETES: (0.2, 0.3, 0.1),
+    Link.QUALIFIES: (0.2, 0.2, 0.1),
+    Link.INSTANCE: (0.2, 0.2, 0.1),
+    Link.APART: (0.1, 0.1, 0.0),
+    Link.UNRELATED: (0.0, 0.0, 0.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """The nearest relation between two statements.
+
+    Attributes:
+        link: Its kind.
+        new: The clause of the candidate it was found in.
+        old: The clause of the existing statement.
+        relevance: The score.
+    """
+
+    link: Link
+    new: Clause
+    old: Clause
+    relevance: Relevance
+
+
+_TIMES = frozenset({"date", "duration", "quantity"})
+_SLOT = re.compile(r"\b(in|to|at|for|as|with|by|from|on|of|near)\s", re.IGNORECASE)
+_SLOT_NAMES = {"to": "in", "near": "in", "at": "in"}
+_POSSIBLE_EVENTS = frozenset({"go", "do", "play", "try", "practis", "practic"})
+_ENDED_PAST = re.compile(r"\b(?:lived|worked|studied|as a child|grew up|used to)\b", re.IGNORECASE)
+_GENERIC = frozenset("food activ hobbi new good great lot job time day user".split())
+
+
+def score(candidate: str, existing: str) -> Relevance:
+    """Score how near a new statement is to one that stands in memory.
+
+    Returns:
+        Type, topic and semantic similarity, 0 to 0.3 each.
+    """
+    return relate(candidate, existing).relevance
+
+
+def relate(candidate: str, existing: str) -> Relation:
+    """Find the nearest relation between the clauses of two statements."""
+    return min(relations(candidate, existing), key=lambda relation: _ORDER[relation.link])
+
+
+@lru_cache(maxsize=8192)
+def relations(candidate: str, existing: str) -> tuple[Relation, ...]:
+    """Relate every clause of a candidate with every clause of an existing statement."""
+    old_clauses = split_clauses(existing)
+    found = []
+    for new in split_clauses(candidate):
+        for old in old_clauses:
+            link = _link(new, old)
+            found.append(Relation(link, new, old, _relevance(link, new, old, is_whole=len(old_clauses) == 1)))
+    return tuple(found)
+
+
+def is_known(candidate: str, existing: str) -> bool:
+    """Tell whether an existing statement says all that the candidate says."""
+    known = {relation.new for relation in relations(candidate, existing) if relation.link is Link.SAME}
+    return known.issuperset(split_clauses(candidate))
+
+
+def contradictions(old: str, new: str) -> list[str]:
+    """Return the words of `old` that `new` contradicts, which may therefore go to History."""
+    stretches = {stretch for relation in relations(new, old) for stretch in _contested(relation)}
+    return [old[begin:end] for begin, end in sorted(stretches)]
+
+
+def _relevance(link: Link, new: Clause, old: Clause, *, is_whole: bool) -> Relevance:
+    type_, topic, semantic = _PARTS[link]
+    if link is Link.REPLACES:
+        semantic = 0.3 if is_whole else 0.1
+    elif link is Link.REFINES and old.manner == "preference":
+        topic, semantic = 0.2, 0.1
+    elif link is Link.REFINES and old.manner != "state":
+        type_, topic, semantic = 0.2, 0.1, 0.1
+    elif link is Link.INSTANCE and new.manner == "event":
+        topic = 0.1
+    elif link is Link.APART:
+        topic = 0.2 if new.aspect and new.aspect == old.aspect else 0.0 if "" in (new.aspect, old.aspect) else 0.1
+        semantic = 0.1 if "residence" in (new.aspect, old.aspect) and new.manner == "change" else 0.0
+    return Relevance(type=type_, topic=topic, semantic=semantic)
+
+
+def _link(new: Clause, old: Clause) -> Link:
+    if "reminder" in (new.manner, old.manner):
+        return _link_reminders(new, old)
+    if not _share_subject(new, old):
+        if _describes(new, old) or _describes(old, new):
+            return Link.DESCRIBES
+        return Link.APART if new.aspect and new.aspect == old.aspect else Link.UNRELATED
+    for link, holds in _RULES:
+        if holds(new, old):
+            return link
+    return Link.APART if _has_common_ground(new, old) else Link.UNRELATED
+
+
+def _link_reminders(new: Clause, old: Clause) -> Link:
+    if new.manner != old.manner:
+        return Link.UNRELATED
+    return Link.SAME if _within(new.mentions, old.mentions) and _within(old.mentions, new.mentions) else Link.UNRELATED
+
+
+def _has_common_ground(new: Clause, old: Clause) -> bool:
+    habits = {"preference", "activity", "change"}
+    return bool(new.aspect and old.aspect) or (new.manner in habits and old.manner in habits)
+
+
+def _share_subject(new: Clause, old: Clause) -> bool:
+    return any(means_same(frozenset({one}), frozenset({other})) for one in new.subject for other in old.subject)
+
+
+def _describes(new: Clause, old: Clause) -> bool:
+    """Tell whether a clause is about something, or somebody, that the other introduces."""
+    is_introduced = old.verb in ("have", "be", "own", "adopt", "get", "keep", "rais") or new.aspect == old.aspect != ""
+    if "user" in new.subject or not is_introduced or new.manner in ("preference", "event"):
+        return False
+    subject = [mention for mention in new.mentions if mention.values & new.subject]
+    names, known = _names(subject), _names(old.objects)
+    if names and known:
+        return not names.isdisjoint(known)
+    return _share(subject, old.objects)
+
+
+def _names(mentions: Sequence[Mention]) -> frozenset[str]:
+    return frozenset(v for mention in mentions if mention.kind in ("name", "place") for v in mention.values)
+
+
+def _same(first: Mention, second: Mention) -> bool:
+    if first.is_number or second.is_number:
+        return first.is_number and second.is_number and not first.values.isdisjoint(second.values)
+    return means_same(first.values, second.values)
+
+
+def _within(part: Sequence[Mention], whole: Sequence[Mention]) -> bool:
+    return all(any(_same(one, other) for other in whole) for one in part)
+
+
+def _share(first: Sequence[Mention], second: Sequence[Mention]) -> bool:
+    return any(
+        _same(one, other)
+        for one in first
+        if one.kind not in _TIMES and one.values.isdisjoint(_GENERIC)
+        for other in second
+        if other.kind not in _TIMES
+    )
+
+
+def _things(clause: Clause) -> list[Mention]:
+    """Return what a clause is about, its subject, times and figures left out; its verb counts when it means something."""
+    kept = ("preference", "negation", *_TIMES)
+    inside = [m for m in clause.mentions if m.kind not in kept and m.values.isdisjoint(clause.subject)]
+    return [mention for mention in inside if mention.values.isdisjoint(_EMPTY_VERBS)]
+
+
+_EMPTY_VERBS = frozenset("like live work start stop quit have be leav left mov join own".split())
+
+
+def _alike(new: Clause, old: Clause) -> bool:
+    """Tell whether two predicates say the same kind of thing."""
+    if new.manner == "preference" or old.manner == "preference":
+        shared = {v for m in new.mentions if m.kind == "preference" for v in m.values}
+        return not shared.isdisjoint(v for m in old.mentions if m.kind == "preference" for v in m.values)
+    if new.verb == old.verb or (new.aspect and new.aspect == old.aspect):
+        return new.verb == old.verb or "event" not in (new.manner, old.manner)
+    verbs = [[m for m in clause.mentions if m.kind == "other" and _is_verb_of(m, clause)] for clause in (new, old)]
+    return any(_same(one, other) for one in verbs[0] for other in verbs[1])
+
+
+def _is_verb_of(mention: Mention, clause: Clause) -> bool:
+    return bool(clause.verb) and clause.verb in mention.values
+
+
+def _is_same(new: Clause, old: Clause) -> bool:
+    return new.is_denied == old.is_denied and _alike(new, old) and _within(new.mentions, old.mentions)
+
+
+def _negates(new: Clause, old: Clause) -> bool:
+    if new.is_denied == old.is_denied:
+        return False
+    denied, said = _things(new), _things(old)
+    if not denied or not _within(denied, said):
+        return False
+    return not any(m.kind in _TIMES for m in new.objects) or _is_cessation(new)
+
+
+def _is_cessation(clause: Clause) -> bool:
+    return any("cease" in mention.values for mention in clause.mentions) or bool(re.search(r"\bsince\b", clause.text))
+
+
+def _replaces(new: Clause, old: Clause) -> bool:
+    if new.is_denied or old.is_denied or re.search(r"\balso\b", new.text):
+        return False
+    return _leaves(new, old) or _has_another_slot(new, old) or _has_another_value(new, old)
+
+
+def _leaves(new: Clause, old: Clause) -> bool:
+    """Tell whether something held is left for something else (`left Google for Microsoft`)."""
+    if new.manner != "change" or old.manner == "event":
+        return False
+    if new.verb in ("leav", "quit", "sell", "replac", "switch") and _share(new.objects, old.objects):
+        return True
+    return old.aspect == new.aspect == "work" and bool(re.search(r"\bnew (?:job|position|role)\b", new.text))
+
+
+def _has_another_slot(new: Clause, old: Clause) -> bool:
+    is_single = new.aspect in single_valued() and new.aspect == old.aspect
+    if not is_single or "event" in (new.manner, old.manner) or (new.manner != "change" and _ENDED_PAST.search(new.text)):
+        return False
+    new_slots, old_slots = _slots(new), _slots(old)
+    common = [slot for slot in new_slots if slot in old_slots and slot in ("in", "for", "as")]
+    return any(not _share(new_slots[slot], old_slots[slot]) for slot in common)
+
+
+def _slots(clause: Clause) -> dict[str, list[Mention]]:
+    """Return what stands after each preposition, times left out; places are one slot whatever the preposition."""
+    found: dict[str, list[Mention]] = {}
+    marks = list(_SLOT.finditer(clause.text))
+    ends = [mark.start() for mark in marks[1:]] + [len(clause.text)]
+    for mark, end in zip(marks, ends, strict=False):
+        inside = [m for m in clause.mentions if mark.end() <= m.start < end and m.kind not in _TIMES]
+        if inside:
+            name = mark.group(1).lower()
+            found.setdefault(_SLOT_NAMES.get(name, name), []).extend(inside)
+    return found
+
+
+def _has_another_value(new: Clause, old: Clause) -> bool:
+    """Tell whether both say the same but for one value: a price, a day, a favourite."""
+    if new.manner == "event" or old.manner == "event":
+        return False
+    fresh, stale = _unshared(new, old), _unshared(old, new)
+    if not fresh or not stale:
+        return False
+    if _is_favourite(new) and _is_favourite(old):
+        return _share_subject_noun(new, old)
+    kinds = {mention.kind for mention in (*fresh, *stale)}
+    has_topic = _share(_things(new), _things(old)) or "user" not in new.subject
+    return kinds <= _TIMES and has_topic and (_alike(new, old) or new.manner == "change")
+
+
+def _unshared(clause: Clause, other: Clause) -> list[Mention]:
+    """Return what only this clause says, verbs and denials left out."""
+    own = [m for m in clause.mentions if m.kind != "negation" and not _is_verb_of(m, clause)]
+    return [m for m in own if not any(_same(m, theirs) for theirs in other.mentions)]
+
+
+def _is_favourite(clause: Clause) -> bool:
+    return any("favourite" in mention.values for mention in clause.mentions)
+
+
+def _share_subject_noun(new: Clause, old: Clause) -> bool:
+    nouns = [frozenset(clause.subject - {"favourite", "user"}) for clause in (new, old)]
+    return any(means_same(frozenset({one}), frozenset({other})) for one in nouns[0] for other in nouns[1])
+
+
+def _refines(new: Clause, old: Clause) -> bool:
+    kept = [m for m in old.mentions if not (_is_verb_of(m, old) and not m.values.isdisjoint(pale_verbs()))]
+    is_alike = new.is_denied == old.is_denied and _alike(new, old) and _within(kept, new.mentions)
+    return is_alike and not _is_compound(new, old)
+
+
+def _is_compound(new: Clause, old: Clause) -> bool:
+    """Tell whether what is shared only makes up a word with what follows (`coffee` and `coffee cake`)."""
+    last = next((m for m in reversed(new.mentions) if any(_same(m, other) for other in old.objects)), None)
+    if last is None or last.position + 1 >= len(new.mentions):
+        return False
+    following = new.mentions[last.position + 1]
+    return following.kind == "other" and following.start - last.end == 1 and old.manner == "preference"
+
+
+def _describes_same(new: Clause, old: Clause) -> bool:
+    is_copula = new.verb == old.verb == "be" and "user" not in new.subject
+    return is_copula and new.manner != "preference" != old.manner and new.is_denied == old.is_denied
+
+
+def _completes(new: Clause, old: Clause) -> bool:
+    """Tell whether two lasting facts of one aspect fill different slots."""
+    if not new.aspect or new.aspect != old.aspect or {"event", "plan", "preference"} & {new.manner, old.manner}:
+        return False
+    if new.aspect in single_valued():
+        return new.manner == "state" or bool(_things(new) and _share(_things(new), _things(old)))
+    return "user" not in new.subject or _share(_things(new), _things(old))
+
+
+def _qualifies(new: Clause, old: Clause) -> bool:
+    habits = {"preference", "activity", "change"}
+    is_habit = new.manner in habits or (new.manner == "event" and new.verb in _POSSIBLE_EVENTS)
+    if not is_habit or old.manner not in habits | {"state"}:
+        return False
+    head = _head(old)
+    if head is None or not any(_same(head, m) for m in (*_things(new), *_verb_mentions(new))):
+        return False
+    return _alike(new, old) or "preference" in (new.manner, old.manner) or new.aspect == old.aspect != ""
+
+
+def _verb_mentions(clause: Clause) -> list[Mention]:
+    return [mention for mention in clause.mentions if _is_verb_of(mention, clause)]
+
+
+def _head(clause: Clause) -> Mention | None:
+    """Return the noun that a clause's verb is about: the last word before a preposition."""
+    things = [m for m in clause.objects if m.kind not in _TIMES and m.kind != "preference"]
+    head: Mention | None = None
+    for mention in things:
+        if head is not None and mention.start - head.end != 1:
+            break
+        head = mention
+    return head if head and head.values.isdisjoint(_GENERIC) else None
+
+
+def _is_instance(new: Clause, old: Clause) -> bool:
+    if old.manner not in ("preference", "activity", "state") or new.is_denied != old.is_denied:
+        return False
+    is_habit = new.manner in ("preference", "activity") or new.verb in _POSSIBLE_EVENTS
+    if not is_habit and not (new.verb == old.verb or new.verb in ("buy", "have", "own")):
+        return False
+    kinds = [m for m in old.objects if m.kind == "other"]
+    return any(is_kind_of(one, kind) for one in (*_things(new), *_verb_mentions(new)) for kind in kinds)
+
+
+_RULES = (
+    (Link.SAME, _is_same),
+    (Link.NEGATES, _negates),
+    (Link.REFINES, _refines),
+    (Link.REPLACES, _replaces),
+    (Link.DESCRIBES, _describes_same),
+    (Link.COMPLETES, _completes),
+    (Link.QUALIFIES, _qualifies),
+    (Link.INSTANCE, _is_instance),
+)
+
+
+def _contested(relation: Relation) -> list[tuple[int, int]]:
+    """Return the stretches of the existing statement that the candidate contradicts, as offsets."""
+    new, old = relation.new, relation.old
+    if relation.link is Link.NEGATES:
+        return [(old.start + old.text.index(old.predicate), old.start + len(old.text))]
+    if relation.link is not Link.REPLACES:
+        return []
+    if _leaves(new, old) or _has_another_slot(new, old):
+        values = [m for m in old.objects if not any(_same(m, other) for other in new.mentions)]
+        begin = old.text.index(old.predicate)
+        end = max((m.end for m in values if m.kind not in _TIMES), default=len(old.text))
+        return [(old.start + begin, old.start + end)]
+    return [(old.start + m.start, old.start + m.end) for m in _unshared(old, new)]
