@@ -79,12 +79,8 @@ def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[P
         body = min(found.end() + 1, end)
         stop = _END.search(text, body, end)
         upto = stop.start() if stop else end
-        following = EVENT_HEADING.match(text, upto, end) if stop else None
-        if not following:  # what comes next is no event: the blank lines before it are not ours
-            upto = body + len(text[body:upto].rstrip())
-            upto = min(end, text.find("\n", upto) + 1 or end) if upto > body else body
         yield Placed(_read(found[1], text[body:upto]), found.start(), upto)
-        found = following or EVENT_HEADING.search(text, upto, end)
+        found = EVENT_HEADING.search(text, upto, end)
 
 
 def _read(at: str, body: str) -> StmEvent:

@@ -153,9 +153,10 @@ class ShortTermDocument:
         if older and not _LOG_END.search(text, at, older.start()):
             return ShortTermDocument(splice(text, older.start(), render_event(event) + "\n"))
         end = _LOG_END.search(text, at)
-        at = end_of_content(text, at, end.start() if end else len(text))
-        gap = "\n" if at > self._content[EVENT_LOG] else ""
-        return ShortTermDocument(splice(text, at, gap + render_event(event)))
+        if end:
+            return ShortTermDocument(splice(text, end.start(), render_event(event) + "\n"))
+        gap = "\n" if text[at:].strip() else ""
+        return ShortTermDocument(splice(text, len(text), gap + render_event(event)))
 
     def without_event(self, event_id: str) -> ShortTermDocument:
         """Remove an event with all that stands under it; an id that is not there changes nothing."""
