@@ -16,6 +16,7 @@ from brainiac.notes.prose import escape, unescape
 EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
 _END = re.compile(r"^(?:#{1,3} |---[ \t]*\r?$)", re.MULTILINE)
 _COMMENT = re.compile(r"<!-- (?:event|exchange): (.*?) -->\s*")
+_PRIVATE = "<!-- private -->"
 _LABEL = re.compile(r"\*\*(User|AI|Thoughts):\*\*(.*)", re.DOTALL)
 
 
@@ -29,6 +30,7 @@ class StmEvent:
         user: What the person wrote.
         ai: The answer; empty for a note that was only captured.
         thoughts: What Reflection made of it; may be empty.
+        is_private: Never to be shown to a remote model (`private: true` of its prompt).
     """
 
     id: str
@@ -36,6 +38,7 @@ class StmEvent:
     user: str
     ai: str = ""
     thoughts: str = ""
+    is_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ def render_event(event: StmEvent, *, word: str = "event") -> str:
     if event.thoughts:
         texts.append(_labelled("Thoughts", event.thoughts, ""))
     # a line right below a block quote would be read as part of it: the quote ends with a blank line of its own
-    return f"### {event.at}\n<!-- {word}: {event.id} -->\n" + "".join(texts).rstrip("\n") + "\n"
+    mark = f"{_PRIVATE}\n" if event.is_private else ""
+    return f"### {event.at}\n<!-- {word}: {event.id} -->\n{mark}" + "".join(texts).rstrip("\n") + "\n"
 
 
 def _labelled(label: str, text: str, quote: str) -> str:
@@ -84,12 +88,14 @@ def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[P
 
 
 def _read(at: str, body: str) -> StmEvent:
-    event_id = ""
+    event_id, is_private = "", False
     texts: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in body.replace("\r\n", "\n").split("\n"):
         if not event_id and (comment := _COMMENT.fullmatch(line)):
             event_id = comment[1]
+        elif not texts and line.strip() == _PRIVATE:
+            is_private = True
         elif label := _LABEL.match(line):
             lines = texts.setdefault(label[1], [])
             lines.append(label[2])
@@ -97,7 +103,7 @@ def _read(at: str, body: str) -> StmEvent:
             lines.append(line)
     said = {label: _said(label, found) for label, found in texts.items()}
     event_id = event_id or "hand-" + hashlib.sha256(f"{at}\n{body}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return StmEvent(event_id, at, said.get("User", ""), said.get("AI", ""), said.get("Thoughts", ""))
+    return StmEvent(event_id, at, said.get("User", ""), said.get("AI", ""), said.get("Thoughts", ""), is_private)
 
 
 def _said(label: str, lines: list[str]) -> str:

@@ -58,6 +58,8 @@ class Response:
     Attributes:
         in_reply_to: The prompt's path relative to the root.
         memories: Links to what the answer cites.
+        remember: False: off the record, as its prompt.
+        private: True: never to a remote model, as its prompt.
     """
 
     path: str
@@ -71,6 +73,8 @@ class Response:
     tokens: int = 0
     cost_usd: float = 0.0
     took_ms: int = 0
+    remember: bool = True
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +206,8 @@ def parse_response(path: str, raw: bytes) -> Response:
         tokens=int(_number(path, meta, "tokens")),
         cost_usd=_number(path, meta, "cost_usd"),
         took_ms=int(_number(path, meta, "took_ms")),
+        remember=_flag(path, meta, "remember", True),
+        private=_flag(path, meta, "private", False),
     )
 
 
@@ -226,6 +232,8 @@ def render_response(response: Response) -> str:
         "tokens": response.tokens,
         "cost_usd": response.cost_usd,
         "took_ms": response.took_ms,
+        **({} if response.remember else {"remember": False}),
+        **({"private": True} if response.private else {}),
     }
     return f"{render_meta(meta)}\n{response.text}\n"
 
