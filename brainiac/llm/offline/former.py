@@ -18,7 +18,11 @@ def answer_former(question: Question, matches: Sequence[Match]) -> list[Match]:
         matches: Of all evidence with the question less its "before X".
     """
     topical = [one for one in matches if one.is_answer]
-    told = [one for one in matches if one.coverage >= 0.5 and _tells_order(one, question.before)]
+    told = [
+        one
+        for one in matches
+        if _tells_order(one, question.before) and (one.coverage >= 0.5 or (question.before and not one.lacks_name))
+    ]
     if told:
         return sorted(told, key=lambda one: (-one.coverage, -one.evidence.at.timestamp()))
     others = [one for one in topical if not (question.before & one.evidence.sentence.stems)]

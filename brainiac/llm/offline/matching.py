@@ -10,7 +10,7 @@ from brainiac.language.sentences import irregular_forms, kinds_of, needs_after, 
 from brainiac.llm.offline.evidence import Evidence, Token
 from brainiac.llm.offline.questions import Question, Term
 
-ENOUGH = 0.62  # of a question's weight that a statement must cover to count as an answer
+ENOUGH = 0.6  # of a question's weight that a statement must cover to count as an answer
 NEAR_TIE = 0.1  # within this the later statement is preferred: what was said last holds
 
 _I = re.IGNORECASE
@@ -21,7 +21,7 @@ _SKIPPED = frozenset(
     "were be been do does did don't doesn't didn't will would can could should must may might not 've 're rather all both".split()
 )
 _FORMERLY = re.compile(r"\b(?:before|previously|formerly|used to|no longer|any ?more|stopped|gave up|until|lived|worked|was|were|back then|ex-)\b", _I)
-_AMOUNT = r"(?:[$€£]\s?\d|\d[\d.,]*\s?(?:k\s|dollars|euros?|bucks|pounds|usd|eur|gbp|cents|[$€£])|(?:hundred|thousand|\w+teen|\w+ty|one|two|three|four|five|six|seven|eight|nine|ten) (?:hundred |thousand )*(?:dollars|euros|bucks|pounds))"
+_AMOUNT = r"(?:[$€£]\s?\d|\d[\d.,]*\s?(?:k\s|dollars|euros?|bucks|pounds|quid|usd|eur|gbp|cents|[$€£])|(?:hundred|thousand|\w+teen|\w+ty|one|two|three|four|five|six|seven|eight|nine|ten) (?:hundred |thousand )*(?:dollars|euros|bucks|pounds|quid))"
 _PAID = re.compile(
     r"(?:cost|paid|pay|for|came to|was|were|is|are|at|charge[sd]?|charging|price[ds]?|spent|spend|sold|bought|worth|bill|fee|rent|salary|earn|owe[sd]?|per|of|to|=|:|,)"
     rf"s?\W+(?:(?!sav)\w+\W+){{0,3}}?{_AMOUNT}|{_AMOUNT}[\d.,]*\s*(?:\w+ )?(?:a|per|each|an|every|/)\b", _I
@@ -29,12 +29,14 @@ _PAID = re.compile(
 _NUMBER = re.compile(r"^(?:\d[\d.,:]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen|both|couple|once|twice|half)$", _I)
 _AGE = re.compile(r"\b\d+[\w -]{0,8}\bold\b|\bage[ds]?\b|\bborn\b|\bturn(?:s|ed|ing)? \w+|\b(?:is|was|am|'m) (?:\d{1,2}|\w+ty(?:-\w+)?)(?= (?:and|now|this|years)|[.,!]|$)|\b(?:\w+-)?year-old\b|\bbirthday\b.*\b\d+(?:th|st|nd|rd)\b", _I)
 _REASON = re.compile(r"\b(?:because|since|so that|so|due to|as|thanks to|in order to|to avoid|reason|cause[sd]?|for (?:his|her|my|our|the)|makes?|tastes?)\b|[:;–—]", _I)
-_PLACE = re.compile(r"\b(?:in|at|to|on|from|near|under|behind|inside|into|around|above|below|between|beside|over|by|through|next to|opposite|off)\s+(?:the |my |our |a |an |their |her |his )?[\w']", _I)
+_PLACE = re.compile(r"\b(?:in|at|to|on|from|near|under|behind|inside|into|around|above|below|between|beside|over|by|through|next to|opposite|off)\s+(?:the |my |our |a |an |their |her |his )?(?P<place>[\w'-]+(?: [A-Z][\w'-]*)?)", _I)
 _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bevery\b|\bweek(?:end|day)s?\b", _I)
 _NAMING = re.compile(r"\b(?:named?|names|called|call|name's|goes by)\b", _I)
 _SURNAME = re.compile(r"\b(?:last|sur|family|full) ?name\b", _I)
-_WORK = re.compile(r"\bworks? (?:as|at|for|in|on|with)\b|\bworked (?:as|at|for|in)\b|\bjob\b|\bruns? (?:a|an|the)\b|\b(?:studie[sd]|teaches|teach|taught|freelances?|retired)\b", _I)
+_WORK = re.compile(r"\bworks? (?:as|at|for|in|on|with)\b|\bworked (?:as|at|for|in)\b|\bjob\b|\bruns? (?:a|an|the)\b|\b(?:do|does|did) (?:[A-Z]\w*|\w+) (?:for|at)\b|\bfreelance\b|\b(?:studie[sd]|teaches|teach|taught|freelances?|retired)\b", _I)
 _ASKS_PAST = re.compile(r"\b(?:did|was|were|had|have|has)\b", _I)
+_SAVED = re.compile(rf"\b(?:sav\w+|budget\w*|worth of)\W+(?:\w+\W+){{0,3}}?{_AMOUNT}", _I)
+_PLACE_WORD = re.compile(r"\b(?:downstairs|upstairs|abroad|nearby|next door|at home|here|online|outside|indoors)\b", _I)
 _EVENT = re.compile(r"\b(?:\w{2,}ed|today|this (?:morning|afternoon|evening)|tonight|just)\b", _I)
 _CALENDAR = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september "
@@ -50,12 +52,14 @@ class Match:
         coverage: Share of the question's weight that the statement covers, 0 to 1.
         score: What statements are compared by.
         is_answer: Enough is covered, and it holds what was asked for.
+        lacks_name: A name, or a thing that is possessed, which the question is about is missing.
     """
 
     evidence: Evidence
     coverage: float
     score: float
     is_answer: bool
+    lacks_name: bool = False
 
 
 def match(question: Question, evidence: Evidence, links: Sequence[frozenset[str]] = ()) -> Match:
@@ -68,6 +72,10 @@ def match(question: Question, evidence: Evidence, links: Sequence[frozenset[str]
     """
     qualities = [_quality(term, question, evidence, links) for term in question.terms]
     coverage = _share(zip(question.terms, qualities, strict=True))
+    if not question.terms and question.subject == "user" and question.expected in _SELF_EVIDENT:
+        coverage = 1.0 if _mentions_user(evidence) else 0.0
+    elif _is_about_another(question, evidence):
+        coverage *= 0.7
     rest = [(term, quality) for term, quality in zip(question.terms, qualities, strict=True) if term.phrase < 0]
     found_names = {term.phrase for term, quality in zip(question.terms, qualities, strict=True) if quality}
     is_missing = any(
@@ -77,7 +85,26 @@ def match(question: Question, evidence: Evidence, links: Sequence[frozenset[str]
     is_enough = coverage >= ENOUGH and (sum(term.weight for term, _ in rest) < 1 or _share(rest) >= 0.45)
     strength = holds(question, evidence) if is_enough and not is_missing else 0.0
     score = coverage * (strength or 0.4) * _fitness(question, evidence)
-    return Match(evidence, coverage, score, strength > 0)
+    return Match(evidence, coverage, score, strength > 0, is_missing)
+
+
+_SELF_EVIDENT = frozenset({"profession", "name", "age"})  # questions about oneself that need no other word
+
+
+def _mentions_user(evidence: Evidence) -> bool:
+    lower = [token.word.lower() for token in evidence.sentence.tokens]
+    return any(word in _USERS or word == "user" for word in lower) or not evidence.is_typed
+
+
+def _is_about_another(question: Question, evidence: Evidence) -> bool:
+    """Tell whether a question about the one who asks meets a sentence whose subject is someone else."""
+    is_own = question.subject == "user" or any(term.owner == "user" for term in question.terms)
+    tokens = evidence.sentence.tokens
+    if not is_own or any(term.phrase >= 0 for term in question.terms) or len(tokens) < 2 or _mentions_user(evidence):
+        return False
+    first, second = tokens[0], tokens[1]
+    is_verb = second.word.islower() and (second.word.endswith(("s", "ed")) or second.word in irregular_forms())
+    return first.is_content and first.word[0].isupper() and is_verb and _is_name(first, ()) and kinds_of(first.stem) == frozenset()
 
 
 def _share(found: Iterable[tuple[Term, float]]) -> float:
@@ -190,7 +217,7 @@ def _holds_duration(question: Question, evidence: Evidence) -> bool:
     )
 
 
-def _holds_number(question: Question, evidence: Evidence) -> bool:
+def _holds_number(question: Question, evidence: Evidence) -> float:
     """A number stands close to the thing that is counted, where the question names it."""
     if re.search(r"\bhow often\b", question.text, _I):
         return any(span.kind == "frequency" for span in evidence.said.times)
@@ -198,12 +225,35 @@ def _holds_number(question: Question, evidence: Evidence) -> bool:
     numbers = [i for i, token in enumerate(tokens) if _NUMBER.match(token.word) and not _in_date(token, evidence)]
     counted = re.search(r"\bhow many (?:of )?(?:my |our |the )?([\w-]+(?: [\w-]+)?)", question.text, _I)
     if not counted or not numbers:
-        return bool(numbers)
+        is_money = bool(re.search(_AMOUNT, evidence.said.original, _I))
+        return 1.0 if is_money else 0.8 if numbers else 0.0
     things = [
         i for i, token in enumerate(tokens)
         if any(token.stem in related(term.stem) for term in question.terms if term.stem[:4] in counted[1].lower())
     ]
     return any(abs(i - j) <= 4 for i in numbers for j in things) if things else False
+
+
+def _holds_money(question: Question, evidence: Evidence) -> float:
+    text = _text(evidence)
+    if _PAID.search(text):
+        return 1.0
+    return 0.85 if re.search(_AMOUNT, text, _I) and not _SAVED.search(text) else 0.0
+
+
+def _holds_place(question: Question, evidence: Evidence) -> float:
+    """A place follows a preposition and is not the very thing that is looked for."""
+    text = evidence.said.original.replace("’", "'")
+    for span in reversed(evidence.said.times):
+        text = text[: span.start] + " " * (span.end - span.start) + text[span.end :]
+    if re.search(r"\bwhere\b.* from\b", question.text, _I) and not re.search(r"\bfrom\b", text):
+        return 0.0
+    strength = 0.9 if _PLACE_WORD.search(text) else 0.0
+    for found in _PLACE.finditer(text):
+        stems = {stem(word.lower()) for word in found["place"].split()}
+        if not any(related(term.stem).get(one, 0) > 0.8 for term in question.terms if not term.is_verb for one in stems):
+            strength = max(strength, 1.0 if found["place"][0].isupper() else 0.85)
+    return strength
 
 
 def _in_date(token: Token, evidence: Evidence) -> bool:
@@ -222,8 +272,11 @@ def _holds_person(question: Question, evidence: Evidence) -> bool:
 def names_in(evidence: Evidence) -> list[Token]:
     """Return the words of a statement that look like names, with those of the rest of a short utterance."""
     found = []
-    for position, token in enumerate(evidence.sentence.tokens):
+    tokens = evidence.sentence.tokens
+    for position, token in enumerate(tokens):
         lower = token.word.lower()
+        if position and tokens[position - 1].word.lower() in ("in", "at", "on", "near"):
+            continue  # a place
         if not token.word[0].isupper() or lower in _CALENDAR or not token.is_content:
             continue
         is_verb = lower.endswith(("ed", "ing")) or irregular_forms().get(lower, lower) != lower
@@ -238,7 +291,10 @@ def names_in(evidence: Evidence) -> list[Token]:
 def _holds_name(question: Question, evidence: Evidence) -> bool:
     if not question.terms:
         return bool(re.search(r"\bmy (?:full |first )?name(?:'s| is)\b|\bcall me\b|\bi'm [A-Z]\w+[.,!]?$|User's name", evidence.said.original))
-    things = {one: near for term in question.terms if term.phrase < 0 for one, near in related(term.stem).items()}
+    asked_of = re.search(r"\bnames? of (?:the |my |our |a |\w+'s )?(?P<thing>\w+)|(?P<owner>\w+)(?:'s|s') names?\b", question.text, _I)
+    focus = stem((asked_of["thing"] or asked_of["owner"]).lower()) if asked_of else ""
+    terms = [term for term in question.terms if term.stem == focus] or [term for term in question.terms if term.phrase < 0]
+    things = {one: near for term in terms if term.phrase < 0 for one, near in related(term.stem).items()}
     asked = {term.stem for term in question.terms}
     tokens = evidence.sentence.tokens
     places = [position for position, token in enumerate(tokens) if token.stem in things and things[token.stem] > 0.8]
@@ -247,10 +303,12 @@ def _holds_name(question: Question, evidence: Evidence) -> bool:
 
 def _is_named(tokens: Sequence[Token], position: int, asked: Collection[str]) -> bool:
     """Tell whether a name stands with a thing: `my dog Max`, `a dog named Max`, `Max is my dog`."""
-    if any(_NAMING.match(one.word) for one in tokens[max(0, position - 6) : position + 6]):
+    if any(_NAMING.match(one.word) for one in tokens[max(0, position - 5) : position + 5]):
         return True
-    if any(_is_name(one, asked) for one in tokens[position + 1 : position + 4]):
-        return True
+    after = tokens[position + 1 : position + 4]
+    for index, one in enumerate(after):
+        if _is_name(one, asked) and not any(other.word.lower() in ("to", "in", "at", "for", "from", "on", "with") for other in after[:index]):
+            return True
     before = tokens[max(0, position - 5) : position]
     return any(one.word.lower() in ("is", "was") for one in before) and any(_is_name(one, asked) for one in before)
 
@@ -286,10 +344,10 @@ _CHECKS: dict[str, Callable[[Question, Evidence], float]] = {
     "date": _holds_date,
     "duration": _holds_duration,
     "number": _holds_number,
-    "money": _searches(_PAID),
+    "money": _holds_money,
     "age": _searches(_AGE),
     "person": _holds_person,
-    "place": _searches(_PLACE),
+    "place": _holds_place,
     "reason": _searches(_REASON),
     "name": _holds_name,
     "surname": _holds_surname,

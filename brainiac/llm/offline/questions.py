@@ -101,7 +101,7 @@ _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     ("place", re.compile(r"\bwhere\b|\b(?:what|which) (?:city|town|country|place|street|address|room|state|village)\b", _I)),
     ("name", re.compile(r"\bnames?\b|\bcalled\b", _I)),
     ("steps", re.compile(r"\bhow (?:do|does|can|should|did|would|to|must) ?(?:i|we|you|one)?\b|\bwhat are the steps\b|\b(?:steps|instructions|recipe|procedure) (?:to|for|of)\b", _I)),
-    ("yes-no", re.compile(r"^(?:\w+,? )?(?:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should|isn't|aren't|don't|didn't|doesn't)\b", _I)),
+    ("yes-no", re.compile(r"^(?:(?:and|but|so|also|then),? )?(?:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should|isn't|aren't|don't|didn't|doesn't)\b", _I)),
 )
 _OPERATORS = {  # words that the expected kind already stands for
     "date": "date time year month day when ago deadline due happen take place",
@@ -138,7 +138,7 @@ _FORMER = re.compile(r"\b(?:previous(?:ly)?|former(?:ly)?|used to|earlier|old|la
 _HOW_OLD = re.compile(r"\bhow old\b", _I)
 _PRESENT = re.compile(r"\b(?:do|does|is|are|am|has|have|current(?:ly)?|now|these days|can)\b|\b(?:what|who|where)'s\b", _I)
 _PAST = re.compile(r"\b(?:did|was|were|had)\b", _I)
-_OWNED = re.compile(r"\b(?P<owner>my|our|her|his|their|its|[A-Z]\w+'s|[a-z]+'s)\s+(?P<rest>(?:[\w-]+\s+){0,2}?[\w'-]+)(?=\s+(?:in|at|on|for|of|to|from|with|by|is|are|was|were|be|have|has|do|does|did|get|cost|called|come|and|or|name|before|after|since|run|work|live|start|end|last|now|so|still|about|when|where|that|as|go|take|keep|use|the)\b|\s*[?.,!]|$)", _I)
+_OWNED = re.compile(r"\b(?P<owner>my|our|her|his|their|its|(?!(?:where|what|who|when|how|why|that|it|there|here|let|he|she)'s)\w+'s|\w+s')\s+(?P<rest>(?:[\w-]+\s+){0,2}?[\w'-]+)(?=\s+(?:in|at|on|for|of|to|from|with|by|is|are|was|were|be|have|has|do|does|did|get|cost|called|come|and|or|name|before|after|since|run|work|live|start|end|last|now|so|still|about|when|where|that|as|go|take|keep|use|the)\b|\s*[?.,!]|$)", _I)
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*[\w](?:'s)?")
 _SUBJECT_VERB = re.compile(r"\b(?i:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should)(?:n't)?\s+(?P<subject>I|i|we|you|he|she|they|[A-Z][\w-]+)\s+(?:\w+ly |still |ever |always |usually |also )*(?P<verb>[a-z][\w-]*)")
 
@@ -156,9 +156,9 @@ def parse_question(text: str, now: datetime, language: str) -> Question:
 
 @lru_cache(maxsize=1024)
 def _parse(text: str, now: datetime, language: str) -> Question:
-    listing = next((name for name, pattern in _LISTINGS if pattern.search(text)), None)
     expected = next((name for name, pattern in _EXPECTED if pattern.search(text)), "statement")
     bare, before, asks_former = _former(text, language)
+    listing = next((name for name, pattern in _LISTINGS if pattern.search(text) and not asks_former), None)
     span = _limit(bare, now, expected)
     if span is not None:
         bare = bare.replace(span.text, " ")
