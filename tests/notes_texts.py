@@ -50,7 +50,9 @@ texts = st.one_of(
     st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("".join),
     st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("\n".join),
 )
-words = texts.map(lambda text: " ".join(text.split())).filter(bool)  # folded to one line, as lists and headings hold them
+words = texts.map(lambda text: " ".join(text.split())).filter(
+    bool
+)  # folded to one line, as lists and headings hold them
 block_ids = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=4, max_size=6)
 times = st.datetimes().map(lambda moment: moment.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0"))
 ids = st.uuids().map(str)

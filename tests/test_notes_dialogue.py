@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from notes_texts import BIG, fuzz, ids, texts, times
 
 from brainiac.notes.dialogue import StmEvent, find_events, parse_exchanges, render_event, render_exchange
-from notes_texts import BIG, fuzz, ids, texts, times
 
 events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts)
 AT = "2025-09-16T15:30:00Z"
@@ -14,8 +14,7 @@ def test_an_exchange_of_single_lines_stands_as_the_specification_shows() -> None
     """F-TXT-2, F-TXT-3, F-STM-2: quotes behind the label, none behind Thoughts. Seeds: S4."""
     event = StmEvent("01", AT, "How do I time it?", 'Say "now".', "Asks.")
     expected = (
-        f"### {AT}\n<!-- event: 01 -->\n"
-        '**User:** "How do I time it?"\n**AI:** "Say "now"."\n**Thoughts:** Asks.\n'
+        f'### {AT}\n<!-- event: 01 -->\n**User:** "How do I time it?"\n**AI:** "Say "now"."\n**Thoughts:** Asks.\n'
     )
     assert expected == render_event(event)
     assert (event,) == parse_exchanges(expected)
@@ -25,8 +24,7 @@ def test_several_lines_stand_as_a_block_quote() -> None:
     """F-TXT-2: below the label, each line after `> `, a blank line after the last."""
     event = StmEvent("01", AT, "a\n\n## Event Log", "b", " c")
     expected = (
-        f"### {AT}\n<!-- exchange: 01 -->\n"
-        '**User:**\n> a\n> \n> ## Event Log\n\n**AI:** "b"\n**Thoughts:**\n>  c\n'
+        f'### {AT}\n<!-- exchange: 01 -->\n**User:**\n> a\n> \n> ## Event Log\n\n**AI:** "b"\n**Thoughts:**\n>  c\n'
     )
     assert expected == render_exchange(event)
     assert (event,) == parse_exchanges(expected)

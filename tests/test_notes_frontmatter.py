@@ -6,11 +6,11 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from notes_texts import FRAGMENTS, fuzz, texts
 
 from brainiac.errors import FormatError
 from brainiac.notes.frontmatter import edit_meta, render_meta, split
 from brainiac.notes.yaml_handler import Handler
-from notes_texts import FRAGMENTS, fuzz, texts
 
 PAGE = "---\nuuid: 01991234-89ab-7cde-8f01-23456789abcd\ntags: [a, b c]\nn: 3\n---\nbody\n"
 
@@ -20,11 +20,17 @@ values = st.one_of(
     st.integers(-(10**20), 10**20),
     st.floats(allow_nan=False),
     st.text(max_size=20),
-    st.sampled_from(["yes", "No", "null", "~", "2025-01-01", "2025-01-01T00:00:00Z", "12:30", "1e5", "0x1f", ".5", "="]),
+    st.sampled_from(
+        ["yes", "No", "null", "~", "2025-01-01", "2025-01-01T00:00:00Z", "12:30", "1e5", "0x1f", ".5", "="]
+    ),
     st.lists(st.one_of(st.text(max_size=8), st.sampled_from(["yes", "a b", "x, y", "[[l]]"])), max_size=4),
 )
-keys = st.one_of(st.sampled_from(["uuid", "tags", "created_at", "n"]), st.from_regex(r"[a-zA-Z][a-z_]{0,8}", fullmatch=True))
-words = {w for word in ("yes", "no", "on", "off", "true", "false", "null") for w in (word, word.capitalize(), word.upper())}
+keys = st.one_of(
+    st.sampled_from(["uuid", "tags", "created_at", "n"]), st.from_regex(r"[a-zA-Z][a-z_]{0,8}", fullmatch=True)
+)
+words = {
+    w for word in ("yes", "no", "on", "off", "true", "false", "null") for w in (word, word.capitalize(), word.upper())
+}
 metas = st.dictionaries(keys.filter(lambda key: key not in words), values, max_size=6)
 
 # lines near the border of what the fast reader takes
@@ -35,7 +41,9 @@ near_plain = st.lists(
         st.sampled_from([":", ": ", ":  ", " : ", ""]),
         st.one_of(
             st.text(st.sampled_from("ab1 -:,.#'\"[]{}()%&*!|>@`~?/+\té²0_"), max_size=10),
-            st.sampled_from(["[a, b]", "[no]", "[]", "no", "true", "TRUE", "'x'", '"y"', "10", "010", "1.5", "2025-01-01"]),
+            st.sampled_from(
+                ["[a, b]", "[no]", "[]", "no", "true", "TRUE", "'x'", '"y"', "10", "010", "1.5", "2025-01-01"]
+            ),
             st.from_regex(r"(0b[01]{62}|[0-9]{64}|[0-9a-f]{64}|[0-9]e[0-9]{62})", fullmatch=True),
         ),
     ),

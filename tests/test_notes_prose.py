@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from notes_texts import BIG, FRAGMENTS, fuzz, texts
 
 from brainiac.notes.prose import (
     escape,
@@ -13,7 +14,6 @@ from brainiac.notes.prose import (
     splice,
     unescape,
 )
-from notes_texts import BIG, FRAGMENTS, fuzz, texts
 
 
 @fuzz

@@ -5,10 +5,18 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from notes_texts import BIG, fuzz, ids, texts, times, words
 
 from brainiac.errors import FormatError
-from brainiac.notes.short_term import EMPTY, HEADINGS, Item, ShortTermDocument, ShortTermMemory, StmEvent, parse_short_term
-from notes_texts import BIG, fuzz, ids, texts, times, words
+from brainiac.notes.short_term import (
+    EMPTY,
+    HEADINGS,
+    Item,
+    ShortTermDocument,
+    ShortTermMemory,
+    StmEvent,
+    parse_short_term,
+)
 
 events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts)
 AT = "2025-09-16T15:30:00Z"
@@ -88,7 +96,7 @@ def test_events_read_back_newest_first(said: list[StmEvent], newline: str) -> No
     document = ShortTermDocument(with_line_ends(EMPTY, newline))
     for event in said:
         document = document.with_event(event)
-    newest_first = sorted(reversed(said), key=lambda event: event.at, reverse=True)
+    newest_first = sorted(said[::-1], key=lambda event: event.at, reverse=True)
     assert tuple(newest_first) == document.memory.events
     assert newline == "\n" or "\n" not in str(document).replace("\r\n", "")
 
