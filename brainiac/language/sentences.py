@@ -179,3 +179,17 @@ def data_lines(name: str) -> list[str]:
     """Return the lines of a word list of this package, comments and blanks left out."""
     text = resources.files("brainiac.language").joinpath(name).read_text("utf-8")
     return [line for line in (raw.split("#")[0].strip() for raw in text.splitlines()) if line]
+
+
+@cache
+def _casual() -> tuple[re.Pattern[str], dict[str, str]]:
+    pairs = (line.split() for line in data_lines("casual.txt"))
+    table = {casual: standard.replace("_", " ") for casual, standard in pairs}
+    longest_first = "|".join(re.escape(word) for word in sorted(table, key=len, reverse=True))
+    return re.compile(rf"(?<![\w'’/-])(?:{longest_first})(?![\w'’]|\.\w)|(?<![\w'’.-])i(?=['\s,.!?]|$)", re.IGNORECASE), table
+
+
+def standard_spelling(text: str) -> str:
+    """Return text with casual spelling made standard: `im`, `dont`, `whats`, `i` → `I'm`, `don't`, `what's`, `I`."""
+    pattern, table = _casual()
+    return pattern.sub(lambda found: table.get(found[0].lower(), "I"), text.replace("’", "'"))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from brainiac.language.person import in_third_person
-from brainiac.language.sentences import split_sentences, words
+from brainiac.language.sentences import split_sentences, standard_spelling, words
 from brainiac.language.times import TimeSpan, find_times
 
 SaidKind = Literal[
@@ -25,9 +25,10 @@ class Said:
     Attributes:
         text: A statement in the third person without command words: `User moved to Portland in June 2020`.
         original: The sentence as typed.
+        plain: The sentence in standard spelling, for looking into it.
         kind: What it is.
         what: The bare content: a task without "todo:", what to forget, the sentence otherwise.
-        times: Its time expressions, with offsets into `original`.
+        times: Its time expressions, with offsets into `plain`.
         importance: From the wording.
         old: What a change or correction leaves behind, in the person's words; "".
         new: What stands instead; "".
@@ -35,6 +36,7 @@ class Said:
 
     text: str
     original: str
+    plain: str
     kind: SaidKind
     what: str
     times: tuple[TimeSpan, ...]
@@ -74,13 +76,17 @@ _FORGET_LEAD = re.compile(
     r"(?:about |to |that |on |of |for )?)+",
     _I,
 )
+_AUX = r"(?:is|are|was|were|am|do|does|did|can|could|will|would|should|shall|have|has|had|must|might)(?:n't)?"
 _QUESTION = re.compile(
-    r"^(?:and |but |so |ok |then |hey |please |now )*(?:"
-    r"(?:who|what|where|when|why|how|which|whose|whom)(?:'s|'re|’s)\b"
+    r"^(?:(?:and|but|so|ok|okay|then|hey|hi|please|now|quick question|question|wait|hm+|also|any idea|do you (?:know|remember)|can you (?:tell me|remember)|so"
+    r"|i (?:forget|forgot|can't remember|don't remember|need to know|want to know|wonder))[,:]? )*(?:"
+    r"(?:who|what|where|when|why|how|which|whose|whom)(?:'s|'re|'d|'ll)\b"
     r"|(?:who|what|where|when|why|whose|whom|which|how)\b(?=.*\?)"
-    r"|(?:who|what|where|when|why|how(?: \w+)?) (?:is|are|was|were|do|does|did|can|could|will|would|should|have|has|had)\b(?!.*:)"
+    r"|(?:who|which|whose|whom|why|what(?! an? )|how (?:many|much|long|old|often|far|big|tall|heavy|about))\b(?!.*:)"
+    rf"|(?:where|when|how) {_AUX}\b(?!.*:)"
     r"|(?:do|does|did|is|are|was|were|have|has|had|can|could|will|would|should|am|isn't|don't|didn't|doesn't|haven't)"
-    r" (?:i|we|you|he|she|they|it|the|my|our|there|this|that|any|[A-Z])\b(?!.*:)"
+    r" (?:i|we|you|he|she|they|it|there|this|that|anyone|someone)\b(?!.*:)"
+    r"|(?:does|is|are|has) (?:the |my |our )?[\w'-]+ [\w'-]+(?!.*:)"
     r"|(?:tell|show|give|remind) me (?:what|when|where|who|which|why|how|about|of|all|the|my|everything)\b"
     r"|(?:list|show|find|look up|search(?: for)?|recall|summari[sz]e)(?: (?:all|me|my|the|our|every|open|what|which))+\b)",
     _I,
@@ -167,16 +173,18 @@ def is_how_to(text: str) -> bool:
 
 
 def _said(sentence: str, at: datetime) -> Said:
-    bare = _LEAD.sub("", sentence.replace("’", "'")) or sentence
-    kind, what = classify(bare, is_corrected=bare != sentence and _STRONG_CHANGE.match(sentence) is not None)
+    plain = standard_spelling(sentence)
+    bare = _LEAD.sub("", plain) or plain
+    kind, what = classify(bare, is_corrected=bare != plain and _STRONG_CHANGE.match(plain) is not None)
     old, new = _old_and_new(bare) if kind in ("change", "decision") else ("", "")
     return Said(
         text=_durable(kind, what, bare),
         original=sentence,
+        plain=plain,
         kind=kind,
         what=what,
-        times=tuple(find_times(sentence, at)),
-        importance=importance_of(sentence),
+        times=tuple(find_times(plain, at)),
+        importance=importance_of(plain),
         old=old,
         new=new,
     )

@@ -41,6 +41,10 @@ class _Desk:
     def folder(self) -> str:
         return posixpath.dirname(self.request.prompt.path)
 
+    def known_names(self) -> frozenset[str]:
+        """Return the stems of words that memory only writes with a capital inside a sentence."""
+        return frozenset().union(*(one.sentence.names for one in self.evidence))
+
     def look_further(self, query: str) -> None:
         """Search once more and add what is new."""
         if self.request.search is None or not query:
@@ -90,7 +94,7 @@ def answer(request: AnswerRequest, language: str) -> Answer:
 
 
 def _answer_question(text: str, told: Sequence[Said], desk: _Desk) -> str:
-    question = _in_context(parse_question(text, desk.request.now, desk.language), told, desk)
+    question = _in_context(parse_question(text, desk.request.now, desk.language, desk.known_names()), told, desk)
     if question.listing:
         found = _list(question, desk)
         if found or question.listing != "about":
@@ -131,7 +135,7 @@ def _last_question(desk: _Desk) -> Question | None:
     for exchange in reversed(desk.request.conversation):
         asked = [one for one in statements_of(exchange.prompt.text, desk.request.now) if one.kind == "question"]
         if asked:
-            return parse_question(asked[-1].original, desk.request.now, desk.language)
+            return parse_question(asked[-1].original, desk.request.now, desk.language, desk.known_names())
     return None
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from brainiac.clock import parse_iso
 from brainiac.language.sentences import stem, stop_words, words
 from brainiac.language.statements import Said, statements_of
-from brainiac.language.times import TimeSpan
+from brainiac.language.times import TimeSpan, find_times
 from brainiac.notes.dialogue import parse_exchanges
 from brainiac.notes.short_term import ShortTermMemory
 from brainiac.recall.hit import Hit
@@ -40,10 +40,11 @@ class Sentence:
 
     Attributes:
         said: The sentence and its kind.
-        tokens: Of the sentence as typed, in order.
+        tokens: Of the sentence in standard spelling, in order.
         stems: Of the words that carry content.
         nearby: Stems of the other sentences of the same short utterance.
         utterance: What is quoted: the whole utterance when it is short.
+        names: Stems of words with a capital inside the sentence.
     """
 
     said: Said
@@ -51,6 +52,7 @@ class Sentence:
     stems: frozenset[str]
     nearby: frozenset[str]
     utterance: str
+    names: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ def _of_text(
 def _sentences(text: str, at: datetime, language: str) -> tuple[Sentence, ...]:
     """Analyze an utterance once: it is asked about again with every question."""
     said = [one for one in statements_of(text, at) if one.kind not in ("question", "small-talk", "forget")]
-    all_tokens = [tokens_of(one.original, language) for one in said]
+    all_tokens = [tokens_of(one.plain, language) for one in said]
     stems = [frozenset(token.stem for token in tokens if token.is_content) for tokens in all_tokens]
     whole = " ".join(one.original.strip() for one in said)
     sentences = []
@@ -161,7 +163,10 @@ def _sentences(text: str, at: datetime, language: str) -> tuple[Sentence, ...]:
         near = stems[max(0, index - 1) : index] + stems[index + 1 : index + 2]
         quote = whole if len(whole) <= MAX_QUOTE or one.kind == "how-to" else one.original.strip()
         nearby = frozenset().union(*near) if near else frozenset()
-        sentences.append(Sentence(one, all_tokens[index], stems[index], nearby, quote))
+        names = frozenset(
+            token.stem for token in all_tokens[index][1:] if token.is_content and token.word[0].isupper() and not find_times(token.word, at)
+        )
+        sentences.append(Sentence(one, all_tokens[index], stems[index], nearby, quote, names))
     return tuple(sentences)
 
 

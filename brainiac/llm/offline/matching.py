@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from brainiac.language.sentences import irregular_forms, kinds_of, needs_after, related, stem
+from brainiac.language.sentences import irregular_forms, kinds_of, needs_after, related, standard_spelling, stem
+from brainiac.language.times import find_times
 from brainiac.llm.offline.evidence import Evidence, Token
 from brainiac.llm.offline.questions import Question, Term
 
@@ -14,6 +16,7 @@ ENOUGH = 0.6  # of a question's weight that a statement must cover to count as a
 NEAR_TIE = 0.1  # within this the later statement is preferred: what was said last holds
 
 _I = re.IGNORECASE
+_NOW = datetime(2000, 1, 1)  # only whether a word tells a time matters
 _OTHERS = frozenset("he she it they his her their its him them".split())
 _USERS = frozenset("i we user my our me us i'm i've we're we've i'd i'll".split())
 _SKIPPED = frozenset(
@@ -116,7 +119,7 @@ def _share(found: Iterable[tuple[Term, float]]) -> float:
 def _fitness(question: Question, evidence: Evidence) -> float:
     """Lower what is past when the present is asked for, and tasks when they are not."""
     fitness = 1.0
-    if question.is_present and (evidence.is_past or (_FORMERLY.search(evidence.said.original) and not _is_change(evidence))):
+    if question.is_present and (evidence.is_past or (_FORMERLY.search(evidence.said.plain) and not _is_change(evidence))):
         fitness *= 0.8
     if evidence.said.kind == "task":
         fitness *= 0.85
@@ -185,7 +188,8 @@ def _subject_before(tokens: Sequence[Token], position: int) -> str:
             return "user"
         if lower in _SKIPPED or lower.endswith("ly"):
             continue
-        if lower in _OTHERS or (token.word[0].isupper() and token.is_content):
+        is_before_it = token is tokens[position - 1]
+        if lower in _OTHERS or (token.is_content and (token.word[0].isupper() or (is_before_it and not find_times(lower, _NOW)))):
             return "other"
         return ""
     return ""
@@ -198,7 +202,7 @@ def holds(question: Question, evidence: Evidence) -> float:
 
 
 def _text(evidence: Evidence) -> str:
-    return evidence.sentence.utterance.replace("’", "'")
+    return standard_spelling(evidence.sentence.utterance)
 
 
 def _holds_date(question: Question, evidence: Evidence) -> float:
@@ -206,14 +210,14 @@ def _holds_date(question: Question, evidence: Evidence) -> float:
         return 1.0
     if not _ASKS_PAST.search(question.text):
         return 0.0
-    first = evidence.said.original.split()[0].lower()
-    has_happened = bool(_EVENT.search(evidence.said.original)) or irregular_forms().get(first, first) != first
+    first = evidence.said.plain.split()[0].lower()
+    has_happened = bool(_EVENT.search(evidence.said.plain)) or irregular_forms().get(first, first) != first
     return 0.75 if evidence.is_dated and has_happened and evidence.said.kind != "task" else 0.0
 
 
 def _holds_duration(question: Question, evidence: Evidence) -> bool:
     return any(span.kind == "duration" or span.text.lower().startswith("since") for span in evidence.said.times) or bool(
-        re.search(r"\b(?:since|until|from .+ to)\b", evidence.said.original, _I)
+        re.search(r"\b(?:since|until|from .+ to)\b", evidence.said.plain, _I)
     )
 
 
@@ -225,7 +229,7 @@ def _holds_number(question: Question, evidence: Evidence) -> float:
     numbers = [i for i, token in enumerate(tokens) if _NUMBER.match(token.word) and not _in_date(token, evidence)]
     counted = re.search(r"\bhow many (?:of )?(?:my |our |the )?([\w-]+(?: [\w-]+)?)", question.text, _I)
     if not counted or not numbers:
-        is_money = bool(re.search(_AMOUNT, evidence.said.original, _I))
+        is_money = bool(re.search(_AMOUNT, evidence.said.plain, _I))
         return 1.0 if is_money else 0.8 if numbers else 0.0
     things = [
         i for i, token in enumerate(tokens)
@@ -243,7 +247,7 @@ def _holds_money(question: Question, evidence: Evidence) -> float:
 
 def _holds_place(question: Question, evidence: Evidence) -> float:
     """A place follows a preposition and is not the very thing that is looked for."""
-    text = evidence.said.original.replace("’", "'")
+    text = evidence.said.plain
     for span in reversed(evidence.said.times):
         text = text[: span.start] + " " * (span.end - span.start) + text[span.end :]
     if re.search(r"\bwhere\b.* from\b", question.text, _I) and not re.search(r"\bfrom\b", text):
@@ -262,11 +266,15 @@ def _in_date(token: Token, evidence: Evidence) -> bool:
     )
 
 
-def _holds_person(question: Question, evidence: Evidence) -> bool:
+def _holds_person(question: Question, evidence: Evidence) -> float:
     asked = {term.stem for term in question.terms}
     if re.match(r"(?:and |so )?who(?:'s| is| was| are)\b", question.text, _I) and all(term.phrase >= 0 for term in question.terms):
-        return True
-    return any(token.stem not in asked for token in names_in(evidence))
+        return 1.0
+    if any(token.stem not in asked for token in names_in(evidence)):
+        return 1.0
+    # typed without capitals, a name is like any other word
+    is_lowercase = not any(token.word[0].isupper() for token in evidence.sentence.tokens if token.word != "I")
+    return 0.8 if is_lowercase and evidence.sentence.stems - asked else 0.0
 
 
 def names_in(evidence: Evidence) -> list[Token]:
@@ -290,7 +298,7 @@ def names_in(evidence: Evidence) -> list[Token]:
 
 def _holds_name(question: Question, evidence: Evidence) -> bool:
     if not question.terms:
-        return bool(re.search(r"\bmy (?:full |first )?name(?:'s| is)\b|\bcall me\b|\bi'm [A-Z]\w+[.,!]?$|User's name", evidence.said.original))
+        return bool(re.search(r"\bmy (?:full |first )?name(?:'s| is)\b|\bcall me\b|\bi'm [A-Z]\w+[.,!]?$|User's name", evidence.said.plain))
     asked_of = re.search(r"\bnames? of (?:the |my |our |a |\w+'s )?(?P<thing>\w+)|(?P<owner>\w+)(?:'s|s') names?\b", question.text, _I)
     focus = stem((asked_of["thing"] or asked_of["owner"]).lower()) if asked_of else ""
     terms = [term for term in question.terms if term.stem == focus] or [term for term in question.terms if term.phrase < 0]
@@ -318,7 +326,7 @@ def _is_name(token: Token, asked: Collection[str]) -> bool:
 
 
 def _holds_surname(question: Question, evidence: Evidence) -> bool:
-    if _SURNAME.search(evidence.said.original):
+    if _SURNAME.search(evidence.said.plain):
         return True
     names = {term.stem for term in question.terms if term.phrase >= 0}
     tokens = evidence.sentence.tokens
@@ -333,7 +341,7 @@ def _holds_kind(kind: str) -> Callable[[Question, Evidence], bool]:
 
 
 def _holds_profession(question: Question, evidence: Evidence) -> bool:
-    return bool(_WORK.search(evidence.said.original)) or _holds_kind("job")(question, evidence)
+    return bool(_WORK.search(evidence.said.plain)) or _holds_kind("job")(question, evidence)
 
 
 def _searches(pattern: re.Pattern[str]) -> Callable[[Question, Evidence], bool]:

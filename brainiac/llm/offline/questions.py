@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Literal
 
-from brainiac.language.sentences import stem, stop_words
+from brainiac.language.sentences import standard_spelling, stem, stop_words
 from brainiac.language.times import TimeSpan, find_times
 from brainiac.llm.offline.evidence import tokens_of
 
@@ -143,19 +143,21 @@ _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*[\w](?:'s)?")
 _SUBJECT_VERB = re.compile(r"\b(?i:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should)(?:n't)?\s+(?P<subject>I|i|we|you|he|she|they|[A-Z][\w-]+)\s+(?:\w+ly |still |ever |always |usually |also )*(?P<verb>[a-z][\w-]*)")
 
 
-def parse_question(text: str, now: datetime, language: str) -> Question:
+def parse_question(text: str, now: datetime, language: str, known: frozenset[str] = frozenset()) -> Question:
     """Take a question apart.
 
     Args:
         text: One sentence, in the first person of the one who asks.
         now: What "last week" refers to.
         language: Snowball's name.
+        known: Stems of names that memory holds, for questions typed without capitals.
     """
-    return _parse(text.replace("’", "'").strip(), now.replace(minute=0, second=0, microsecond=0), language)
+    day = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return _parse(standard_spelling(text).strip(), day, language, known)
 
 
 @lru_cache(maxsize=1024)
-def _parse(text: str, now: datetime, language: str) -> Question:
+def _parse(text: str, now: datetime, language: str, known: frozenset[str]) -> Question:
     expected = next((name for name, pattern in _EXPECTED if pattern.search(text)), "statement")
     bare, before, asks_former = _former(text, language)
     listing = next((name for name, pattern in _LISTINGS if pattern.search(text) and not asks_former), None)
@@ -169,7 +171,7 @@ def _parse(text: str, now: datetime, language: str) -> Question:
     return Question(
         text=text,
         expected=expected,
-        terms=_terms(bare, dropped, verb, language),
+        terms=_terms(bare, dropped, verb, language, known),
         subject=subject,
         listing=listing,
         span=span,
@@ -208,15 +210,18 @@ def _dropped(expected: Expected, listing: Listing | None, language: str) -> froz
     return frozenset(stem(word, language) for word in listed.split())
 
 
-def _terms(text: str, dropped: frozenset[str], verb: str, language: str) -> tuple[Term, ...]:
+def _terms(
+    text: str, dropped: frozenset[str], verb: str, language: str, known: frozenset[str]
+) -> tuple[Term, ...]:
     owners, names = _owners(text, dropped, language), _names(text, language)
     terms: dict[str, Term] = {}
     for token in tokens_of(text, language):
         one = token.stem
         if not token.is_content or one in terms:
             continue
-        if one in names:
-            terms[one] = Term(one, 3.0, is_required=True, owner=owners.get(one, ""), phrase=names[one])
+        if one in names or (one in known and one not in _WEAK):
+            phrase = names.get(one, 100 + len(terms))
+            terms[one] = Term(one, 3.0, is_required=True, owner=owners.get(one, ""), phrase=phrase)
         elif one in dropped:
             continue
         elif one in _WEAK:
