@@ -152,7 +152,7 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
     read = dict.fromkeys([hit.path for hit in _pages(outcome.hits)] + list(outcome.answer.read))
     entries = [AccessEntry(at, "READ", str(root / path)) for path in read]
     entries += [AccessEntry(at, "CITE", str(root / hit.path)) for hit in _pages(outcome.cited) if hit.uuid]
-    text = "".join(format_entry(entry) + "\n" for entry in entries if "/long_term/" in entry.path)
+    text = "".join(format_entry(entry) for entry in entries if "/long_term/" in entry.path)
     return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
 
 

@@ -9,7 +9,7 @@ from brainiac.errors import ConflictError, ModelError
 from brainiac.events import Event, update
 from brainiac.llm.schemas import Reflection, ReflectRequest
 from brainiac.notes.prompt import Exchange, Prompt, Response
-from brainiac.notes.short_term import Item, StmEvent
+from brainiac.notes.short_term import StmEvent
 from brainiac.redaction import redact
 
 if TYPE_CHECKING:
@@ -95,16 +95,16 @@ def _noted(brain: Brain, document: ShortTermDocument, exchange: Exchange, reflec
     return (
         document.with_event(event)
         .with_items(
-            goals=_items(brain, reflection.goals),
-            facts=_items(brain, [*reflection.facts, *reflection.decisions]),
-            tasks=_items(brain, reflection.tasks),
+            goals=_redacted(brain, reflection.goals),
+            facts=_redacted(brain, [*reflection.facts, *reflection.decisions]),
+            tasks=_redacted(brain, reflection.tasks),
         )
         .with_done(reflection.done)
     )
 
 
-def _items(brain: Brain, texts: Sequence[str]) -> tuple[Item, ...]:
-    return tuple(Item(redact(brain, text)) for text in texts)
+def _redacted(brain: Brain, texts: Sequence[str]) -> list[str]:
+    return [redact(brain, text) for text in texts]
 
 
 def _unextracted(brain: Brain) -> set[str]:
