@@ -120,9 +120,9 @@ class Brain:
     def plugins(self) -> PluginHost:
         """The plugins, loaded."""
         from brainiac.plugins import PluginHost
-        from brainiac.sources import bundled_folder
+        from brainiac.sources import bundled
 
-        host = PluginHost(self, bundled_folder("plugins"), on_fault=self._plugin_failed)
+        host = PluginHost(self, bundled("plugins"), on_fault=self._plugin_failed)
         host.load()
         return host
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,20 +25,23 @@ if TYPE_CHECKING:
 
 PROJECT = "brainiac"
 
-State = Literal["loaded", "disabled", "untrusted", "failed", "shadowed"]
+Source = Literal["bundled", "installed", "brain"]
+State = Literal["ready", "loaded", "disabled", "untrusted", "failed", "shadowed"]
 
 
 @dataclass(frozen=True, slots=True)
 class PluginStatus:
-    """What became of one plugin.
+    """What became, or would become, of one plugin.
 
     Attributes:
-        source: `bundled`, `installed` or `brain`.
+        source: It ships with the program, comes with an installed package, or lies in the brain.
+        path: Its file; of an installed one, `module:object`.
+        state: `ready` is what `load` has yet to load.
         detail: Why, and what to do, when it is not loaded.
     """
 
     name: str
-    source: str
+    source: Source
     path: str
     state: State
     detail: str = ""
@@ -69,17 +73,18 @@ class PluginHost:
 
         pluggy calls the last registered first, so a person's plugin hears of a thing before the processes do.
         """
-        own = {path.stem: path for path in plugin_files(self._brain.tree.plugins)}
-        if self._brain.tree.plugins.resolve() == self._bundled.resolve():
-            own = {}  # the repository itself is a brain, and its plugins are the bundled ones
-        for path in plugin_files(self._bundled):
-            if path.stem in own and self._is_runnable(own[path.stem]):
-                self._note(path.stem, "bundled", path, "shadowed", f"plugins/{path.name} of the brain replaces it")
-            else:
-                self._load_file(path, "bundled")
-        self._load_installed()
-        for path in own.values():
-            self._load_file(path, "brain")
+        self.status = [self._load(found) if found.state == "ready" else found for found in self.survey()]
+
+    def survey(self) -> list[PluginStatus]:
+        """Return what there is and what `load` would make of it, without running any of it."""
+        folder = self._brain.tree.plugins
+        # the repository itself is a brain, and its plugins are the bundled ones
+        files = plugin_files(folder) if folder.resolve() != self._bundled.resolve() else []
+        own = [self._judge(path.stem, "brain", str(path)) for path in files]
+        replaced = {plugin.name for plugin in own if plugin.state == "ready"}
+        bundled = [self._judge(path.stem, "bundled", str(path), replaced) for path in plugin_files(self._bundled)]
+        installed = [self._judge(point.name, "installed", point.value) for point in entry_points(group=PROJECT)]
+        return [*bundled, *installed, *own]
 
     def register(self, plugin: object, name: str) -> None:
         """Add a plugin object, checked whole before any of it can be called.
@@ -182,51 +187,39 @@ class PluginHost:
         if self._on_fault:
             self._on_fault(plugin, hook, error)
 
-    def _load_installed(self) -> None:
-        from importlib.metadata import entry_points
+    def _judge(self, name: str, source: Source, path: str, replaced: Collection[str] = ()) -> PluginStatus:
+        state: State = "ready"
+        detail = ""
+        if name in replaced:
+            state, detail = "shadowed", f"plugins/{name}.py of the brain replaces it"
+        elif name in self._brain.settings.plugins.disabled:
+            state, detail = "disabled", "named in plugins.disabled of system/config.yaml"
+        elif source == "brain" and self.trust.verified(name) is None:
+            state = "untrusted"
+            detail = f"not trusted on this machine as it stands; read it, then run `brainiac plugins trust {name}`"
+        return PluginStatus(name, source, path, state, detail)
 
-        for point in entry_points(group=PROJECT):
-            if point.name in self._brain.settings.plugins.disabled:
-                self._note(point.name, "installed", point.value, "disabled", "named in plugins.disabled")
-                continue
-            try:
-                self.register(self._bounded(point.name, "load", point.load), point.name)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
-                self._failed(point.name, "installed", point.value, error)
-            else:
-                self._note(point.name, "installed", point.value, "loaded")
-
-    def _load_file(self, path: Path, source: str) -> None:
-        name = path.stem
-        if name in self._brain.settings.plugins.disabled:
-            self._note(name, source, path, "disabled", "named in plugins.disabled of system/config.yaml")
-            return
+    def _load(self, plugin: PluginStatus) -> PluginStatus:
         try:
-            sources = self.trust.verified(name) if source == "brain" else sources_of(path)
-            if sources is None:
-                advice = f"not trusted on this machine as it stands; read it, then run `brainiac plugins trust {name}`"
-                self._note(name, source, path, "untrusted", advice)
-                return
-            if source == "bundled":
-                self.register(load_module(name, path.parent, sources), name)
-                self._inline.add(name)
-            else:
-                self.register(self._bounded(name, "load", load_module, name, path.parent, sources), name)
+            self.register(self._execute(plugin), plugin.name)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
-            self._failed(name, source, path, error)
-        else:
-            self._note(name, source, path, "loaded")
+            self._fault(plugin.name, "load", error)
+            return replace(plugin, state="failed", detail=f"{type(error).__name__}: {error}")
+        if plugin.source == "bundled":
+            self._inline.add(plugin.name)
+        return replace(plugin, state="loaded")
 
-    def _failed(self, name: str, source: str, path: Path | str, error: BaseException) -> None:
-        self._note(name, source, path, "failed", f"{type(error).__name__}: {error}")
-        self._fault(name, "load", error)
-
-    def _is_runnable(self, path: Path) -> bool:
-        disabled = path.stem in self._brain.settings.plugins.disabled
-        return not disabled and self.trust.verified(path.stem) is not None
-
-    def _note(self, name: str, source: str, path: Path | str, state: State, detail: str = "") -> None:
-        self.status.append(PluginStatus(name, source, str(path), state, detail))
+    def _execute(self, plugin: PluginStatus) -> object:
+        """Run a plugin's code and return what is to be registered; a file runs as it was judged a moment ago."""
+        name, path = plugin.name, Path(plugin.path)
+        if plugin.source == "installed":
+            return self._bounded(name, "load", EntryPoint(name, plugin.path, PROJECT).load)
+        if plugin.source == "bundled":
+            return load_module(name, path.parent, sources_of(path))
+        sources = self.trust.verified(name)
+        if sources is None:
+            raise PluginError(name, f"changed while it was loaded; run `brainiac plugins trust {name}`")
+        return self._bounded(name, "load", load_module, name, path.parent, sources)
 
 
 class _BoundedCall(threading.Thread):

@@ -77,7 +77,7 @@ def load_module(name: str, folder: Path, sources: dict[str, bytes]) -> ModuleTyp
     return importlib.import_module(f"{NAMESPACE}.{name}")
 
 
-def bundled_folder(name: str) -> Path:
-    """Return a folder that ships with the program: in the wheel's package data, or beside it in a checkout."""
-    packaged = Path(__file__).parent / "_bundled" / name
-    return packaged if packaged.is_dir() else Path(__file__).parent.parent / name
+def bundled(name: str) -> Path:
+    """Return a file or folder that ships with the program: in the wheel's package data, or beside it in a checkout."""
+    packaged = Path(__file__).parent / "_bundled"
+    return (packaged if packaged.is_dir() else Path(__file__).parent.parent) / name

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, SettingsError
 from brainiac.settings import MachineSettings, Settings, SettingsFile, load
-from brainiac.sources import bundled_folder
+from brainiac.sources import bundled
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_endpoints_and_keys_have_no_place_in_the_tree(config: Path) -> None:
 
 def test_the_shipped_file_validates_and_shows_true_defaults() -> None:
     """The shipped config.yaml sets nothing but defaults, and what it shows commented out are settings that exist."""
-    path = bundled_folder("system") / "config.yaml"
+    path = bundled("system") / "config.yaml"
     assert Settings() == load(path, Settings).model_copy(update={"brain_id": "default"})
     text = path.read_text()
     assert "brain_id: default" in text

@@ -1,0 +1,88 @@
+"""`brainiac log`: what happened, from the journal."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.events import Event
+
+LOOK_EVERY_SECONDS = 0.5
+COLUMNS = ("time", "event", "by", "what")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command()(log)
+
+
+def log(
+    number: Annotated[int, typer.Option("-n", "--number", min=0, help="How many events.")] = 20,
+    kind: Annotated[list[str] | None, typer.Option(help="Only this kind, e.g. note-edited; may be repeated.")] = None,
+    by: Annotated[str, typer.Option(help="Only what this plugin, `person`, `kernel` or `cli` did.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing what happens; Ctrl-C ends.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what happened on this device, newest last."""
+    kinds = frozenset(kind) if kind else None
+    with opened_brain() as brain:
+        newest = (event for event in brain.journal.events(kinds=kinds, reverse=True) if by in ("", event.by))
+        shown = list(itertools.islice(newest, number))[::-1]
+        if not follow:
+            print_json([asdict(event) for event in shown]) if as_json else print_table(COLUMNS, map(_row, shown))
+            return
+        seq = brain.journal.last()[0]
+        _print_each(shown, as_json)
+        while True:
+            time.sleep(LOOK_EVERY_SECONDS)
+            seq = _print_new(brain, seq, kinds, by, as_json)
+
+
+def _print_new(brain: Brain, seq: int, kinds: frozenset[str] | None, by: str, as_json: bool) -> int:
+    """Print what was recorded after an event and return the last one's `seq`."""
+    new = list(brain.journal.events(since_seq=seq))
+    _print_each([e for e in new if by in ("", e.by) and (kinds is None or e.kind in kinds)], as_json)
+    return new[-1].seq if new else seq
+
+
+def _print_each(events: list[Event], as_json: bool) -> None:
+    """Print one line an event, at once, for whoever reads along."""
+    import sys
+
+    for event in events:
+        typer.echo(json.dumps(asdict(event), ensure_ascii=False) if as_json else "  ".join(_row(event)))
+    sys.stdout.flush()
+
+
+def _row(event: Event) -> tuple[str, str, str, str]:
+    return local_time(event.at), event.kind, event.by, _summary(event)
+
+
+def local_time(at: str) -> str:
+    """Return an ISO 8601 moment in this machine's zone, to the second."""
+    from brainiac.clock import parse_iso
+
+    return parse_iso(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _summary(event: Event) -> str:
+    """Say in a line what an event was about: its files, else its plain data."""
+    paths = [f"{change.source} → {change.path}" if change.source else change.path for change in event.changes]
+    if paths:
+        return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    return ", ".join(f"{key}: {_plain(value)}" for key, value in event.data.items() if value not in (None, "", [], {}))
+
+
+def _plain(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else text[:79] + "…"

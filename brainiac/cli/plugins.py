@@ -1,0 +1,80 @@
+"""`brainiac plugins`: which plugins there are, and which of the brain's own may run on this machine."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
+from brainiac.errors import UserError
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.plugins import PluginHost
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a file plugins/NAME.py in the brain.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    group = typer.Typer(help="Which plugins there are, and which of the brain's own may run here.")
+    group.callback(invoke_without_command=True)(_default)
+    group.command("list")(show)
+    group.command()(trust)
+    group.command()(distrust)
+    app.add_typer(group, name="plugins")
+
+
+def _default(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        show()
+
+
+def show(as_json: JsonOption = False) -> None:
+    """List the plugins and what would become of each; none of them is run."""
+    with opened_brain() as brain:
+        found = host_of(brain).survey()
+        if as_json:
+            print_json([asdict(plugin) for plugin in found])
+            return
+        print_table(("plugin", "from", "state", ""), [(p.name, p.source, p.state, p.detail) for p in found])
+
+
+def trust(
+    name: NameArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Let a plugin of the brain run on this machine, as its files stand now; any change to them asks again."""
+    with opened_brain() as brain:
+        host = host_of(brain)
+        fingerprint = host.trust.fingerprint(name)
+        typer.echo("These files will run with all your rights, exactly as they stand:")
+        for file, digest in sorted(fingerprint.items()):
+            typer.echo(f"  {brain.tree.relative(brain.tree.plugins / file)}  sha256 {digest}")
+        if not yes:
+            if not sys.stdin.isatty():
+                raise UserError(f"{name} is not trusted: nobody is there to ask; read the files, then add --yes")
+            typer.confirm("Have you read them, and trust them?", abort=True)
+        host.trust.trust(name, fingerprint)
+        brain.record("plugin-trusted", by="person", data={"plugin": name, "files": fingerprint})
+    typer.echo(f"{name} is trusted here. A running `brainiac run` takes it in at its next start.")
+
+
+def distrust(name: NameArgument) -> None:
+    """Keep a plugin of the brain from running on this machine, from the next start on."""
+    with opened_brain() as brain:
+        if not host_of(brain).trust.distrust(name):
+            raise UserError(f"{name} was not trusted here; `brainiac plugins list` shows what is")
+        brain.record("plugin-distrusted", by="person", data={"plugin": name})
+    typer.echo(f"{name} does not run from the next start on.")
+
+
+def host_of(brain: Brain) -> PluginHost:
+    """Return the host of a brain's plugins with none of them loaded."""
+    from brainiac.plugins import PluginHost
+    from brainiac.sources import bundled
+
+    return PluginHost(brain, bundled("plugins"))

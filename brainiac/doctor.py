@@ -1,0 +1,347 @@
+"""Looks a brain over for what would make it forget, lose a link, or show less than it holds; mends what is safe.
+
+Safe is what only adds (a missing key, page or file) or follows an identity that is known (the path of a link).
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from brainiac.clock import iso
+from brainiac.errors import ConflictError, FormatError, SettingsError
+from brainiac.events import Change, PathKind, content_hash, create, new_id, update
+from brainiac.notes.index_page import new_index
+from brainiac.notes.links import Link, find_links, rewrite_link
+from brainiac.notes.memory import Memory, MemoryDocument, parse_memory
+from brainiac.noticing import MAX_BYTES
+from brainiac.planning import is_off_record
+from brainiac.tree import OUR_TEMPORARY_PREFIX
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count")
+LEFTOVER_SECONDS = 3600  # younger ones may be what a commit displaced and looks at again
+_PAGES = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED})
+
+Fix = Callable[["Brain"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is not as it should be.
+
+    Attributes:
+        path: Relative.
+        what: What is wrong.
+        todo: What a person can do, or what `--fix` will.
+        fix: Mends it; None where only a person can decide.
+    """
+
+    path: str
+    what: str
+    todo: str
+    fix: Fix | None = None
+
+
+class Pages:
+    """The memory pages of a brain, each read once.
+
+    Attributes:
+        broken: Front matter that cannot be read, by path.
+    """
+
+    def __init__(self, brain: Brain) -> None:
+        self.brain = brain
+        self.paths = sorted(
+            path
+            for entry in brain.tree.walk(brain.tree.long_term, brain.tree.archive)
+            if brain.tree.kind_of(path := brain.tree.relative(entry.path)) in _PAGES
+        )
+        self.broken: dict[str, FormatError] = {}
+
+    @cached_property
+    def memories(self) -> dict[str, Memory]:
+        """The readable pages by path."""
+        found = {}
+        for path in self.paths:
+            try:
+                found[path] = parse_memory(path, self.brain.read_text(path) or "")
+            except FormatError as error:
+                self.broken[path] = error
+        return found
+
+    @cached_property
+    def by_uuid(self) -> dict[str, list[str]]:
+        """Paths by the uuid they bear."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for path, memory in self.memories.items():
+            if memory.uuid:
+                found[memory.uuid].append(path)
+        return found
+
+
+def examine(brain: Brain) -> Iterator[Problem]:
+    """Yield every problem, in the order in which they are best mended."""
+    yield from check_structure(brain)
+    pages = Pages(brain)
+    for check in (check_names, check_front_matter, check_uuids, check_index_pages, check_links):
+        yield from check(pages)
+    yield from check_short_term(brain)
+    yield from check_access_log(brain)
+    yield from check_journal(brain)
+    yield from check_leftovers(brain)
+
+
+def mend(brain: Brain, problems: list[Problem]) -> list[Problem]:
+    """Mend what can be mended and return what was; a file that a person saves meanwhile is left to the next run."""
+    mended = []
+    for problem in problems:
+        if problem.fix is None:
+            continue
+        try:
+            problem.fix(brain)
+        except ConflictError:
+            continue
+        mended.append(problem)
+    return mended
+
+
+def _commit(change: Change) -> Fix:
+    return lambda brain: _commit_now(brain, change)
+
+
+def _commit_now(brain: Brain, change: Change) -> None:
+    brain.commit("note-mended", by="doctor", changes=[change])
+
+
+def _edit(path: str, edit: Callable[[MemoryDocument], MemoryDocument]) -> Fix:
+    return lambda brain: _update(brain, path, lambda text: str(edit(MemoryDocument(text, path))))
+
+
+def _update(brain: Brain, path: str, edit: Callable[[str], str]) -> None:
+    """Mend a page as it stands by now: an earlier fix may have changed it."""
+    text = brain.read_text(path)
+    if text is not None and (after := edit(text)) != text:
+        _commit_now(brain, update(path, text, after))
+
+
+def check_structure(brain: Brain) -> Iterator[Problem]:
+    """Every shipped file and folder is there, and the settings validate."""
+    try:
+        brain.check_settings()
+    except SettingsError as error:
+        yield from (Problem("system/config.yaml", problem, "mend the line") for problem in error.problems)
+        return
+    tree = brain.tree
+    needed = (tree.core_identity, tree.config, tree.short_term, tree.long_term, tree.notes)
+    for path in needed:
+        if not path.exists():
+            yield Problem(tree.relative(path), "is missing", "--fix makes it anew", _complete)
+
+
+def _complete(brain: Brain) -> None:
+    from brainiac.skeleton import create_brain
+
+    create_brain(brain.root, is_shared=True, clock=brain.clock)
+
+
+def check_names(pages: Pages) -> Iterator[Problem]:
+    """No two pages of a folder have names that some file systems take for one."""
+    same: dict[str, list[str]] = defaultdict(list)
+    for path in pages.paths:
+        same[unicodedata.normalize("NFC", path).casefold()].append(path)
+    for first, *others in same.values():
+        for path in others:
+            what = f"has the same name as {first} where case or accents are not told apart"
+            yield Problem(path, what, "rename one of them; links are healed by their uuid")
+
+
+def check_front_matter(pages: Pages) -> Iterator[Problem]:
+    """Every page has readable front matter with the keys that a memory must have."""
+    memories = pages.memories
+    for path, error in pages.broken.items():
+        yield Problem(path, error.problem, "mend it by hand: nobody else can tell what was meant")
+    now = iso(pages.brain.clock.now())
+    for path, memory in memories.items():
+        if missing := [key for key in KEYS if memory.meta.get(key) is None]:
+            yield Problem(
+                path, f"lacks {', '.join(missing)}", "--fix adds what is missing", _edit(path, _with_keys(now))
+            )
+
+
+def _with_keys(now: str) -> Callable[[MemoryDocument], MemoryDocument]:
+    return lambda page: page.with_missing_keys(new_id(), now)
+
+
+def check_uuids(pages: Pages) -> Iterator[Problem]:
+    """Every uuid is one, and belongs to one page; of two pages with the same, the newer gets a new one."""
+    for uuid, paths in pages.by_uuid.items():
+        if not _is_uuid(uuid):
+            yield from (Problem(path, f"{uuid!r} is not a uuid", "put one there, or remove the line") for path in paths)
+            continue
+        first, *others = sorted(paths, key=lambda path: _age(pages, path))
+        for path in others:
+            fix = _edit(path, lambda page: page.set_meta(uuid=new_id()))
+            yield Problem(path, f"has the uuid of {first}", "--fix gives it one of its own", fix)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _age(pages: Pages, path: str) -> tuple[str, int, str]:
+    """Order pages by age; a copy often bears the original's date, so the file's own time decides next."""
+    return pages.memories[path].created_at, os.stat(pages.brain.tree.absolute(path)).st_mtime_ns, path
+
+
+def check_index_pages(pages: Pages) -> Iterator[Problem]:
+    """Every folder of long-term memory has its `_index.md`."""
+    tree = pages.brain.tree
+    top = tree.relative(tree.long_term)
+    folders = {top, *(posixpath.dirname(path) for path in pages.paths if path.startswith(f"{top}/"))}
+    for folder in list(folders):
+        folders.update(_up_to(folder, top))
+    now = iso(pages.brain.clock.now())
+    for folder in sorted(folders):
+        page = f"{folder}/_index.md"
+        if page not in pages.paths and tree.absolute(folder).is_dir():
+            title = posixpath.basename(folder).replace("_", " ").replace("-", " ").title()
+            fix = _commit(create(page, new_index(title, uuid=new_id(), now=now)))
+            yield Problem(page, "is missing", "--fix makes an empty one", fix)
+
+
+def _up_to(folder: str, top: str) -> Iterator[str]:
+    while folder != top:
+        yield folder
+        folder = posixpath.dirname(folder)
+
+
+def check_links(pages: Pages) -> Iterator[Problem]:
+    """Every link from a page leads to a file of the brain; one whose uuid stands elsewhere has that path."""
+    for path, memory in pages.memories.items():
+        for link in find_links(memory.text):
+            if link.is_wiki or link.is_external or not link.target:
+                continue
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link.target))
+            standing = pages.by_uuid.get(link.uuid, [])
+            if target in standing or (not standing and pages.brain.tree.absolute(target).exists()):
+                continue
+            if len(standing) == 1:
+                yield Problem(
+                    path, f"links to {target}, which is {standing[0]} now", "--fix heals it", _heal(path, link)
+                )
+            else:
+                yield Problem(path, f"links to {target}, which is not there", "mend or remove the link")
+
+
+def _heal(path: str, link: Link) -> Fix:
+    def fix(brain: Brain) -> None:
+        pages = Pages(brain)
+        places = pages.by_uuid.get(link.uuid, [])
+        if len(places) == 1:
+            target = posixpath.relpath(places[0], posixpath.dirname(path))
+            _update(brain, path, lambda text: _with_links_to(text, link.uuid, target))
+
+    return fix
+
+
+def _with_links_to(text: str, uuid: str, target: str) -> str:
+    for link in reversed(find_links(text)):
+        if link.uuid == uuid and link.target != target:
+            text = rewrite_link(text, link, target)
+    return text
+
+
+def check_short_term(brain: Brain) -> Iterator[Problem]:
+    """Short-term memory has its headings."""
+    if brain.tree.short_term.is_file():
+        try:
+            _ = brain.short_term().memory
+        except FormatError as error:
+            todo = "put the heading back; what stands there is kept"
+            yield Problem(brain.tree.relative(brain.tree.short_term), error.problem, todo)
+
+
+def check_access_log(brain: Brain) -> Iterator[Problem]:
+    """Every line of the access log is an entry."""
+    from brainiac.notes.access_log import parse_access_log
+
+    garbage = parse_access_log(brain.read_text(brain.tree.access_log) or "").garbage
+    if garbage:
+        lines = ", ".join(map(str, garbage[:10])) + (" …" if len(garbage) > 10 else "")
+        todo = "remove them; they are passed over"
+        yield Problem(brain.tree.relative(brain.tree.access_log), f"lines {lines} are no entries", todo)
+
+
+def check_journal(brain: Brain) -> Iterator[Problem]:
+    """Every line of the journals can be read, and this device's journal tells of every note as it stands."""
+    fold = brain.journal.fold()
+    for _ in brain.journal.foreign_events():
+        pass
+    for warning in brain.journal.warnings:
+        where, _, what = warning.partition(": ")
+        yield Problem(brain.tree.relative(where), what, "nothing; what the line told is unknown, the notes stand")
+    if fold:  # else nobody has run this brain here yet
+        yield from _check_fold(brain, fold)
+
+
+def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
+    held = set(brain.observed.held())
+    standing = dict(_standing(brain))
+    changed = [path for path, digest in standing.items() if fold.get(path) != digest]
+    gone = [path for path in fold if not brain.tree.absolute(path).exists() and path not in held]
+    if missed := sorted(changed + gone):
+        what = f"and {len(missed) - 1} more were" if len(missed) > 1 else "was"
+        yield Problem(
+            missed[0], f"{what} changed while nobody watched", "--fix (or `brainiac run`) takes it in", _adopt
+        )
+    for path in sorted(held):
+        yield Problem(
+            path, "is gone, among too many others to be believed", "put it back, or confirm by removing it again"
+        )
+
+
+def _standing(brain: Brain) -> Iterator[tuple[str, str]]:
+    """Yield path and content hash of every note whose text the journal keeps."""
+    for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system):
+        path = brain.tree.relative(entry.path)
+        if brain.tree.is_tracked(path) and entry.stat(follow_symlinks=False).st_size <= MAX_BYTES:
+            content = brain.read(path)
+            if content is not None and not is_off_record(content):
+                yield path, content_hash(content)
+
+
+def _adopt(brain: Brain) -> None:
+    brain.observed.adopt()
+
+
+def check_leftovers(brain: Brain) -> Iterator[Problem]:
+    """No temporary file of ours is left over from a crash; a running daemon's are its own business."""
+    from brainiac.daemon import is_running
+
+    if is_running(brain):
+        return
+    before = brain.clock.now().timestamp() - LEFTOVER_SECONDS
+    for folder, _, names in os.walk(brain.root):
+        for name in names:
+            path = os.path.join(folder, name)
+            if name.startswith(OUR_TEMPORARY_PREFIX) and os.lstat(path).st_ctime < before:
+                path = brain.tree.relative(path)
+                todo = "--fix keeps its text in the journal and removes it"
+                yield Problem(path, "is left over from a commit that was cut short", todo, _recover)
+
+
+def _recover(brain: Brain) -> None:
+    brain.committer.recover()

@@ -1,0 +1,109 @@
+"""What `status` tells of a brain, read cheaply: from the tree, the daemon's own report and the journal's last day."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from brainiac.clock import iso
+from brainiac.errors import FormatError, LockedError, SettingsError
+from brainiac.events import PathKind
+from brainiac.locks import locked
+from brainiac.notes.prompt import error_path, response_path
+from brainiac.plugins import PluginHost
+from brainiac.runstate import LOCK, read_run_state
+from brainiac.sources import bundled
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+COUNTED = {
+    PathKind.MEMORY: "memories",
+    PathKind.ARCHIVED: "archived",
+    PathKind.PROMPT: "prompts",
+    PathKind.RESPONSE: "responses",
+    PathKind.CAPTURE: "notes",
+}
+
+
+def overview(brain: Brain) -> dict[str, Any]:
+    """Return how a brain stands, as plain values; loads no plugin and no model."""
+    inbox = {brain.tree.relative(entry.path) for entry in brain.tree.walk(brain.tree.inbox)}
+    memory = (brain.tree.relative(entry.path) for entry in brain.tree.walk(brain.tree.memory))
+    counts = Counter(map(brain.tree.kind_of, (*inbox, *memory)))
+    daemon = _daemon(brain)
+    plugins = PluginHost(brain, bundled("plugins")).survey()
+    return {
+        "brain": str(brain.root),
+        "brain_id": brain.settings.brain_id,
+        "device": brain.journal.device,
+        "daemon": daemon,
+        "model": brain.settings.llm.model,
+        "counts": {name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": _exchanges(brain)},
+        "pending": daemon.pop("pending") if daemon["is_running"] else list(_unanswered(brain, inbox)),
+        "problems": list(_problems(brain)),
+        **_last_day(brain),
+        "budget_usd": brain.settings.llm.daily_budget_usd,
+        "plugins": [asdict(plugin) for plugin in plugins],
+    }
+
+
+def _daemon(brain: Brain) -> dict[str, Any]:
+    state = read_run_state(brain.places.state)
+    try:
+        with locked(brain.places.state / LOCK, wait_seconds=0):
+            return {"is_running": False}
+    except LockedError:
+        known = ("pid", "since", "watch", "passed_over", "problem", "pending")
+        return {"is_running": True, **{name: getattr(state, name) for name in known}}
+
+
+def _exchanges(brain: Brain) -> int:
+    return (brain.read_text(brain.tree.short_term) or "").count("\n<!-- event: ")
+
+
+def _unanswered(brain: Brain, inbox: set[str]) -> Iterator[dict[str, Any]]:
+    """Yield the prompts that wait, and why; the journals are read only where no answer stands beside one."""
+    from brainiac.reconcile import read_prompt
+
+    for path in sorted(inbox):
+        if brain.tree.kind_of(path) is not PathKind.PROMPT or response_path(path) in inbox:
+            continue
+        try:
+            prompt = read_prompt(brain, path)
+        except FormatError as error:
+            yield {"prompt": path, "reason": error.problem}
+            continue
+        if prompt is None or brain.answered.is_answered(prompt):
+            continue
+        told = error_path(path)
+        reason = f"see {told}" if told in inbox else "no daemon is running; start `brainiac run`"
+        yield {"prompt": path, "reason": reason}
+
+
+def _problems(brain: Brain) -> Iterator[str]:
+    try:
+        brain.check_settings()
+    except SettingsError as error:
+        yield from error.problems
+    if not brain.tree.core_identity.is_file():
+        yield f"{brain.tree.relative(brain.tree.core_identity)} is missing; `brainiac doctor --fix` puts one there"
+
+
+def _last_day(brain: Brain) -> dict[str, Any]:
+    """Return the faults of plugins in the last 24 hours, and what was spent today (UTC)."""
+    now = brain.clock.now()
+    since, today = iso(now - timedelta(days=1)), iso(now)[:10]
+    faults: list[dict[str, Any]] = []
+    spent_usd = 0.0
+    for event in brain.journal.events(kinds={"plugin-failed", "model-called"}, reverse=True):
+        if event.at < since:
+            break
+        if event.kind == "plugin-failed":
+            faults.append({"at": event.at, "plugin": event.by, **event.data})
+        elif event.at.startswith(today):
+            spent_usd += float(event.data.get("cost_usd", 0))
+    return {"faults": faults, "spent_today_usd": round(spent_usd, 8)}

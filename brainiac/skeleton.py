@@ -1,0 +1,98 @@
+"""A new brain from the files that ship with the program; also completes one that lacks some of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from brainiac.clock import SYSTEM, Clock, iso
+from brainiac.errors import UserError
+from brainiac.events import new_id
+from brainiac.exchange import Disk, temporary_beside
+from brainiac.settings import Settings, load
+from brainiac.sources import bundled
+from brainiac.tree import MARKER, Tree, is_temporary
+
+DOTFILES = (".gitignore", ".gitattributes", ".stignore")
+SUMMARIES = {
+    "long_term": ("Long-Term Memory", "What is kept for good: concrete knowledge, events by date, and skills."),
+    "concrete": ("Concrete", "Semantic memory: people, places, projects, preferences, facts."),
+    "events": ("Events", "Episodic memory: what was said and what happened, by date."),
+    "skills": ("Skills", "Procedural memory: how things are done, step by step."),
+}
+
+
+def create_brain(root: Path, *, is_shared: bool = False, clock: Clock = SYSTEM) -> list[str]:
+    """Make a brain, or add what one lacks; nothing that exists is changed.
+
+    Args:
+        root: The folder; made when missing.
+        is_shared: Also in a folder that holds other files and is no brain yet.
+        clock: When it is made.
+
+    Returns:
+        The files that were made, relative, in order.
+
+    Raises:
+        UserError: The folder holds other files, or is none.
+    """
+    if root.exists() and not root.is_dir():
+        raise UserError(f"{root} is a file; name a folder")
+    is_brain = (root / MARKER).is_file()
+    if not is_brain and not is_shared and root.is_dir() and any(root.iterdir()):
+        raise UserError(
+            f"{root} holds other files and is not a brain; name an empty folder, "
+            "or add --here to put a brain beside them (nothing that exists is changed)"
+        )
+    root.mkdir(parents=True, exist_ok=True)
+    made = _add(root, _system_files())
+    tree = Tree(root, load(root / "system" / "config.yaml", Settings).layout())
+    made += _add(root, _memory_files(tree, iso(clock.now())))
+    for folder in (tree.notes, tree.archive, tree.plugins, tree.journal):
+        folder.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def _system_files() -> Iterator[tuple[str, str]]:
+    """Yield the shipped files, first what makes a folder a brain: an init cut short can then be run again."""
+    system = bundled("system")
+    yield MARKER.as_posix(), (bundled(".") / MARKER).read_text("utf-8")
+    for path in sorted(system.rglob("*")):
+        relative = path.relative_to(system)
+        if path.is_file() and not any(is_temporary(part) for part in relative.parts):
+            text = path.read_text("utf-8")
+            if relative.name == "config.yaml":
+                text = re.sub(r"^brain_id:.*$", f"brain_id: {new_id()}", text, flags=re.MULTILINE)
+            yield f"system/{relative.as_posix()}", text
+    for name in DOTFILES:
+        yield name, bundled(name).read_text("utf-8")
+
+
+def _memory_files(tree: Tree, now: str) -> Iterator[tuple[str, str]]:
+    from brainiac.notes.index_page import new_index
+    from brainiac.notes.short_term import EMPTY
+
+    yield tree.relative(tree.short_term), EMPTY
+    for name, (title, summary) in SUMMARIES.items():
+        folder = tree.long_term if name == "long_term" else tree.long_term / name
+        yield tree.relative(folder / "_index.md"), new_index(title, uuid=new_id(), now=now, summary=summary)
+
+
+def _add(root: Path, files: Iterator[tuple[str, str]]) -> list[str]:
+    """Make the files that are not there; each appears whole."""
+    disk, made = Disk(), []
+    for relative, text in files:
+        path = root / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() or path.is_symlink():
+            continue
+        draft = Path(temporary_beside(str(path)))
+        disk.write(draft, text.encode(), mode=0o666)  # the umask decides
+        try:
+            disk.rename_new(draft, path)
+        except FileExistsError:
+            disk.unlink(draft)  # somebody made it this moment: theirs stays
+        else:
+            made.append(relative)
+    return made
