@@ -196,7 +196,8 @@ class Committer:
     def _notice(self, changes: Sequence[Change], expect: Mapping[str, str | None]) -> None:
         """Record first what a person did to these files and nobody has seen, so that the history has it as theirs."""
         paths = {path for change in changes if change.op != "append" for path in (change.path, change.source) if path}
-        for path in sorted(paths | set(expect)):
+        observed = {change.path for change in changes if change.op == "observe"}  # recorded by this very commit
+        for path in sorted((paths | set(expect)) - observed):
             relative = self._tree.relative(self._tree.confine(path))
             if not self._tree.is_tracked(relative) or not self._tree.absolute(relative).exists():
                 continue
