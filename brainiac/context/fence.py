@@ -19,7 +19,7 @@ _CONTROL_TOKENS = re.compile(
     r"</?s>|<(?:start|end)_of_turn>|</?(?:tool_call|tool_response|think|function_calls|antml:\w+)>|<[||]",
     re.IGNORECASE,
 )
-_HEADING = re.compile(r"^(\s{0,3})(#{1,6})(?=\s|$)")
+_HEADING = re.compile(r"^(\s{0,3})#{1,2}(?=\s|$)")
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
 
 
@@ -40,17 +40,11 @@ def quoted(text: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """Return what the person wrote to us (prompt, identity) so that its lines cannot pose as our headings.
+    """Return what the person wrote to us (identity, prompt, steps) so that no line of it can pose as our headings.
 
-    Their words stay as they are; a heading of the first two levels gets a backslash before it, as Markdown escapes it.
+    Ours are of the first two levels; theirs of these levels become headings of the third. All else stays.
     """
-    lines = clean(text).strip("\n").split("\n")
-    return "\n".join(_HEADING.sub(r"\1\\\2", line) if _is_ours(line) else line for line in lines)
-
-
-def _is_ours(line: str) -> bool:
-    found = _HEADING.match(line)
-    return found is not None and len(found.group(2)) <= 2
+    return "\n".join(_HEADING.sub(r"\1###", line) for line in clean(text).strip("\n").split("\n"))
 
 
 def one_line(text: str, max_chars: int = 120) -> str:

@@ -54,6 +54,8 @@ FAILURES: dict[str, tuple[bool, str, str]] = {
     "JSONSchemaValidationError": (True, "the answer does not follow its schema", _WAIT),
     "MidStreamFallbackError": (True, "the answer broke off", _WAIT),
 }  # fmt: skip
+_BY_STATUS = {401: "AuthenticationError", 402: "PaymentRequiredError", 403: "PermissionDeniedError", 404: "NotFoundError"}
+_PASSING_STATUSES = (408, 409, 425, 429)
 _REFUSED = ("ConnectError", "ConnectionRefusedError", "ConnectTimeout")
 
 
@@ -76,6 +78,9 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     retryable, what, advice = _entry(error)
     if "insufficient_quota" in text:  # comes as "slow down", but no waiting helps
         retryable, what, advice = FAILURES["PaymentRequiredError"]
+    if "repeating the same chunk" in text:  # the message would repeat it all
+        problem = f"`{endpoint.model}` repeated itself without end and was stopped."
+        return ModelError(problem, advice="Ask again, or choose another model.")
     is_window = type(error).__name__ == "ContextWindowExceededError"
     return (WindowError if is_window else ModelError)(
         f"`{endpoint.model}`: {what} ({_message(text)}).",
@@ -86,10 +91,19 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
 
 
 def _entry(error: BaseException) -> tuple[bool, str, str]:
-    for cls in type(error).__mro__:
-        if cls.__name__ in FAILURES:
-            return FAILURES[cls.__name__]
+    for link in _chain(error):  # litellm trips over some replies: what they were stands behind
+        for cls in type(link).__mro__:
+            if cls.__name__ in FAILURES:
+                return _by_status(link, FAILURES[cls.__name__])
     return True, "the call failed", _WAIT
+
+
+def _by_status(error: BaseException, found: tuple[bool, str, str]) -> tuple[bool, str, str]:
+    """Some refusals come in a class for passing trouble; their status tells."""
+    status = getattr(error, "status_code", None) or 500
+    if found[0] and 400 <= status < 500 and status not in _PASSING_STATUSES:
+        return FAILURES[_BY_STATUS.get(status, "BadRequestError")]
+    return found
 
 
 def _message(text: str) -> str:

@@ -1,0 +1,170 @@
+"""Money: the budget before each call, the journal after it, and `brainiac costs`."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brainiac.brain import Brain
+from brainiac.cli import costs as command
+from brainiac.cli.session import name_brain
+from brainiac.clock import ManualClock
+from brainiac.errors import BudgetError
+from brainiac.llm.catalog import Price
+from brainiac.llm.costs import KIND, Ledger, Usage, cost_rows, price_of
+from brainiac.llm.schemas import Purpose
+from brainiac.settings import ModelSettings
+from tests.models import NOW, answer_request, make_brain, model_brain, queries_request, write_settings
+from tests.openai_server import ChatServer, cut, say, status
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer() as running:
+        yield running
+
+
+@pytest.fixture
+def paid(tmp_path: Path, server: ChatServer) -> Brain:
+    """A brain whose local model costs $10 and $20 a million tokens."""
+    return model_brain(tmp_path, server, prices={"openai/test-model": [10.0, 20.0]})
+
+
+def calls(brain: Brain) -> list[dict[str, object]]:
+    return [dict(event.data) for event in brain.journal.events(kinds={KIND})]
+
+
+def test_call_is_journaled_with_numbers_only(paid: Brain, server: ChatServer) -> None:
+    """The event holds purpose, model, tokens and cost, its cause, and no text."""
+    server.script(say("Portland.", tokens=(1000, 50)))
+    answer = paid.models.run(answer_request(cause="0199-cause"))
+    (event,) = paid.journal.events(kinds={KIND})
+    assert "0199-cause" == event.cause
+    assert "core_loop" == event.by
+    data = dict(event.data)
+    assert data.pop("took_ms") >= 0
+    assert {
+        "purpose": "answer",
+        "model": "openai/test-model",
+        "input_tokens": 1000,
+        "cached_tokens": 0,
+        "output_tokens": 50,
+        "cost_usd": 0.011,
+    } == data
+    assert 0.011 == answer.cost_usd  # type: ignore[attr-defined]
+
+
+def test_worst_case_is_checked_before_the_call(paid: Brain, server: ChatServer) -> None:
+    """A call whose worst case does not fit is not made; where no day is long enough, waiting does not help."""
+    write_settings(paid.root, {"llm": {**_llm(paid), "daily_budget_usd": 0.05}})
+    with pytest.raises(BudgetError, match="daily_budget_usd") as caught:
+        paid.models.run(answer_request())
+    assert (False, []) == (caught.value.retryable, server.requests)
+    write_settings(paid.root, {"llm": {**_llm(paid), "daily_budget_usd": 0.05, "max_output_tokens": 50}})
+    paid.models.run(answer_request())
+    assert 1 == len(server.requests)
+
+
+def _llm(brain: Brain) -> dict[str, object]:
+    return {"model": "openai/test-model", "prices": {"openai/test-model": [10.0, 20.0]}}
+
+
+def test_spent_budget_survives_a_restart_and_ends_at_midnight(tmp_path: Path) -> None:
+    """Another process reads today's spend from the journal; tomorrow starts anew."""
+    clock = ManualClock(NOW)
+    brain = make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0}}, clock=clock)
+    Ledger(brain).record(answer_request(), "m", Usage(10, 10), 0.95, 5)
+    brain.close()
+    ledger = Ledger(make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0}}, clock=clock))
+    with pytest.raises(BudgetError) as caught, ledger.reserved(Purpose.ANSWER, 0.1):
+        pass
+    assert (True, 8.5 * 3600) == (caught.value.retryable, caught.value.retry_after_seconds)
+    clock.advance(9 * 3600)
+    with ledger.reserved(Purpose.ANSWER, 0.1):
+        assert (0.0, 0.0) == ledger.spent_today()
+
+
+def test_calls_side_by_side_cannot_pass_the_budget_together(tmp_path: Path) -> None:
+    """What calls in flight may cost is set aside: of ten that would fit alone, three fit together."""
+    ledger = Ledger(make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0}}))
+    gate, made, refused = threading.Event(), [], []
+
+    def one() -> None:
+        try:
+            with ledger.reserved(Purpose.ANSWER, 0.3):
+                made.append(1)
+                gate.wait(5)
+        except BudgetError:
+            refused.append(1)
+        if len(made) + len(refused) == 10:
+            gate.set()
+
+    threads = [threading.Thread(target=one) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (3, 7) == (len(made), len(refused))
+
+
+def test_background_work_has_a_cap_of_its_own(tmp_path: Path) -> None:
+    """Background work over its cap waits while answers go on."""
+    brain = make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0, "background_budget_usd": 0.1}})
+    ledger = Ledger(brain)
+    with pytest.raises(BudgetError, match="background_budget_usd"), ledger.reserved(Purpose.ANALYZE, 0.2):
+        pass
+    with ledger.reserved(Purpose.ANSWER, 0.2):
+        pass
+
+
+def test_unknown_price_is_refused_until_it_is_set() -> None:
+    """A remote model of unknown price costs nobody can bound; on this machine it is free."""
+    with pytest.raises(BudgetError, match="price") as caught:
+        price_of("openai/own", ModelSettings(), is_local=False)
+    assert "prices" in caught.value.advice
+    assert 0.0 == price_of("openai/own", ModelSettings(), is_local=True).worst(10**6, 10**6)
+    own = price_of("openai/own", ModelSettings(prices={"openai/own": (1.0, 4.0)}), is_local=False)
+    assert 5.0 == own.worst(10**6, 10**6)
+
+
+def test_cached_tokens_cost_their_own_price() -> None:
+    """What the provider read from its cache costs less, what it wrote costs more."""
+    price = Price(fresh=1.0, output=5.0, cached=0.1, cache_write=1.25)
+    assert pytest.approx(100 * 1.0 + 800 * 0.1 + 100 * 1.25 + 10 * 5.0) == price.cost(1000, 10, 800, 100)
+    assert 1000 * 1.25 + 50.0 == price.worst(1000, 10)
+
+
+def test_answer_that_breaks_off_is_paid_for(paid: Brain, server: ChatServer) -> None:
+    """Tokens of a call that broke off are estimated and journaled; a call that was refused costs nothing."""
+    server.script(cut("You live in Portland and"), status(500, "oops"))
+    for _ in range(2):
+        with pytest.raises(Exception, match="test-model"):
+            paid.models.run(answer_request())
+    (call,) = calls(paid)
+    assert call["cost_usd"] > 0
+
+
+def test_costs_are_shown_by_day_process_and_model(
+    paid: Brain, server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`brainiac costs` adds up the journal; --json gives the same to scripts."""
+    server.script(say('{"queries": []}', tokens=(100, 10)), say("a", tokens=(1000, 50)), say("b", tokens=(1000, 50)))
+    paid.models.run(queries_request())
+    paid.models.run(answer_request())
+    paid.models.run(answer_request())
+    rows = cost_rows(paid.journal.events())
+    assert [("answer", 2, 2000, 100, 0.022), ("queries", 1, 100, 10, 0.0012)] == [
+        (row.purpose, row.calls, row.input_tokens, row.output_tokens, row.cost_usd) for row in rows
+    ]
+    day = rows[0].day
+    paid.close()
+    name_brain(str(paid.root))
+    command.costs(days=3650, as_json=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert (0.0232, day, "core_loop") == (shown["total_usd"], shown["rows"][0]["day"], shown["rows"][0]["process"])
+    command.costs(days=3650)
+    assert "$0.0232" in capsys.readouterr().out
