@@ -91,7 +91,7 @@ def score_decisions(name: str, *, is_shown: bool) -> dict[str, Any]:
 def _cases(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the cases of either format in one shape; where our rules differ from the document's, ours count."""
     for case in data.get("cases", []):
-        expected = {key: case.get(f"expected_{key}"] for key in ("operation", "target", "band")}
+        expected = {key: case.get(f"expected_{key}") for key in ("operation", "target", "band")}
         yield case | expected | {"target": expected["target"] or None, "must_keep": case.get("must_keep") or []}
     for case in data.get("examples", []) + data.get("anti_examples", []):
         yield case | {"must_keep": case.get("ours", {}).get("must_keep", [])}

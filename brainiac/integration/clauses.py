@@ -29,6 +29,7 @@ class Clause:
         aspect: Part of life (`residence`, `work`, …); "" when none is known.
         manner: How it holds.
         is_denied: It says that something is not so, or no longer.
+        rejected: What it names only to say that it is not that (`5 March, not 3 March`); not among the mentions.
     """
 
     text: str
@@ -41,6 +42,7 @@ class Clause:
     aspect: str
     manner: Manner
     is_denied: bool
+    rejected: tuple[Mention, ...] = ()
 
 
 _AUXILIARY = frozenset(
@@ -56,12 +58,12 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _MOVES = frozenset("move relocat leav left quit switch chang join start replac transfer resign retir postpon push sell sold becom".split())
 _CHANGE = re.compile(
     r"\b(?:moved|relocated|left|quit|switched|changed|replaced|transferred|resigned|retired|sold|became|postponed|pushed"
-    r"|brought forward|rescheduled|instead|now|any ?more|no longer|used to|stopped|gave up|started|promoted|joined"
+    r"|brought forward|rescheduled|instead|now|laid off|fired|new (?:job|position|role)|any ?more|no longer|used to|stopped|gave up|started|promoted|joined"
     r"|broke up|divorced|turned|up to|down to)\b",
     re.IGNORECASE,
 )
 _PLAN = re.compile(r"\b(?:will|wants? to|plans? to|is going to|intends? to|hopes? to|would like to)\b", re.IGNORECASE)
-_DENIED = frozenset({"not", "cease", "dislike"})
+_REJECTION = re.compile(r"(?:,\s|\sand\s)not\s|,?\s(?:instead of|rather than)\s", re.IGNORECASE)
 _PREFERENCES = frozenset({"like", "dislike", "prefer", "favourite", "avoid", "diet", "fear"})
 
 
@@ -152,17 +154,37 @@ def _verbs() -> frozenset[str]:
 
 def _read(text: str, start: int, inherited: frozenset[str]) -> Clause:
     split = _verb_offset(text, has_subject=not (inherited and _begins_clause(text)))
-    mentions = find_mentions(text)
+    told = find_mentions(text)
+    rejection = _REJECTION.search(text, split)
+    mentions = tuple(m for m in told if rejection is None or m.start < rejection.start())
     subject = _subject(text[:split], tuple(m for m in mentions if m.end <= split)) or inherited
     predicate = text[split:].strip()
     main = _main_verb(predicate)
     values = {value for mention in mentions for value in mention.values}
     objects = tuple(m for m in mentions if m.start >= split and m.kind != "negation" and stem(m.text.lower()) != main)
-    is_denied = bool(_DENIED & values) and not ("dislike" in values and "not" in values)
+    aspect = _aspect_of(text)
     return Clause(
-        text, start, subject, predicate, mentions, objects, main,
-        _aspect_of(text), _manner(text, values, main), is_denied,
-    )  # fmt: skip
+        text=text,
+        start=start,
+        subject=subject,
+        predicate=predicate,
+        mentions=mentions,
+        objects=objects,
+        verb=main,
+        aspect=aspect,
+        manner=_manner(text, values, main, aspect),
+        is_denied=_is_denied(mentions, objects, text),
+        rejected=told[len(mentions) :],
+    )
+
+
+def _is_denied(mentions: tuple[Mention, ...], objects: tuple[Mention, ...], text: str) -> bool:
+    """Tell whether the verb itself is denied, rather than a detail (`as long as it isn't too hot`)."""
+    things = [mention.start for mention in objects if mention.kind != "preference"]
+    early = [m for m in mentions if m.start < min(things, default=len(text)) or "cease" in m.values]
+    has_negation = any(mention.kind == "negation" for mention in early)
+    has_dislike = any("dislike" in mention.values for mention in early)
+    return has_negation != has_dislike
 
 
 def _verb_offset(text: str, *, has_subject: bool) -> int:
@@ -190,11 +212,16 @@ def _subject(text: str, mentions: tuple[Mention, ...]) -> frozenset[str]:
 def _main_verb(predicate: str) -> str:
     words = [word.group().lower().replace("’", "'") for word in _WORD.finditer(predicate)]
     content = [word for word in words if word not in _AUXILIARY and word not in _ADVERBS and word not in ("to", "used")]
+    if content and content[0] in ("called", "named", "married", "engaged", "divorced"):
+        return "be"
     if words and words[0] in ("is", "are", "was", "were", "isn't") and not (content and content[0].endswith(("ing", "ed"))):
         return "be"
     if words and words[0] in ("has", "have", "had") and not (content and content[0].endswith(("ed", "en", "ing", "wn"))):
         return "have"
-    return stem(content[0]) if content else ""
+    return _VERB_CLASSES.get(stem(content[0]), stem(content[0])) if content else ""
+
+
+_VERB_CLASSES = {"own": "have", "possess": "have", "resid": "live", "dwell": "live", "employ": "work"}
 
 
 def _aspect_of(text: str) -> str:
@@ -203,7 +230,7 @@ def _aspect_of(text: str) -> str:
     return next((aspects[one] for one in stems if one in aspects), "")
 
 
-def _manner(text: str, values: set[str], main: str) -> Manner:
+def _manner(text: str, values: set[str], main: str, aspect: str) -> Manner:
     if re.match(r"\W*(?:remind|reminder|todo|to-do)\b", text, re.IGNORECASE):
         return "reminder"
     if _CHANGE.search(text):
@@ -212,16 +239,19 @@ def _manner(text: str, values: set[str], main: str) -> Manner:
         return "preference"
     if _PLAN.search(text):
         return "plan"
-    return "event" if _is_past(text) else "activity" if main not in ("be", "have", "live", "work") else "state"
+    if _is_past(text):
+        return "event"
+    return "state" if main in ("be", "have", "live", "work") or aspect in single_valued() else "activity"
 
 
 def _is_past(text: str) -> bool:
-    for word in _WORD.findall(text)[1:6]:
+    for word in _WORD.findall(text)[:7]:
         lowered = word.lower()
-        if lowered in ("was", "were", "had", "did", "didn't"):
-            return True
+        base = irregular_forms().get(lowered, lowered)
         if lowered in _AUXILIARY:
+            return lowered in ("was", "were", "had", "did", "didn't")
+        if lowered.endswith("ed") or (base != lowered and not lowered.endswith(("s", "ing"))):
+            return True
+        if is_verb(lowered):
             return False
-        if lowered.endswith("ed") or (irregular_forms().get(lowered, lowered) != lowered and lowered != "has"):
-            return not lowered.endswith("s")
     return False

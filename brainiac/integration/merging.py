@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import takewhile
 
 from brainiac.integration.clauses import Clause
 from brainiac.integration.preservation import check, contradictions
-from brainiac.integration.relevance import Link, Relation, relate
+from brainiac.integration.relevance import Link, Relation, coordinated, relate
 from brainiac.language.entities import find_mentions
 from brainiac.language.sentences import irregular_forms
 
@@ -47,6 +48,9 @@ def _and(old: str, new: str, relation: Relation) -> str:
     return f"{old} and {predicate}"
 
 
+_PREPOSITION = re.compile(r"(?:in|at|on|with|for|as|near|by|from|since|every|twice|once|during|after|before|to)\b", re.IGNORECASE)
+
+
 def _same(old: str, new: str, relation: Relation) -> str:
     return old
 
@@ -69,6 +73,17 @@ def _changed(old: str, new: str, relation: Relation) -> str:
         verb, _, rest = clause.predicate.partition(" ")
         told = f"previously {past_of(verb)} {rest} but {_without_repetition(clause, predicate)}"
     return old[:begin] + told + old[end:]
+
+
+def _denied(old: str, new: str, relation: Relation) -> str:
+    """Take what no longer holds out of a list of several, and say that it does not."""
+    part = coordinated(relation.new, relation.old)
+    if part is None:
+        return _changed(old, new, relation)
+    clause = relation.old
+    rest = clause.text[: part.start()] + clause.text[part.end() :]
+    predicate = new[new.index(relation.new.predicate) :]
+    return f"{old[: clause.start]}{rest.strip()} but {predicate}{old[clause.start + len(clause.text) :]}"
 
 
 def _moved(old: Clause, predicate: str) -> str | None:
@@ -115,10 +130,12 @@ def _without_repetition(old: Clause, predicate: str) -> str:
 def _completed(old: str, new: str, relation: Relation) -> str:
     """Add another side of the same fact: `lives in LA` and `lives with Bella`."""
     clause, added = relation.old, relation.new
-    verb = added.predicate.split(" ", 1)
-    if added.verb == clause.verb and len(verb) == 2 and clause.predicate.startswith(verb[0]) and not added.start:
-        return _after_clause(old, clause, " " + new[new.index(added.predicate) + len(verb[0]) + 1 :])
-    return ""
+    begun, going_on = clause.predicate.split(), added.predicate.split()
+    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(begun, going_on, strict=False))))
+    tail = " ".join(going_on[shared:])
+    if not shared or added.start or not _PREPOSITION.match(tail):
+        return ""
+    return _after_clause(old, clause, " " + tail)
 
 
 def _described(old: str, new: str, relation: Relation) -> str:
@@ -128,7 +145,8 @@ def _described(old: str, new: str, relation: Relation) -> str:
         return ""
     is_alive = clause.aspect in ("pet", "family") or last.kind == "name"
     predicate = new[new.index(added.predicate) :]
-    return _after_clause(old, clause, f" {'who' if is_alive else 'which'} {predicate}")
+    comma = "," if clause.text[: last.start].rstrip().endswith(",") else ""
+    return _after_clause(old, clause, f"{comma} {'who' if is_alive else 'which'} {predicate}")
 
 
 def _instanced(old: str, new: str, relation: Relation) -> str:
@@ -144,7 +162,7 @@ _TELLINGS: dict[Link, Callable[[str, str, Relation], str]] = {
     Link.SAME: _same,
     Link.REFINES: _refined,
     Link.REPLACES: _changed,
-    Link.NEGATES: _changed,
+    Link.NEGATES: _denied,
     Link.COMPLETES: _completed,
     Link.QUALIFIES: _completed,
     Link.DESCRIBES: _described,

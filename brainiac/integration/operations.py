@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from brainiac.integration.clauses import split_clauses
 from brainiac.integration.merging import merge
 from brainiac.integration.preservation import check, contradictions
-from brainiac.integration.relevance import HIGH, MODERATE, Link, Relation, is_known, relate
+from brainiac.integration.relevance import HIGH, MODERATE, Link, Relation, coordinated, is_known, relate, shared_count
 from brainiac.language.sentences import content_stems
 from brainiac.llm.schemas import Existing, IntegrateRequest, Operation, Operations, Relevance
 
 MAX_STATEMENT_CHARACTERS = 400
 _FORGET = re.compile(
-    r"^(?:(?:please|can you|could you|user wants to|user asks? to|user asked to)\s+)*"
+    r"^(?:(?:please|can you|could you|user (?:wants?|asks?|asked|would like) (?:\w+ )?to)\s+)*"
     r"(?:delete|forget|erase|drop|remove|cancel|scrap|discard)\b(?!\s+to\b)",
     re.IGNORECASE,
 )
@@ -53,6 +53,7 @@ def _ranked(statement: str, existing: Sequence[Existing]) -> list[tuple[Existing
             not is_known(statement, pair[0].content),
             -pair[1].relevance.score,
             order.index(pair[1].link),
+            -shared_count(statement, pair[0].content),
         ),
     )
 
@@ -71,10 +72,10 @@ def _joined(statement: str, existing: Existing, relation: Relation) -> Operation
 
 def _is_complete_contradiction(statement: str, existing: Existing, relation: Relation) -> bool:
     """Tell whether nothing of the existing statement holds any longer (and no change is told that it is part of)."""
-    if len(split_clauses(existing.content)) > 1:
+    if len(split_clauses(existing.content)) > 1 or len(split_clauses(statement)) > 1:
         return False
     if relation.link is Link.NEGATES:
-        return True
+        return coordinated(relation.new, relation.old) is None
     if relation.link is not Link.REPLACES or relation.new.manner == "change":
         return False
     return not check(existing.content, statement, statement, contradictions(existing.content, statement))

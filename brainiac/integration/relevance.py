@@ -12,7 +12,7 @@ from enum import Enum
 from functools import lru_cache
 
 from brainiac.integration.clauses import Clause, is_kind_of, single_valued, split_clauses
-from brainiac.language.entities import Mention, means_same, pale_verbs
+from brainiac.language.entities import Mention, find_mentions, means_same, pale_verbs
 from brainiac.llm.schemas import Relevance
 
 HIGH, MODERATE = 0.7, 0.4
@@ -106,6 +106,12 @@ def is_known(candidate: str, existing: str) -> bool:
     return known.issuperset(split_clauses(candidate))
 
 
+def shared_count(candidate: str, existing: str) -> int:
+    """Return how many mentions of a candidate an existing statement holds too, to tell equally near ones apart."""
+    theirs = find_mentions(existing)
+    return sum(any(_same(mention, other) for other in theirs) for mention in find_mentions(candidate))
+
+
 def contradictions(old: str, new: str) -> list[str]:
     """Return the words of `old` that `new` contradicts, which may therefore go to History."""
     stretches = {stretch for relation in relations(new, old) for stretch in _contested(relation)}
@@ -123,7 +129,7 @@ def _relevance(link: Link, new: Clause, old: Clause, *, is_whole: bool) -> Relev
     elif link is Link.INSTANCE and new.manner == "event":
         topic = 0.1
     elif link is Link.APART:
-        topic = 0.2 if new.aspect and new.aspect == old.aspect else 0.0 if "" in (new.aspect, old.aspect) else 0.1
+        topic = 0.2 if new.aspect and new.aspect == old.aspect else 0.1 if new.aspect and old.aspect else 0.0
         semantic = 0.1 if "residence" in (new.aspect, old.aspect) and new.manner == "change" else 0.0
     return Relevance(type=type_, topic=topic, semantic=semantic)
 
@@ -131,25 +137,29 @@ def _relevance(link: Link, new: Clause, old: Clause, *, is_whole: bool) -> Relev
 def _link(new: Clause, old: Clause) -> Link:
     if "reminder" in (new.manner, old.manner):
         return _link_reminders(new, old)
+    if _is_same_in_other_words(new, old):
+        return Link.SAME
     if not _share_subject(new, old):
         if _describes(new, old) or _describes(old, new):
             return Link.DESCRIBES
-        return Link.APART if new.aspect and new.aspect == old.aspect else Link.UNRELATED
-    for link, holds in _RULES:
-        if holds(new, old):
-            return link
-    return Link.APART if _has_common_ground(new, old) else Link.UNRELATED
+        return Link.APART if _is_personal(new) and _is_personal(old) else Link.UNRELATED
+    return next((link for link, holds in _RULES if holds(new, old)), Link.APART)
+
+
+def _is_personal(clause: Clause) -> bool:
+    return clause.text.lower().startswith("user") or "user" in clause.subject
+
+
+def _is_same_in_other_words(new: Clause, old: Clause) -> bool:
+    """Tell whether two clauses of being or having hold the same (`has a cat called Max`, `User's cat is named Max`)."""
+    is_plain = {new.verb, old.verb} <= {"be", "have"} and new.is_denied == old.is_denied
+    return is_plain and "user" in (new.text + old.text).lower() and _within(new.mentions, old.mentions)
 
 
 def _link_reminders(new: Clause, old: Clause) -> Link:
     if new.manner != old.manner:
         return Link.UNRELATED
     return Link.SAME if _within(new.mentions, old.mentions) and _within(old.mentions, new.mentions) else Link.UNRELATED
-
-
-def _has_common_ground(new: Clause, old: Clause) -> bool:
-    habits = {"preference", "activity", "change"}
-    return bool(new.aspect and old.aspect) or (new.manner in habits and old.manner in habits)
 
 
 def _share_subject(new: Clause, old: Clause) -> bool:
@@ -218,7 +228,9 @@ def _is_verb_of(mention: Mention, clause: Clause) -> bool:
 
 
 def _is_same(new: Clause, old: Clause) -> bool:
-    return new.is_denied == old.is_denied and _alike(new, old) and _within(new.mentions, old.mentions)
+    is_alike = new.is_denied == old.is_denied and _alike(new, old)
+    told = [m for m in new.mentions if not (_is_verb_of(m, new) or m.values & {"own", "resid", "employ"})]
+    return is_alike and not new.rejected and _within(told, old.mentions) and bool(told)
 
 
 def _negates(new: Clause, old: Clause) -> bool:
@@ -230,23 +242,58 @@ def _negates(new: Clause, old: Clause) -> bool:
     return not any(m.kind in _TIMES for m in new.objects) or _is_cessation(new)
 
 
+def coordinated(new: Clause, old: Clause) -> re.Match[str] | None:
+    """Find, in the text of the old clause, what is denied as one of several (`tennis and` of `tennis and golf`)."""
+    denied = [m for m in old.objects if m.kind not in _TIMES and any(_same(m, one) for one in _things(new))]
+    if not denied:
+        return None
+    begin, end = denied[0].start, denied[-1].end
+    found = re.compile(r"(?P<all>.{%d})(?:,| and| or)\s(?=\w)" % (end - begin)).match(old.text, begin)
+    others = [m for m in old.objects if m.start > end and m.kind not in _TIMES]
+    if found and others and others[0].start - found.end() <= 5:
+        return found
+    return re.compile(r"(?:,| and| or)\s(?:\w{1,5}\s)?(?P<all>.{%d})" % (end - begin)).search(old.text)
+
+
 def _is_cessation(clause: Clause) -> bool:
     return any("cease" in mention.values for mention in clause.mentions) or bool(re.search(r"\bsince\b", clause.text))
 
 
 def _replaces(new: Clause, old: Clause) -> bool:
-    if new.is_denied or old.is_denied or re.search(r"\balso\b", new.text):
+    if re.search(r"\balso\b", new.text) or old.is_denied:
         return False
-    return _leaves(new, old) or _has_another_slot(new, old) or _has_another_value(new, old)
+    if _leaves(new, old) or _corrects(new, old):
+        return True
+    return not new.is_denied and (_has_another_slot(new, old) or bool(_outdated(new, old)))
+
+
+def _corrects(new: Clause, old: Clause) -> bool:
+    """Tell whether a clause rejects in so many words what the other says (`5 March, not 3 March`)."""
+    return bool(new.rejected) and bool(_rejected(new, old)) and (_alike(new, old) or "user" not in new.subject)
+
+
+def _rejected(new: Clause, old: Clause) -> list[Mention]:
+    content = [m for m in new.rejected if m.kind != "negation" and not any(_same(m, told) for told in new.mentions)]
+    return [m for m in old.mentions if any(_same(m, other) for other in content)]
+
+
+_DEPARTURE = re.compile(
+    r"\b(?:left|leaving|quit|sold|replaced|switched|resigned|retired|laid off|fired|let go|made redundant)\b", re.IGNORECASE
+)
+_ARRIVAL = re.compile(
+    r"\bnew (?:job|position|role)\b|\b(?:start(?:ed|s)|works?|working|hired) (?:at|for|by) |\bjoin(?:ed|s) (?=[A-Z])"
+    r"(?!.*\b(?:club|gym|team|choir|band|group)\b)|\bpromoted\b",
+    re.IGNORECASE,
+)
 
 
 def _leaves(new: Clause, old: Clause) -> bool:
-    """Tell whether something held is left for something else (`left Google for Microsoft`)."""
-    if new.manner != "change" or old.manner == "event":
+    """Tell whether something held is left, or something else taken up in its stead (`left Google for Microsoft`)."""
+    if old.manner == "event" or not (new.manner == "change" or _DEPARTURE.search(new.text)):
         return False
-    if new.verb in ("leav", "quit", "sell", "replac", "switch") and _share(new.objects, old.objects):
-        return True
-    return old.aspect == new.aspect == "work" and bool(re.search(r"\bnew (?:job|position|role)\b", new.text))
+    if _DEPARTURE.search(new.text):
+        return _share(new.objects, old.objects) or (old.aspect == "work" and "retired" in new.text)
+    return old.aspect == "work" and old.manner == "state" and bool(_ARRIVAL.search(new.text))
 
 
 def _has_another_slot(new: Clause, old: Clause) -> bool:
@@ -271,18 +318,45 @@ def _slots(clause: Clause) -> dict[str, list[Mention]]:
     return found
 
 
-def _has_another_value(new: Clause, old: Clause) -> bool:
-    """Tell whether both say the same but for one value: a price, a day, a favourite."""
-    if new.manner == "event" or old.manner == "event":
-        return False
+def _outdated(new: Clause, old: Clause) -> list[Mention]:
+    """Return the values of the old clause that the new one gives otherwise: a price, a day, a favourite."""
+    if "event" in (new.manner, old.manner):
+        return []
     fresh, stale = _unshared(new, old), _unshared(old, new)
-    if not fresh or not stale:
-        return False
     if _is_favourite(new) and _is_favourite(old):
-        return _share_subject_noun(new, old)
-    kinds = {mention.kind for mention in (*fresh, *stale)}
-    has_topic = _share(_things(new), _things(old)) or "user" not in new.subject
-    return kinds <= _TIMES and has_topic and (_alike(new, old) or new.manner == "change")
+        return stale if fresh and _share_subject_noun(new, old) else []
+    if _names(fresh) and _names(stale):
+        return []  # another meeting with somebody else
+    has_topic = _share(_things(new), _things(old)) or "user" not in new.subject or new.verb == old.verb == "be"
+    if not has_topic or not (_alike(new, old) or new.manner == "change"):
+        return []
+    kinds = {_value_kind(mention, new) for mention in fresh} - {""}
+    return [mention for mention in stale if _value_kind(mention, old) in kinds]
+
+
+def _value_kind(mention: Mention, clause: Clause) -> str:
+    """Name what a figure or day is a value of; "" for anything else."""
+    if mention.kind not in _TIMES:
+        return ""
+    if not mention.is_number:
+        value = min(mention.values)
+        return "weekday" if value.endswith("day") and value not in ("birthday", "day") else "month" if value in _MONTHS else ""
+    if mention.kind == "date" and ":" not in mention.text:
+        return "year"
+    place = next(index for index, one in enumerate(clause.mentions) if one.start == mention.start)
+    following = clause.mentions[place + 1 : place + 2]
+    before = clause.mentions[max(place - 1, 0) : place]
+    if ":" in mention.text or (following and following[0].values & {"am", "pm"}):
+        return "clock"
+    if any(one.values & _MONTHS for one in (*before, *following)):
+        return "day of month"
+    is_bound = following and following[0].clause == mention.clause and not following[0].is_number
+    return "number of " + min(following[0].values) if is_bound else "number"
+
+
+_MONTHS = frozenset(
+    "january february march april may june july august september october november december".split()
+)
 
 
 def _unshared(clause: Clause, other: Clause) -> list[Mention]:
@@ -359,7 +433,7 @@ def _is_instance(new: Clause, old: Clause) -> bool:
     if old.manner not in ("preference", "activity", "state") or new.is_denied != old.is_denied:
         return False
     is_habit = new.manner in ("preference", "activity") or new.verb in _POSSIBLE_EVENTS
-    if not is_habit and not (new.verb == old.verb or new.verb in ("buy", "have", "own")):
+    if not is_habit and not (new.verb == old.verb or new.verb in ("buy", "have", "adopt", "get", "keep")):
         return False
     kinds = [m for m in old.objects if m.kind == "other"]
     return any(is_kind_of(one, kind) for one in (*_things(new), *_verb_mentions(new)) for kind in kinds)
@@ -367,6 +441,7 @@ def _is_instance(new: Clause, old: Clause) -> bool:
 
 _RULES = (
     (Link.SAME, _is_same),
+    (Link.REPLACES, _leaves),
     (Link.NEGATES, _negates),
     (Link.REFINES, _refines),
     (Link.REPLACES, _replaces),
@@ -381,12 +456,17 @@ def _contested(relation: Relation) -> list[tuple[int, int]]:
     """Return the stretches of the existing statement that the candidate contradicts, as offsets."""
     new, old = relation.new, relation.old
     if relation.link is Link.NEGATES:
+        part = coordinated(new, old)
+        if part:
+            return [(old.start + part.start("all"), old.start + part.end("all"))]
         return [(old.start + old.text.index(old.predicate), old.start + len(old.text))]
     if relation.link is not Link.REPLACES:
         return []
+    if _corrects(new, old):
+        return [(old.start + m.start, old.start + m.end) for m in _rejected(new, old)]
     if _leaves(new, old) or _has_another_slot(new, old):
         values = [m for m in old.objects if not any(_same(m, other) for other in new.mentions)]
         begin = old.text.index(old.predicate)
         end = max((m.end for m in values if m.kind not in _TIMES), default=len(old.text))
         return [(old.start + begin, old.start + end)]
-    return [(old.start + m.start, old.start + m.end) for m in _unshared(old, new)]
+    return [(old.start + m.start, old.start + m.end) for m in _outdated(new, old)]
