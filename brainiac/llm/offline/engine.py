@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from brainiac.language.sentences import content_stems, overlap, split_sentences
+from brainiac.llm.offline.analyzing import analyze
 from brainiac.llm.offline.answering import answer
+from brainiac.llm.offline.condensing import summarize
+from brainiac.llm.offline.filing import synthesize
+from brainiac.llm.offline.organizing import organize
+from brainiac.llm.offline.querying import write_queries
+from brainiac.llm.offline.reflecting import reflect
 from brainiac.llm.schemas import (
-    Answer,
+    AnalyzeRequest,
     AnswerRequest,
-    Candidate,
-    Candidates,
-    Operation,
-    Operations,
-    Page,
-    Proposals,
-    Purpose,
-    Queries,
-    Reflection,
+    IntegrateRequest,
+    OrganizeRequest,
+    QueriesRequest,
+    ReflectRequest,
     Request,
     Result,
-    Summary,
+    SummarizeRequest,
+    SynthesizeRequest,
 )
 
 
 class OfflineEngine:
-    """An engine of its own for all eight purposes.
+    """An engine of its own for all eight purposes: the same request gets the same result, without key or network.
 
     Args:
         language: Snowball's name of the language that stems and stop words are taken from.
@@ -36,38 +37,34 @@ class OfflineEngine:
         self.language = language
 
     def run(self, request: Request) -> Result:
-        """Serve one request from its values alone; the same request gets the same result."""
-        return getattr(self, "_" + request.purpose.value)(request)
+        """Serve one request from its values alone.
 
-    def _queries(self, request) -> Queries:
-        return Queries(queries=[" ".join(content_stems(request.prompt.text, self.language))[:300]])
+        Raises:
+            TypeError: It is none of the eight requests.
+        """
+        match request:
+            case QueriesRequest():
+                return write_queries(request, self.language)
+            case AnswerRequest():
+                return self._answer(request)
+            case ReflectRequest():
+                return reflect(request, self.language)
+            case AnalyzeRequest():
+                return analyze(request, self.language)
+            case IntegrateRequest():
+                from brainiac.integration.operations import decide
 
-    def _answer(self, request: AnswerRequest) -> Answer:
-        return answer(request, self.language)
+                return decide(request)
+            case SynthesizeRequest():
+                return synthesize(request, self.language)
+            case SummarizeRequest():
+                return summarize(request)
+            case OrganizeRequest():
+                return organize(request)
+        raise TypeError(f"{type(request).__name__} is none of the eight purposes")
 
-    def _reflect(self, request) -> Reflection:
-        text = request.exchange.prompt.text
-        return Reflection(facts=[s for s in split_sentences(text) if not s.endswith("?")][:50])
-
-    def _analyze(self, request) -> Candidates:
-        return Candidates(
-            candidates=[
-                Candidate(statement=sentence[:1000], events=[event.id], subject="User")
-                for event in request.events
-                for sentence in split_sentences(event.user)
-                if not sentence.endswith("?")
-            ]
-        )
-
-    def _integrate(self, request) -> Operations:
-        return Operations(operations=[Operation(operation="NEW", content=request.candidate.statement)])
-
-    def _synthesize(self, request) -> Page:
-        title = request.candidate.subject or "Notes"
-        return Page(kind=request.candidate.kind, folder="", title=title)
-
-    def _summarize(self, request) -> Summary:
-        return Summary(text=" ".join(event.user for event in request.remaining)[:4000])
-
-    def _organize(self, request) -> Proposals:
-        return Proposals()
+    def _answer(self, request: AnswerRequest) -> Result:
+        result = answer(request, self.language)
+        if request.on_text is not None:
+            request.on_text(result.text)
+        return result

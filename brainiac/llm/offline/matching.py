@@ -13,6 +13,8 @@ from brainiac.llm.offline.evidence import Evidence, Token
 from brainiac.llm.offline.questions import Question, Term
 
 ENOUGH = 0.6  # of a question's weight that a statement must cover to count as an answer
+ENOUGH_OF_KIND = 0.48  # the same, where the kind of thing asked for (a date, a sum) speaks for the statement as well
+_TELLING = frozenset({"date", "duration", "number", "money", "age", "person", "place", "reason", "weekday", "color", "profession"})
 NEAR_TIE = 0.1  # within this the later statement is preferred: what was said last holds
 
 _I = re.IGNORECASE
@@ -85,7 +87,8 @@ def match(question: Question, evidence: Evidence, links: Sequence[frozenset[str]
         term.is_required and not quality and (term.phrase < 0 or term.phrase not in found_names)
         for term, quality in zip(question.terms, qualities, strict=True)
     )
-    is_enough = coverage >= ENOUGH and (sum(term.weight for term, _ in rest) < 1 or _share(rest) >= 0.45)
+    least = ENOUGH_OF_KIND if question.expected in _TELLING else ENOUGH
+    is_enough = coverage >= least and (sum(term.weight for term, _ in rest) < 1 or _share(rest) >= least - 0.15)
     strength = holds(question, evidence) if is_enough and not is_missing else 0.0
     score = coverage * (strength or 0.4) * _fitness(question, evidence)
     return Match(evidence, coverage, score, strength > 0, is_missing)

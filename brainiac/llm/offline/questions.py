@@ -130,7 +130,7 @@ _LIST_WORDS = {
 _WEAK = frozenset(
     stem(word)
     for word in "do have get go make take use keep like want need give put come let know think say tell call happen be thing stuff "
-    "look find try start work kind type sort name way time good new own currently current present favorite favourite "
+    "people person place amount number most least left long often lot everyone anyone one guy stay look find try start work kind type sort name way time good new own currently current present favorite favourite "
     "usually receive big main ever always exactly able mean plan set bring show currently involved regarding concerning".split()
 )
 _BEFORE = re.compile(r"[, ]*\b(?:before|prior to|until|instead of|rather than)\b\s+(?P<what>[^?,]+)", _I)

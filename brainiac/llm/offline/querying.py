@@ -1,0 +1,26 @@
+"""Search queries from a prompt, with the last turn's words where the prompt alone says too little."""
+
+from __future__ import annotations
+
+from brainiac.language.sentences import stop_words, tokenize
+from brainiac.language.statements import statements_of
+from brainiac.llm.schemas import Queries, QueriesRequest
+
+MAX_CHARACTERS = 300
+
+
+def write_queries(request: QueriesRequest, language: str) -> Queries:
+    """Return one query a question or statement, most important first; none for small talk."""
+    said = [one for one in statements_of(request.prompt.text, request.now) if one.kind != "small-talk"]
+    said.sort(key=lambda one: one.kind != "question")
+    queries = [words for one in said if (words := _words(one.plain, language))]
+    is_elliptic = any(one.kind == "question" and len(_words(one.plain, language).split()) < 2 for one in said)
+    if is_elliptic and request.conversation:
+        last = _words(request.conversation[-1].prompt.text, language)
+        queries = [f"{last} {queries[0] if queries else ''}".strip(), *queries]
+    return Queries(queries=[query[:MAX_CHARACTERS] for query in dict.fromkeys(queries) if query][:8])
+
+
+def _words(text: str, language: str) -> str:
+    stop = stop_words(language)
+    return " ".join(dict.fromkeys(word for word in tokenize(text) if word not in stop))

@@ -1,0 +1,108 @@
+"""Whom or what a statement is about: a person, a project, an organization, or the one who writes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from brainiac.language.sentences import irregular_forms, stop_words
+from brainiac.language.times import find_times
+from brainiac.llm.offline.matching import _NOW
+from brainiac.llm.schemas import SubjectType
+
+USER = "User"
+_NAME = re.compile(r"\b[A-Z][\w-]+(?:\s+(?!I\b)[A-Z][\w-]+){0,2}")
+_RELATION = (
+    r"(?:mom|mum|mother|dad|father|sister|brother|son|daughter|wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|friend|cousin|aunt|uncle|niece|nephew"
+    r"|grandm\w+|grandf\w+|boss|manager|colleague|coworker|teammate|neighbou?r|landlord|landlady|roommate|flatmate|doctor|dentist|physio|therapist|teacher|tutor"
+    r"|coach|agent|mentor|client|designer|developer|intern|dog|cat|pet|puppy|kitten|parrot|rabbit|hamster|horse)"
+)
+_PERSON = (
+    rf"\b{_RELATION},? (?:at \w+ )?(?:is |was |named |called |name is )*{{0}}\b",
+    rf"\b{{0}},? (?:who|(?:is|was) (?:my|our|her|his|a|the|User's) (?:\w+ )?{_RELATION})\b",
+    r"\b(?:dr|mr|mrs|ms|prof)\.? {0}\b",
+    r"\b(?:with|met|meet|told|called|asked|and|from|see|saw|visit|visited|introduced (?:me|User) to) {0}\b",
+    r"\b{0} (?:and (?:I|User|me)|said|says|told|lives|works|likes|loves|hates|wants|thinks|married|turned|called|gave|introduced|is (?:vegetarian|vegan|allergic|pregnant|sick))\b",
+    r"\b{0}'s (?:birthday|wife|husband|sister|brother|mother|father|mom|mum|dad|parents|son|daughter|kids|girlfriend|boyfriend|partner|plants|clinic|number|phone)\b",
+    r"\b{0}\b.*\b(?:she|he)\b",
+)
+_THING = r"(?:project|app|product|release|beta|launch|repo|repository|codebase|sprint|backend|frontend|api|website|site|prototype|mvp|standups?|deploy|builds?|queue|database|roadmap|milestone|book|game|podcast|thesis|campaign)s?"
+_PROJECT = (
+    rf"\b(?:project |the |for |on )*{{0}}(?:'s)? (?:\w+ )?{_THING}\b",
+    rf"\bproject {{0}}\b|\b{_THING} (?:called|named|for|of) {{0}}\b",
+    r"\b(?:shipped|launched|released|deployed|working on|work on|users? (?:of|for)|decided .*for|building) (?:the )?{0}\b",
+    r"\b{0} (?:releases|ships|launches|has \d+|is live|users|goes live)\b",
+)
+_ORGANIZATION = (
+    r"\b(?:at|for|joined|left|offer from|hired by|job at|works? at|worked at|working at) {0}\b",
+    r"\b{0} (?:Inc|Ltd|GmbH|LLC|Corp|Press|University|Hospital|Health|Freight|Bank)\b|\b{0} (?:pays|lets|hired|offered)\b",
+)
+_PLACE = (r"\b(?:in|to|near|around|via|from|over) {0}\b", r"\b{0} (?:Street|Road|Avenue|Park|Station|Airport)\b")
+
+
+class Subjects:
+    """Who and what is named in a stretch of text, with what each seems to be.
+
+    Args:
+        texts: Statements in the third person.
+        known: Names that have a page already; they are kept as they are spelled there.
+    """
+
+    def __init__(self, texts: Iterable[str], known: Sequence[str] = ()) -> None:
+        self._known = {name.casefold(): name for name in known if name and name != USER}
+        self._types: dict[str, SubjectType | None] = {}
+        votes: dict[str, Counter[str]] = defaultdict(Counter)
+        for text in texts:
+            for name in names_of(text):
+                votes[name].update(_votes(name, text))
+        for name, counts in votes.items():
+            self._types[name] = _decide(counts)
+        self._full = {name.split()[0]: name for name in sorted(votes, key=len) if " " in name and self._types.get(name) == "person"}
+
+    def of(self, text: str) -> tuple[str, SubjectType]:
+        """Return the subject of a statement and its type: a project first, then the first person named."""
+        lower = text.casefold()
+        for folded, name in self._known.items():
+            if re.search(rf"\b{re.escape(folded)}\b", lower):
+                return name, self._types.get(name) or "person"
+        named = [(self._full.get(name, name), self._types.get(name)) for name in names_of(text)]
+        for wanted in ("project", "person"):
+            for name, kind in named:
+                if kind == wanted:
+                    return name, kind
+        return USER, "person"
+
+
+def names_of(text: str) -> list[str]:
+    """Return the names of a text in order: capitalized words that are no sentence starts, days or months."""
+    found = []
+    for match in _NAME.finditer(text):
+        words = match.group().removesuffix("'s").split()
+        while words and not _may_be_name(words[0], is_first=match.start() == 0 and words == match.group().split()):
+            words = words[1:]
+        if words:
+            found.append(" ".join(words))
+    return list(dict.fromkeys(found))
+
+
+def _may_be_name(word: str, *, is_first: bool) -> bool:
+    lower = word.lower()
+    if lower in stop_words() or lower == "user" or find_times(word, _NOW):
+        return False
+    return not (is_first and (lower.endswith(("ed", "ing", "ly")) or irregular_forms().get(lower, lower) != lower))
+
+
+def _votes(name: str, text: str) -> Counter[str]:
+    votes: Counter[str] = Counter()
+    escaped = re.escape(name)
+    for kind, patterns in (("person", _PERSON), ("project", _PROJECT), ("organization", _ORGANIZATION), ("place", _PLACE)):
+        votes[kind] += sum(bool(re.search(pattern.replace("{0}", escaped).replace("{{", "{").replace("}}", "}"), text)) for pattern in patterns)
+    return votes
+
+
+def _decide(counts: Counter[str]) -> SubjectType | None:
+    kind, count = max(counts.items(), key=lambda one: (one[1], one[0] == "project", one[0] == "person"))
+    if not count or kind == "place":
+        return None
+    return kind  # type: ignore[return-value]  # the keys are subject types
