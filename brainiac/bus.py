@@ -248,6 +248,8 @@ class Bus:
         except OSError as error:
             self._brain.log.warning("file_unreadable", path=change.path, problem=str(error))
             return
+        if noted is None and change.kind in TO_ANSWER and change.action != "deleted":
+            noted = change  # the commit that answered it recorded it; we write no prompts, so it is a person's
         if noted is not None:
             self.pass_on(noted)
 

@@ -81,21 +81,15 @@ def test_a_prompt_that_is_typed_is_answered_once_at_its_end(root: Path):
         assert ["What is new?"] == run.plugin.texts()
 
 
-@pytest.mark.parametrize("name", [".q.md", "q.md~", ".q.md.swp", "q.md.tmp", "4913", "#q.md#", "q.part", "q.pdf"])
-def test_temporary_hidden_and_foreign_files_are_passed_over(root: Path, name: str):
+def test_temporary_hidden_conflicting_and_foreign_files_are_passed_over(root: Path):
+    temporary = [".q.md", "q.md~", ".q.md.swp", "q.md.tmp", "4913", "#q.md#", "q.part", ".hidden/q.md"]
+    copies = ["q.sync-conflict-20250916-153000-ABCDEFG.md", "q (Ann's conflicted copy 2025-09-16).md"]
     with running(root) as run:
-        run.drop(f"inbox/{name}", "not a prompt")
+        for name in [*temporary, *copies, "photo.jpg"]:
+            run.drop(f"inbox/{name}", "not a prompt")
         run.wait_idle()
         assert [] == run.plugin.prompts
-        assert (["inbox/q.pdf"] if name == "q.pdf" else []) == list(run.daemon.bus.passed_over)
-
-
-def test_sync_conflict_copies_are_passed_over(root: Path):
-    with running(root) as run:
-        run.drop("inbox/q.sync-conflict-20250916-153000-ABCDEFG.md", "copy")
-        run.drop("inbox/q (Ann's conflicted copy 2025-09-16).md", "copy")
-        run.wait_idle()
-        assert [] == run.plugin.prompts
+        assert ["inbox/photo.jpg"] == list(run.daemon.bus.passed_over)
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t\n", "---\nstatus: draft\n---\nnot yet\n"])
@@ -110,12 +104,12 @@ def test_blank_files_and_drafts_wait_without_a_word(root: Path, text: str):
 
 def test_a_burst_is_answered_each_exactly_once(root: Path):
     with running(root) as run:
-        for number in range(200):
-            run.drop(f"inbox/{number:03}.md", f"question {number}")
-        eventually(lambda: len(run.plugin.exchanges) == 200, "200 exchanges", 60)
+        for number in range(100):
+            run.drop(f"inbox/{number}.md", f"question {number}")
+        eventually(lambda: len(run.plugin.exchanges) == 100, "100 exchanges", 60)
         run.wait_idle()
-        assert 200 == len(run.plugin.prompts) == len({prompt.path for prompt in run.plugin.prompts})
-        assert 200 == len(run.plugin.exchanges) == len({exchange.id for exchange in run.plugin.exchanges})
+        assert 100 == len(run.plugin.prompts) == len({prompt.path for prompt in run.plugin.prompts})
+        assert 100 == len(run.plugin.exchanges) == len({exchange.id for exchange in run.plugin.exchanges})
 
 
 def test_a_conversation_is_answered_in_order_and_others_side_by_side(root: Path):
@@ -232,15 +226,15 @@ def test_renaming_an_answered_prompt_moves_its_response_along(root: Path):
 
 def test_moving_a_whole_conversation_answers_nothing(root: Path):
     with running(root) as run:
-        for number in range(5):
+        for number in range(3):
             answered_one(run, f"inbox/trip/{number}.md", f"question {number}")
         (root / "inbox/trip").rename(root / "inbox/holiday")
         run.wait_idle()
-        assert 5 == len(run.plugin.prompts) == len(run.plugin.exchanges)
+        assert 3 == len(run.plugin.prompts) == len(run.plugin.exchanges)
         (root / "inbox/holiday/0.response.md").unlink()
         run.drop("inbox/holiday/0.md", "question 0\n")
         run.wait_idle()
-        assert 5 == len(run.plugin.prompts)
+        assert 3 == len(run.plugin.prompts)
 
 
 def test_a_copy_of_an_answered_prompt_is_a_new_question(root: Path):
