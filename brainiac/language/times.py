@@ -97,7 +97,7 @@ _PATTERN = re.compile(
         |late\ |the\ (?:end|beginning|start)\ of\ )?{_MONTH})
     | (?P<year>(?:in|by|until|till|of|around|during|before|after|from|to)\ {_YEAR})
     | (?P<weekday>(?:on\ )?(?:{_FULL_DAY}))
-    | (?P<nth>the\ \d{{1,2}}(?:st|nd|rd|th))
+    | (?P<nth>(?:on|by|until)\ the\ \d{{1,2}}(?:st|nd|rd|th)(?!\ of\b))
     | (?P<clock>at\ \d{{1,2}}(?::\d\d)?\s?(?:am|pm|a\.m\.|p\.m\.|o'clock)?(?!\d))
     )(?!\w)""",
     re.VERBOSE | re.IGNORECASE,
@@ -410,7 +410,7 @@ def _clock(text: str, today: date, tense: Tense) -> _Found:
     return _one(today) if has_mark and hour is not None and hour <= 24 else None
 
 
-_RESOLVERS: dict[str, Callable[[str, date, bool], _Found]] = {
+_RESOLVERS: dict[str, Callable[[str, date, Tense], _Found]] = {
     "iso": _iso,
     "slashed": _slashed,
     "day_month": _calendar_day,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from brainiac.clock import parse_iso
@@ -34,6 +34,7 @@ _RELATIONS = re.compile(
 )
 _IDENTITY = re.compile(r"\b(?:name is|lives?|moved|born|years old|works? (?:as|at|for)|is (?:a|an) [\w ]*(?:er|or|ist|ian)\b|birthday|allerg\w+)\b", re.I)
 _STEP_ENDS = re.compile(r"\s*(?:\n+\s*(?:[-*•]|\d+[.)])?\s*|;\s+|\.\s+|,\s+(?:and )?then\s+|,\s+(?:and\s+)?(?=[a-z]))")
+_REFERS = re.compile(r"(?:so )?(?:that one|he|she|it|they|that|this|one|there)\b", re.I)
 _SAME = 0.85
 
 
@@ -56,10 +57,22 @@ def _all(request: AnalyzeRequest, language: str) -> list[_Found]:
     found: list[_Found] = []
     for event in request.events:
         at = parse_iso(event.at)
-        for said in statements_of(event.user, at):
-            if said.kind not in ("question", "small-talk"):
-                found.append(_Found(said, at, [event.id], frozenset(content_stems(said.text, language))))
+        told = [said for said in statements_of(event.user, at) if said.kind not in ("question", "small-talk")]
+        for said in _joined(told):
+            found.append(_Found(said, at, [event.id], frozenset(content_stems(said.text, language))))
     return [one for index, one in enumerate(found) if not _is_finished_later(one, found[index + 1 :], language)]
+
+
+def _joined(told: Sequence[Said]) -> list[Said]:
+    """Join a sentence that starts with a pronoun to the one it speaks of: alone it would mean nothing."""
+    joined: list[Said] = []
+    for said in told:
+        if joined and said.kind in ("fact", "done") and _REFERS.match(said.plain) and joined[-1].kind not in ("task", "forget"):
+            last = joined[-1]
+            joined[-1] = replace(last, text=f"{last.text}; {said.text[0].lower()}{said.text[1:]}", times=last.times + said.times)
+        else:
+            joined.append(said)
+    return joined
 
 
 def _is_finished_later(task: _Found, later: Sequence[_Found], language: str) -> bool:

@@ -12,7 +12,7 @@ from brainiac.llm.offline.matching import _NOW
 from brainiac.llm.schemas import SubjectType
 
 USER = "User"
-_NAME = re.compile(r"\b[A-Z][\w-]+(?:\s+(?!I\b)[A-Z][\w-]+){0,2}")
+_NAME = re.compile(r"\b(?:(?:Dr|Mr|Mrs|Ms|Prof)\.? )?(?!User\b)[A-Z][\w-]+(?:(?: &)?\s+(?!I\b|User\b)[A-Z][\w-]+){0,2}")
 _RELATION = (
     r"(?:mom|mum|mother|dad|father|sister|brother|son|daughter|wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|friend|cousin|aunt|uncle|niece|nephew"
     r"|grandm\w+|grandf\w+|boss|manager|colleague|coworker|teammate|neighbou?r|landlord|landlady|roommate|flatmate|doctor|dentist|physio|therapist|teacher|tutor"
@@ -22,12 +22,12 @@ _PERSON = (
     rf"\b{_RELATION},? (?:at \w+ )?(?:is |was |named |called |name is )*{{0}}\b",
     rf"\b{{0}},? (?:who|(?:is|was) (?:my|our|her|his|a|the|User's) (?:\w+ )?{_RELATION})\b",
     r"\b(?:dr|mr|mrs|ms|prof)\.? {0}\b",
-    r"\b(?:with|met|meet|told|called|asked|and|from|see|saw|visit|visited|introduced (?:me|User) to) {0}\b",
+    r"\b(?:with|met|meet|told|asked|see|saw|visit|visited|introduced (?:me|User) to) {0}\b",
     r"\b{0} (?:and (?:I|User|me)|said|says|told|lives|works|likes|loves|hates|wants|thinks|married|turned|called|gave|introduced|is (?:vegetarian|vegan|allergic|pregnant|sick))\b",
     r"\b{0}'s (?:birthday|wife|husband|sister|brother|mother|father|mom|mum|dad|parents|son|daughter|kids|girlfriend|boyfriend|partner|plants|clinic|number|phone)\b",
     r"\b{0}\b.*\b(?:she|he)\b",
 )
-_THING = r"(?:project|app|product|release|beta|launch|repo|repository|codebase|sprint|backend|frontend|api|website|site|prototype|mvp|standups?|deploy|builds?|queue|database|roadmap|milestone|book|game|podcast|thesis|campaign)s?"
+_THING = r"(?:project|app|product|release|beta|launch|repo|repository|codebase|sprint|backend|frontend|api|website|site|prototype|mvp|standups?|deploy|builds?|queue|database|roadmap|milestone|podcast|thesis|campaign)s?"
 _PROJECT = (
     rf"\b(?:project |the |for |on )*{{0}}(?:'s)? (?:\w+ )?{_THING}\b",
     rf"\bproject {{0}}\b|\b{_THING} (?:called|named|for|of) {{0}}\b",
@@ -88,7 +88,7 @@ def names_of(text: str) -> list[str]:
 
 def _may_be_name(word: str, *, is_first: bool) -> bool:
     lower = word.lower()
-    if lower in stop_words() or lower == "user" or find_times(word, _NOW):
+    if lower in stop_words() or lower in ("user", "remind", "forget") or find_times(word, _NOW):
         return False
     return not (is_first and (lower.endswith(("ed", "ing", "ly")) or irregular_forms().get(lower, lower) != lower))
 
