@@ -229,3 +229,5 @@ def test_reading_imports_no_yaml() -> None:
 def test_each_hostile_text_is_a_value(fragment: str) -> None:
     """Whatever text becomes a value is read back; a lone surrogate alone becomes U+FFFD."""
     assert fragment.replace("\ud800", "\ufffd") == split(render_meta({"a": fragment}))[0]["a"]
+    if fragment != "\ud800":
+        assert ["b", fragment] == split(edit_meta(PAGE, tags=["b", fragment]))[0]["tags"]

@@ -153,6 +153,12 @@ def test_a_response_saved_by_hand_needs_no_front_matter() -> None:
     assert Response("r", "Hello") == parse_response("r", "\ufeffHello\r\n".encode())
 
 
+@pytest.mark.parametrize("text", ["\r", "\n", "a\r", "\r\nb\r\n", ""])
+def test_line_ends_within_a_response_are_text(text: str) -> None:
+    """F-RSP-2: only the file's own line end is dropped, and only once."""
+    assert text == parse_response("r", render_response(Response("r", text)).encode()).text
+
+
 def test_an_error_file_says_what_why_and_what_to_do() -> None:
     """F-ERR-1: the three sentences stand there, and front matter names the prompt."""
     text = render_error("inbox/q.md", "Not sent.", "The key is missing.", "Set it.", AT)

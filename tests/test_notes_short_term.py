@@ -96,7 +96,8 @@ def test_events_read_back_newest_first(said: list[StmEvent], newline: str) -> No
     document = ShortTermDocument(with_line_ends(EMPTY, newline))
     for event in said:
         document = document.with_event(event)
-    newest_first = sorted(said[::-1], key=lambda event: event.at, reverse=True)
+    last_added_first = said[::-1]
+    newest_first = sorted(last_added_first, key=lambda event: event.at, reverse=True)
     assert tuple(newest_first) == document.memory.events
     assert newline == "\n" or "\n" not in str(document).replace("\r\n", "")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from brainiac.errors import FormatError
 from brainiac.notes.frontmatter import render_meta, split
+from brainiac.notes.prose import newline_of
 
 _SEND = re.compile(r"(?:^|\n)[ \t]*/send\s*\Z")
 _OUTPUT = re.compile(r"(.+)\.(?:response(?:-\d+)?|error)\.md")
@@ -191,12 +192,13 @@ def parse_response(path: str, raw: bytes) -> Response:
     """
     text = _decode(path, raw)
     meta, offset = split(text, path)
-    body = text[offset:]
-    if offset:  # the one blank line below the front matter and the line end of the last line are ours
-        body = re.sub(r"\A\r?\n", "", body)
+    newline = newline_of(text)
+    body = text[offset:].removeprefix("\ufeff").removesuffix(newline)
+    if offset:  # one blank line below the front matter is not part of the text
+        body = body.removeprefix(newline)
     return Response(
         path=path,
-        text=re.sub(r"\r?\n\Z", "", body.removeprefix("\ufeff")),
+        text=body,
         in_reply_to=_text(path, meta, "in_reply_to") or "",
         prompt_id=_text(path, meta, "prompt_id") or "",
         prompt_sha256=_text(path, meta, "prompt_sha256") or "",

@@ -6,6 +6,7 @@ Apart from `frontmatter.py` because python-frontmatter and ruamel.yaml cost more
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ MAX_ALIASES = 20  # n aliases can multiply a document by no more than 3^(n/3)
 MAX_DEPTH = 100
 MERGE = "tag:yaml.org,2002:merge"
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+_LINE_END = re.compile("[\r\x85\u2028\u2029]")
 
 # What PyYAML's constructors raise for values that belie their tags (`!!int x`, `!!bool x`, `0b_`), besides its own.
 _MISFIT = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
@@ -158,6 +161,12 @@ def edit_whole(block: str, changed: Mapping[str, Any], newline: str) -> str:
 
 def _set(data: Any, key: str, value: Any) -> None:
     """Set a value; a list is edited in place, so that its style and the comments at its items stay."""
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+
+    def quoted(item: Any) -> Any:  # ruamel.yaml writes line ends other than newline as they are, in all other styles
+        return DoubleQuotedScalarString(item) if isinstance(item, str) and _LINE_END.search(item) else item
+
+    value = [quoted(item) for item in value] if isinstance(value, list) else quoted(value)
     old = data.get(key)
     if not (isinstance(old, list) and isinstance(value, list)):
         data[key] = value
