@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Literal
 
 from brainiac.language.entities import Mention, find_mentions, pale_verbs
-from brainiac.language.sentences import irregular_forms, stem
+from brainiac.language.sentences import irregular_forms, kinds_of, stem
 
 Manner = Literal["state", "preference", "activity", "event", "change", "plan", "reminder"]
 
@@ -55,10 +55,11 @@ _ADVERBS = frozenset(
 )
 _JOIN = re.compile(r"(?:;\s+|,?\s+(?:and|but)\s+|,\s+)(?=(?P<rest>\S))", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_TIME_OPENERS = frozenset("every on in at since each during last next this after before until for".split())
 _MOVES = frozenset("move relocat leav left quit switch chang join start replac transfer resign retir postpon push sell sold becom".split())
 _CHANGE = re.compile(
     r"\b(?:moved|relocated|left|quit|switched|changed|replaced|transferred|resigned|retired|sold|became|postponed|pushed"
-    r"|brought forward|rescheduled|instead|now|laid off|fired|new (?:job|position|role)|any ?more|no longer|used to|stopped|gave up|started|promoted|joined"
+    r"|brought forward|rescheduled|instead|now|laid off|fired|handed in|gave notice|new (?:job|position|role)|any ?more|no longer|used to|stopped|gave up|started|promoted|joined"
     r"|broke up|divorced|turned|up to|down to)\b",
     re.IGNORECASE,
 )
@@ -101,7 +102,7 @@ def _lines(name: str) -> list[str]:
 def is_kind_of(instance: Mention, kind: Mention) -> bool:
     """Tell whether one word names an instance of what the other names (`cumquats`, `fruits`)."""
     instances, kinds = stem(instance.text.casefold()), stem(kind.text.casefold())
-    return kinds in _categories().get(instances, frozenset())
+    return kinds in _categories().get(instances, frozenset()) | kinds_of(instances)
 
 
 @lru_cache(maxsize=4096)
@@ -162,7 +163,7 @@ def _read(text: str, start: int, inherited: frozenset[str]) -> Clause:
     main = _main_verb(predicate)
     values = {value for mention in mentions for value in mention.values}
     objects = tuple(m for m in mentions if m.start >= split and m.kind != "negation" and stem(m.text.lower()) != main)
-    aspect = _aspect_of(text)
+    aspect = _aspect_of(predicate) or _aspect_of(text)
     return Clause(
         text=text,
         start=start,
@@ -193,6 +194,10 @@ def _verb_offset(text: str, *, has_subject: bool) -> int:
     if not has_subject or not words:
         return 0
     first = words[0].group().lower()
+    if first in _TIME_OPENERS:  # "Every Friday User plays squash"
+        named = next((i for i, word in enumerate(words[:6]) if word.group().lower() == "user"), None)
+        if named is not None and named + 1 < len(words):
+            return words[named + 1].start()
     if first in ("user", "they", "he", "she", "it") and len(words) > 1 and words[1].group().lower() != "and":
         return words[1].start()
     for word in words[1:]:
@@ -204,7 +209,7 @@ def _verb_offset(text: str, *, has_subject: bool) -> int:
 
 def _subject(text: str, mentions: tuple[Mention, ...]) -> frozenset[str]:
     values = frozenset(value for mention in mentions for value in mention.values if mention.kind != "negation")
-    if re.match(r"\s*user(?!['’]s)\b", text, re.IGNORECASE):
+    if re.search(r"\buser(?!['’]s)\b", text, re.IGNORECASE):
         return values | {"user"}
     return values
 
@@ -221,7 +226,7 @@ def _main_verb(predicate: str) -> str:
     return _VERB_CLASSES.get(stem(content[0]), stem(content[0])) if content else ""
 
 
-_VERB_CLASSES = {"own": "have", "possess": "have", "resid": "live", "dwell": "live", "employ": "work"}
+_VERB_CLASSES = {"own": "have", "possess": "have", "resid": "live", "dwell": "live", "employ": "work", "come": "be"}
 
 
 def _aspect_of(text: str) -> str:

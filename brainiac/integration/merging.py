@@ -28,11 +28,12 @@ def merge(old: str, new: str, relation: Relation | None = None) -> str:
     """
     relation = relation or relate(new, old)
     gone = contradictions(old, new)
-    told = _TELLINGS.get(relation.link, _and)(old.rstrip(". "), new.rstrip(". "), relation)
-    for telling in (told, _and(old.rstrip(". "), new.rstrip(". "), relation)):
+    bare_old, bare_new = old.rstrip(". "), new.rstrip(". ")
+    for tell in (*_TELLINGS.get(relation.link, ()), _and):
+        telling = tell(bare_old, bare_new, relation)
         if telling and not check(old, new, telling, gone):
             return telling
-    return f"{old.rstrip('. ')}; {new.rstrip('. ')}"
+    return f"{bare_old}; {bare_new}"
 
 
 def _after_clause(old: str, clause: Clause, addition: str) -> str:
@@ -45,7 +46,7 @@ def _and(old: str, new: str, relation: Relation) -> str:
     if relation.new.start or not relation.new.subject or relation.new.subject != relation.old.subject:
         return f"{old}; {new}"
     predicate = new[new.index(relation.new.predicate) :]
-    return f"{old} and {predicate}"
+    return _after_clause(old, relation.old, f" and {predicate}")
 
 
 _PREPOSITION = re.compile(r"(?:in|at|on|with|for|as|near|by|from|since|every|twice|once|during|after|before|to)\b", re.IGNORECASE)
@@ -64,46 +65,56 @@ def _refined(old: str, new: str, relation: Relation) -> str:
 
 
 def _changed(old: str, new: str, relation: Relation) -> str:
-    """Phrase a change over time as such."""
-    clause, predicate = relation.old, new[new.index(relation.new.predicate) :]
+    """Phrase a change over time as such: what was, and what came of it."""
+    verb, _, rest = relation.old.predicate.partition(" ")
+    if relation.new.start or relation.new.subject != relation.old.subject:
+        return ""
+    came = _without_repetition(relation.old, new[new.index(relation.new.predicate) :])
+    past = past_of(verb)
+    before = f"{past} previously" if past in ("was", "were") else f"previously {past}"
+    return _with_predicate(old, relation.old, f"{before} {rest} but {came}")
+
+
+def _with_predicate(old: str, clause: Clause, predicate: str) -> str:
     begin = clause.start + clause.text.index(clause.predicate)
-    end = clause.start + len(clause.text)
-    told = _moved(clause, predicate) or _exchanged(relation)
-    if told is None:
-        verb, _, rest = clause.predicate.partition(" ")
-        told = f"previously {past_of(verb)} {rest} but {_without_repetition(clause, predicate)}"
-    return old[:begin] + told + old[end:]
+    return old[:begin] + predicate + old[clause.start + len(clause.text) :]
 
 
 def _denied(old: str, new: str, relation: Relation) -> str:
     """Take what no longer holds out of a list of several, and say that it does not."""
     part = coordinated(relation.new, relation.old)
     if part is None:
-        return _changed(old, new, relation)
+        return ""
     clause = relation.old
     rest = clause.text[: part.start()] + clause.text[part.end() :]
     predicate = new[new.index(relation.new.predicate) :]
     return f"{old[: clause.start]}{rest.strip()} but {predicate}{old[clause.start + len(clause.text) :]}"
 
 
-def _moved(old: Clause, predicate: str) -> str | None:
-    home = re.match(r"(?:lives|resides|is living|has lived|is based) in (?P<place>[^,;]+?)(?P<rest>\s(?:with|since|for)\s.*)?$", old.predicate)
-    move = re.match(r"(?P<verb>(?:has |recently |just )*(?:moved|relocated)) (?P<goal>(?:\w+ )??to\s.+)", predicate)
+_HOME = re.compile(
+    r"(?:lives|resides|is living|has lived|is based) in (?P<place>[^,;]+?)(?P<rest>\s(?:with|since|for)\s.*)?$"
+)
+_MOVE = re.compile(r"(?P<verb>(?:has |recently |just )*(?:moved|relocated)) (?P<goal>(?:\w+ )?to\s.+)")
+
+
+def _moved(old: str, new: str, relation: Relation) -> str:
+    clause, predicate = relation.old, new[new.index(relation.new.predicate) :]
+    home, move = _HOME.match(clause.predicate), _MOVE.match(predicate)
     if not home or not move:
-        return None
+        return ""
     lived = f", having lived there {home['rest'].strip()}" if home["rest"] else ""
-    return f"{move['verb']} from {home['place']} {move['goal']}{lived}"
+    return _with_predicate(old, clause, f"{move['verb']} from {home['place']} {move['goal']}{lived}")
 
 
-def _exchanged(relation: Relation) -> str | None:
+def _exchanged(old: str, new: str, relation: Relation) -> str:
     """Put a new day, price or figure in the place of the old one, and name that."""
-    old, new = relation.old, relation.new
-    stale, fresh = _value_span(old, new), _value_span(new, old)
+    clause, added = relation.old, relation.new
+    stale, fresh = _value_span(clause, added), _value_span(added, clause)
     if stale is None or fresh is None:
-        return None
-    before, value = old.text[stale[0] : stale[1]], new.text[fresh[0] : fresh[1]]
-    offset = old.text.index(old.predicate)
-    return old.text[offset : stale[0]] + f"{value} (previously {before})" + old.text[stale[1] :] if stale[0] >= offset else None
+        return ""
+    before, value = clause.text[stale[0] : stale[1]], added.text[fresh[0] : fresh[1]]
+    told = clause.text[: stale[0]] + f"{value} (previously {before})" + clause.text[stale[1] :]
+    return old[: clause.start] + told + old[clause.start + len(clause.text) :]
 
 
 def _value_span(clause: Clause, other: Clause) -> tuple[int, int] | None:
@@ -158,15 +169,15 @@ def _instanced(old: str, new: str, relation: Relation) -> str:
     return _after_clause(old, clause, f", particularly {thing}") if find_mentions(thing) else ""
 
 
-_TELLINGS: dict[Link, Callable[[str, str, Relation], str]] = {
-    Link.SAME: _same,
-    Link.REFINES: _refined,
-    Link.REPLACES: _changed,
-    Link.NEGATES: _denied,
-    Link.COMPLETES: _completed,
-    Link.QUALIFIES: _completed,
-    Link.DESCRIBES: _described,
-    Link.INSTANCE: _instanced,
+_TELLINGS: dict[Link, tuple[Callable[[str, str, Relation], str], ...]] = {
+    Link.SAME: (_same,),
+    Link.REFINES: (_refined,),
+    Link.REPLACES: (_moved, _exchanged, _changed),
+    Link.NEGATES: (_denied, _changed),
+    Link.COMPLETES: (_completed,),
+    Link.QUALIFIES: (_completed,),
+    Link.DESCRIBES: (_described,),
+    Link.INSTANCE: (_instanced,),
 }
 
 

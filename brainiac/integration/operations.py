@@ -15,11 +15,11 @@ from brainiac.llm.schemas import Existing, IntegrateRequest, Operation, Operatio
 MAX_STATEMENT_CHARACTERS = 400
 _FORGET = re.compile(
     r"^(?:(?:please|can you|could you|user (?:wants?|asks?|asked|would like) (?:\w+ )?to)\s+)*"
-    r"(?:delete|forget|erase|drop|remove|cancel|scrap|discard)\b(?!\s+to\b)",
+    r"(?:user (?:doesn't|does not) want \w+ (?:\w+ )?to (?:remember|know|keep|store)|delete|forget|erase|drop|remove|cancel|scrap|discard)\b(?!\s+to\b)",
     re.IGNORECASE,
 )
 _COMMAND_WORDS = frozenset(
-    "delet forget eras drop remov cancel scrap discard remind remember note memori fact want ask pleas tell told say said inform know store".split()
+    "delet forget eras drop remov cancel scrap discard remind remember note memori fact want ask pleas tell told say said inform know store keep assist everyth anyth thing".split()
 )
 
 

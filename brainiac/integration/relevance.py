@@ -71,7 +71,7 @@ _SLOT = re.compile(r"\b(in|to|at|for|as|with|by|from|on|of|near)\s", re.IGNORECA
 _SLOT_NAMES = {"to": "in", "near": "in", "at": "in"}
 _POSSIBLE_EVENTS = frozenset({"go", "do", "play", "try", "practis", "practic"})
 _ENDED_PAST = re.compile(r"\b(?:lived|worked|studied|as a child|grew up|used to)\b", re.IGNORECASE)
-_GENERIC = frozenset("food activ hobbi new good great lot job time day user".split())
+_GENERIC = frozenset("food activ hobbi new good great lot job time day user home name birthday year birth".split())
 
 
 def score(candidate: str, existing: str) -> Relevance:
@@ -142,6 +142,8 @@ def _link(new: Clause, old: Clause) -> Link:
     if not _share_subject(new, old):
         if _describes(new, old) or _describes(old, new):
             return Link.DESCRIBES
+        if new.aspect == old.aspect == "residence" and re.search(r"\bwith (?:them|User)\b", new.text):
+            return Link.COMPLETES
         return Link.APART if _is_personal(new) and _is_personal(old) else Link.UNRELATED
     return next((link for link, holds in _RULES if holds(new, old)), Link.APART)
 
@@ -163,6 +165,9 @@ def _link_reminders(new: Clause, old: Clause) -> Link:
 
 
 def _share_subject(new: Clause, old: Clause) -> bool:
+    nouns = new.subject | old.subject
+    if _is_personal(new) and _is_personal(old) and all(noun in _GENERIC or noun[0] == "=" for noun in nouns):
+        return True  # "User's home is in Porto", "User lives in Porto"
     return any(means_same(frozenset({one}), frozenset({other})) for one in new.subject for other in old.subject)
 
 
@@ -219,8 +224,9 @@ def _alike(new: Clause, old: Clause) -> bool:
         return not shared.isdisjoint(v for m in old.mentions if m.kind == "preference" for v in m.values)
     if new.verb == old.verb or (new.aspect and new.aspect == old.aspect):
         return new.verb == old.verb or "event" not in (new.manner, old.manner)
-    verbs = [[m for m in clause.mentions if m.kind == "other" and _is_verb_of(m, clause)] for clause in (new, old)]
-    return any(_same(one, other) for one in verbs[0] for other in verbs[1])
+    return any(_same(verb, m) for verb in _verb_mentions(new) for m in old.mentions) or any(
+        _same(verb, m) for verb in _verb_mentions(old) for m in new.mentions
+    )
 
 
 def _is_verb_of(mention: Mention, clause: Clause) -> bool:
@@ -229,8 +235,11 @@ def _is_verb_of(mention: Mention, clause: Clause) -> bool:
 
 def _is_same(new: Clause, old: Clause) -> bool:
     is_alike = new.is_denied == old.is_denied and _alike(new, old)
-    told = [m for m in new.mentions if not (_is_verb_of(m, new) or m.values & {"own", "resid", "employ"})]
+    told = [m for m in new.mentions if not (_is_verb_of(m, new) or m.values & _STANDING_FOR_VERBS)]
     return is_alike and not new.rejected and _within(told, old.mentions) and bool(told)
+
+
+_STANDING_FOR_VERBS = frozenset({"own", "resid", "employ", "job", "home"})  # "User's home is in Porto"
 
 
 def _negates(new: Clause, old: Clause) -> bool:
@@ -269,7 +278,7 @@ def _replaces(new: Clause, old: Clause) -> bool:
 
 def _corrects(new: Clause, old: Clause) -> bool:
     """Tell whether a clause rejects in so many words what the other says (`5 March, not 3 March`)."""
-    return bool(new.rejected) and bool(_rejected(new, old)) and (_alike(new, old) or "user" not in new.subject)
+    return bool(new.rejected and _rejected(new, old))
 
 
 def _rejected(new: Clause, old: Clause) -> list[Mention]:
@@ -278,11 +287,12 @@ def _rejected(new: Clause, old: Clause) -> list[Mention]:
 
 
 _DEPARTURE = re.compile(
-    r"\b(?:left|leaving|quit|sold|replaced|switched|resigned|retired|laid off|fired|let go|made redundant)\b", re.IGNORECASE
+    r"\b(?:left|leaving|quit|gave notice|handed in|sold|replaced|switched|resigned|retired|laid off|fired|let go|made redundant)\b", re.IGNORECASE
 )
+_ORIGIN = re.compile(r"\b(?:moved|switched|changed|transferred|went) from (.+?) to\b", re.IGNORECASE)
 _ARRIVAL = re.compile(
     r"\bnew (?:job|position|role)\b|\b(?:start(?:ed|s)|works?|working|hired) (?:at|for|by) |\bjoin(?:ed|s) (?=[A-Z])"
-    r"(?!.*\b(?:club|gym|team|choir|band|group)\b)|\bpromoted\b",
+    r"(?!.*\b(?:club|gym|team|choir|band|group)\b)|\b(?:promoted|freelance|self-employed|became)\b",
     re.IGNORECASE,
 )
 
@@ -291,9 +301,13 @@ def _leaves(new: Clause, old: Clause) -> bool:
     """Tell whether something held is left, or something else taken up in its stead (`left Google for Microsoft`)."""
     if old.manner == "event" or not (new.manner == "change" or _DEPARTURE.search(new.text)):
         return False
+    origin = _ORIGIN.search(new.text)
+    if origin and old.aspect != "residence":
+        return _share([m for m in new.objects if origin.start(1) <= m.start < origin.end(1)], old.objects)
     if _DEPARTURE.search(new.text):
         return _share(new.objects, old.objects) or (old.aspect == "work" and "retired" in new.text)
-    return old.aspect == "work" and old.manner == "state" and bool(_ARRIVAL.search(new.text))
+    is_work = old.aspect == "work" and new.aspect in ("work", "")
+    return is_work and old.manner == "state" and bool(_ARRIVAL.search(new.text))
 
 
 def _has_another_slot(new: Clause, old: Clause) -> bool:
@@ -323,7 +337,7 @@ def _outdated(new: Clause, old: Clause) -> list[Mention]:
     if "event" in (new.manner, old.manner):
         return []
     fresh, stale = _unshared(new, old), _unshared(old, new)
-    if _is_favourite(new) and _is_favourite(old):
+    if _is_favourite(new) and _is_favourite(old) and not re.match(r"is (?:in|on|at|near)\b", new.predicate):
         return stale if fresh and _share_subject_noun(new, old) else []
     if _names(fresh) and _names(stale):
         return []  # another meeting with somebody else
@@ -432,7 +446,7 @@ def _head(clause: Clause) -> Mention | None:
 def _is_instance(new: Clause, old: Clause) -> bool:
     if old.manner not in ("preference", "activity", "state") or new.is_denied != old.is_denied:
         return False
-    is_habit = new.manner in ("preference", "activity") or new.verb in _POSSIBLE_EVENTS
+    is_habit = new.manner in ("preference", "activity") or new.verb in _POSSIBLE_EVENTS or old.manner == "preference"
     if not is_habit and not (new.verb == old.verb or new.verb in ("buy", "have", "adopt", "get", "keep")):
         return False
     kinds = [m for m in old.objects if m.kind == "other"]
@@ -463,10 +477,16 @@ def _contested(relation: Relation) -> list[tuple[int, int]]:
     if relation.link is not Link.REPLACES:
         return []
     if _corrects(new, old):
-        return [(old.start + m.start, old.start + m.end) for m in _rejected(new, old)]
+        return [_with_unit(m, old) for m in _rejected(new, old)]
     if _leaves(new, old) or _has_another_slot(new, old):
         values = [m for m in old.objects if not any(_same(m, other) for other in new.mentions)]
         begin = old.text.index(old.predicate)
         end = max((m.end for m in values if m.kind not in _TIMES), default=len(old.text))
         return [(old.start + begin, old.start + end)]
-    return [(old.start + m.start, old.start + m.end) for m in _outdated(new, old)]
+    return [_with_unit(m, old) for m in _outdated(new, old)]
+
+
+def _with_unit(mention: Mention, clause: Clause) -> tuple[int, int]:
+    """Return the offsets of a value in its statement; `years old` goes with the number before it."""
+    unit = re.compile(r"\s+(?:years?|months?|weeks?)(?:\s+old)?\b").match(clause.text, mention.end)
+    return clause.start + mention.start, clause.start + (unit.end() if unit and mention.is_number else mention.end)
