@@ -1,6 +1,50 @@
-"""Brainiac: a folder that remembers. The names here are the public ones; plugins import nothing else."""
+"""Brainiac: a folder that remembers. The names here are the public ones; plugins need nothing else.
+
+All but `hookimpl` are imported when first used, so that a command pays only for what it needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from brainiac.hookspecs import hookimpl
 
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.errors import ConflictError, ModelError, UserError
+    from brainiac.events import Event, FileChange, append, create, move, remove, update
+    from brainiac.notes.memory import Memory
+    from brainiac.notes.prompt import Exchange, Prompt, Response
+    from brainiac.recall.hit import Hit
+
 __version__ = "0.1.0"
-__all__ = ["hookimpl"]
+__all__ = [
+    "Brain",
+    "ConflictError",
+    "Event",
+    "Exchange",
+    "FileChange",
+    "Hit",
+    "Memory",
+    "ModelError",
+    "Prompt",
+    "Response",
+    "UserError",
+    "append",
+    "create",
+    "hookimpl",
+    "move",
+    "remove",
+    "update",
+]
+_MODULES = ("brain", "errors", "events", "notes.memory", "notes.prompt", "recall.hit")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for module in _MODULES:
+            found = getattr(importlib.import_module(f"brainiac.{module}"), name, None)
+            if found is not None:
+                return found
+    raise AttributeError(f"module 'brainiac' has no attribute {name!r}")

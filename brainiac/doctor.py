@@ -301,7 +301,11 @@ def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
     held = set(brain.observed.held())
     standing = dict(_standing(brain))
     changed = [path for path, digest in standing.items() if fold.get(path) != digest]
-    gone = [path for path in fold if not brain.tree.absolute(path).exists() and path not in held]
+    gone = [
+        path
+        for path in fold
+        if brain.tree.is_tracked(path) and path not in held and not brain.tree.absolute(path).exists()
+    ]
     if missed := sorted(changed + gone):
         what = f"and {len(missed) - 1} more were" if len(missed) > 1 else "was"
         yield Problem(

@@ -59,7 +59,7 @@ class WatchSettings(_Section):
     """How the tree is watched."""
 
     polling: bool = Field(False, description="for network drives, where the system reports no changes")
-    polling_seconds: float = Field(2, gt=0)
+    polling_seconds: float = Field(2, gt=0, description="how often a polled tree is looked at")
     rescan_seconds: float = Field(60, gt=0, description="how often everything is looked over, events or not")
 
 
@@ -68,9 +68,9 @@ class ModelSettings(_Section):
 
     model: str = Field("offline", description="`offline`, or a litellm name such as `anthropic/claude-sonnet-4-5`")
     models: dict[str, str] = Field(default_factory=dict, description="another model for one purpose")
-    timeout_seconds: float = Field(120, gt=0)
-    max_output_tokens: int = Field(4096, ge=1)
-    daily_budget_usd: float = Field(1.00, ge=0)
+    timeout_seconds: float = Field(120, gt=0, description="a call that takes longer has failed and is tried again")
+    max_output_tokens: int = Field(4096, ge=1, description="the longest answer")
+    daily_budget_usd: float = Field(1.00, ge=0, description="no call is made that may pass this (UTC day)")
     background_budget_usd: float | None = Field(None, ge=0, description="cap for background work; empty: none apart")
     prices: dict[str, tuple[float, float]] = Field(
         default_factory=dict, description="USD per million tokens in and out, for a model of unknown price"
@@ -82,35 +82,35 @@ class ContextSettings(_Section):
 
     budget_tokens: int | None = Field(None, description="empty: what the model's window allows, at most 32,000")
     background: bool = Field(False, description="list the ten most connected memories")
-    max_memories: int = Field(8, ge=0)
-    tool_rounds: int = Field(4, ge=0)
+    max_memories: int = Field(8, ge=0, description="at most so many found memories")
+    tool_rounds: int = Field(4, ge=0, description="how often a model may look further before it answers")
 
 
 class ReflectionSettings(_Section):
     """Near-background."""
 
-    redact_secrets: bool = True
+    redact_secrets: bool = Field(True, description="keys and passwords do not go beyond the inbox")
 
 
 class PromotionSettings(_Section):
     """From short-term to long-term memory."""
 
-    idle_seconds: float = Field(300, ge=0)
-    min_events: int = Field(5, ge=1)
-    max_age_hours: float = Field(12, gt=0)
-    max_tokens: int = Field(4096, ge=1)
-    carry_open_items: bool = True
-    max_retired_share: float = Field(0.2, ge=0, le=1)
+    idle_seconds: float = Field(300, ge=0, description="quiet for so long: consolidate")
+    min_events: int = Field(5, ge=1, description="with at least so many exchanges,")
+    max_age_hours: float = Field(12, gt=0, description="or one older than this,")
+    max_tokens: int = Field(4096, ge=1, description="or short-term memory larger than this")
+    carry_open_items: bool = Field(True, description="open goals and tasks stay; false: the lists are emptied")
+    max_retired_share: float = Field(0.2, ge=0, le=1, description="a run that would retire more of the memory stops")
 
 
 class OrganizationSettings(_Section):
     """The evolution of long-term memory."""
 
-    idle_seconds: float = Field(1800, ge=0)
-    every_hours: float = Field(4, gt=0)
-    min_entries: int = Field(50, ge=1)
-    max_entries: int = Field(200, ge=2)
-    unused_days: int = Field(180, ge=1)
+    idle_seconds: float = Field(1800, ge=0, description="quiet for so long: organize")
+    every_hours: float = Field(4, gt=0, description="and at least this often, when quiet")
+    min_entries: int = Field(50, ge=1, description="with at least so many new lines in the access log")
+    max_entries: int = Field(200, ge=2, description="a folder with more pages is split")
+    unused_days: int = Field(180, ge=1, description="what was not used for so long may be archived")
 
 
 class RecallSettings(_Section):
@@ -123,7 +123,7 @@ class RecallSettings(_Section):
 class PluginSettings(_Section):
     """Which plugins stay out."""
 
-    disabled: tuple[str, ...] = ()
+    disabled: tuple[str, ...] = Field((), description="names of plugins, the four processes included")
     hang_seconds: float = Field(300, gt=0, description="a call of a foreign plugin that takes longer is left behind")
 
 
@@ -151,16 +151,15 @@ class Settings(_Section):
 
 
 class MachineSettings(_Section):
-    """This machine's own config, outside every tree.
+    """This machine's own config, outside every tree."""
 
-    Attributes:
-        api_bases: Endpoint by litellm provider name or model name.
-        api_key_variables: Name of the environment variable that holds a key, likewise.
-    """
-
-    api_bases: dict[str, str] = Field(default_factory=dict)
-    api_key_variables: dict[str, str] = Field(default_factory=dict)
-    semantic_model: Literal["auto"] | Path = "auto"
+    api_bases: dict[str, str] = Field(
+        default_factory=dict, description="endpoint by litellm provider name or model name"
+    )
+    api_key_variables: dict[str, str] = Field(
+        default_factory=dict, description="name of the environment variable that holds a key, likewise"
+    )
+    semantic_model: Literal["auto"] | Path = Field("auto", description="a folder with an ONNX embedding model")
 
 
 class SettingsFile(Generic[T]):

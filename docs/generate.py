@@ -1,0 +1,156 @@
+"""Writes the reference pages from the code: settings.md, hooks.md and cli.md. A test fails when they are stale.
+
+Run it as `python docs/generate.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import typer
+from pydantic import BaseModel
+
+from brainiac import hookspecs
+from brainiac.cli.app import GROUPS, app
+from brainiac.settings import MachineSettings, Settings
+
+FOLDER = Path(__file__).parent
+NOTE = "<!-- Written by docs/generate.py; change the code's own descriptions instead. -->\n"
+
+
+def settings_page() -> str:
+    """Return the reference of all settings."""
+    lines = [
+        "# Settings\n",
+        NOTE,
+        "`system/config.yaml` in the brain. Everything is optional. The file is read again when it changes, so",
+        "a change counts on the next request; Brainiac never writes it. All mistakes in it are told at once, and while",
+        "it is broken the last good settings hold (`brainiac status` says so).\n",
+        *_section(Settings, ""),
+        "\n# This machine's own settings\n",
+        "`config.yaml` in the user's config folder (`~/.config/brainiac/` on Linux), outside every brain: where",
+        "requests go and which environment variable holds a key. A brain that was synced from elsewhere cannot change",
+        "them.\n",
+        *_section(MachineSettings, ""),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _section(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    fields = model.model_fields.items()
+    plain = [(name, field) for name, field in fields if not _is_section(field.annotation)]
+    if plain:
+        yield "| setting | default | type | meaning |"
+        yield "|---|---|---|---|"
+    for name, field in plain:
+        default = field.get_default(call_default_factory=True)
+        bounds = ", ".join(_bound(each) for each in field.metadata if _bound(each))
+        kind = _type_name(field.annotation) + (f", {bounds}" if bounds else "")
+        yield f"| `{prefix}{name}` | `{_shown(default)}` | {kind} | {field.description or ''} |"
+    for name, field in fields:
+        if _is_section(field.annotation):
+            yield f"\n## `{name}`\n"
+            yield f"{inspect.getdoc(field.annotation)}\n"
+            yield from _section(field.annotation, f"{name}.")  # type: ignore[arg-type]
+
+
+def _is_section(annotation: Any) -> bool:
+    return inspect.isclass(annotation) and issubclass(annotation, BaseModel)
+
+
+def _bound(constraint: Any) -> str:
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    found = (f"{sign} {getattr(constraint, name)}" for name, sign in signs.items() if hasattr(constraint, name))
+    return next(found, "")
+
+
+def _type_name(annotation: Any) -> str:
+    if inspect.isclass(annotation) and not get_args(annotation):
+        return str(annotation.__name__)
+    return str(annotation).replace("typing.", "").replace("pathlib.", "").replace("|", "or")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "[]" if value == () else str(value)
+
+
+def hooks_page() -> str:
+    """Return the reference of all hooks."""
+    lines = ["# Hooks\n", NOTE, f"{inspect.getdoc(hookspecs)}\n"]
+    for name, function in hooks():
+        lines += [f"## `{name}{_signature(function)}`\n", f"{inspect.getdoc(function)}\n"]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def hooks() -> list[tuple[str, Any]]:
+    """Return name and function of every hook, in the order of the file."""
+    return [(name, each) for name, each in vars(hookspecs).items() if hasattr(each, "brainiac_spec")]
+
+
+def _signature(function: Any) -> str:
+    signature = inspect.signature(function)
+    arguments = ", ".join(f"{each.name}: {each.annotation}" for each in signature.parameters.values())
+    result = "" if signature.return_annotation == "None" else f" -> {signature.return_annotation}"
+    return f"({arguments}){result}"
+
+
+def cli_page() -> str:
+    """Return the reference of all commands."""
+    lines = [
+        "# Command line\n",
+        NOTE,
+        "`--brain DIR` may stand anywhere; without it `BRAINIAC_HOME` counts, else the brain at or above the current",
+        "folder. `--json` prints what scripts read. Exit codes: 0 done, 1 what was asked for failed, 2 wrong use.\n",
+    ]
+    for name, command in commands():
+        lines += [f"## `brainiac {name}{_arguments(command)}`\n", f"{inspect.cleandoc(command.help or '')}\n"]
+        lines += [*_options(command), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def commands() -> list[tuple[str, Any]]:
+    """Return full name and click command of every command."""
+    for group in GROUPS:
+        importlib.import_module(f"brainiac.cli.{group}").register(app)
+    return sorted(_walk(typer.main.get_command(app), ""))
+
+
+def _walk(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    for key, each in getattr(command, "commands", {}).items():
+        yield from _walk(each, f"{name} {key}".strip())
+    if name:
+        yield name, command
+
+
+def _arguments(command: Any) -> str:
+    return "".join(f" {_name(each)}" for each in command.params if _is_argument(each))
+
+
+def _name(argument: Any) -> str:
+    return str(argument.metavar or argument.name.upper())
+
+
+def _is_argument(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "argument")
+
+
+def _options(command: Any) -> Iterator[str]:
+    for each in command.params:
+        name = f"`{_name(each)}`" if _is_argument(each) else ", ".join(f"`{opt}`" for opt in each.opts)
+        if each.name != "help":
+            yield f"- {name}: {each.help or ''}"
+
+
+PAGES = {"settings.md": settings_page, "hooks.md": hooks_page, "cli.md": cli_page}
+
+if __name__ == "__main__":
+    for page, render in PAGES.items():
+        (FOLDER / page).write_text(render(), encoding="utf-8")
