@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -50,6 +52,7 @@ texts = st.one_of(
     st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("".join),
     st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("\n".join),
 )
+file_names = texts.map(lambda text: "x" + re.sub("[\ud800-\udfff]", "\udc80", text))  # what a file system can give
 words = texts.map(lambda text: " ".join(text.split())).filter(
     bool
 )  # folded to one line, as lists and headings hold them

@@ -6,7 +6,7 @@ from notes_texts import BIG, fuzz, ids, texts, times
 
 from brainiac.notes.dialogue import StmEvent, find_events, parse_exchanges, render_event, render_exchange
 
-events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts)
+events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts, is_private=st.booleans())
 AT = "2025-09-16T15:30:00Z"
 
 
@@ -33,7 +33,7 @@ def test_several_lines_stand_as_a_block_quote() -> None:
 @fuzz
 @given(st.lists(events, max_size=3), st.sampled_from(["\n", "\r\n"]))
 def test_exchanges_read_back_word_for_word(said: list[StmEvent], newline: str) -> None:
-    """F-MEM-7, F-TXT-2: any texts, one below the other, in a file of either line end. Seeds: S4, S6."""
+    """F-MEM-7, F-TXT-2, F-STM-8: any texts, one below the other, in a file of either line end. Seeds: S4, S6."""
     page = "# A day\n\n" + "\n".join(render_exchange(event) for event in said)
     assert tuple(said) == parse_exchanges(page.replace("\n", newline))
 

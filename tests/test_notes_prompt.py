@@ -138,13 +138,15 @@ responses = st.builds(
     tokens=st.integers(0, 10**9),
     cost_usd=st.floats(0, 10, allow_subnormal=False),
     took_ms=st.integers(0, 10**9),
+    remember=st.booleans(),
+    private=st.booleans(),
 )
 
 
 @fuzz
 @given(responses)
 def test_a_response_reads_back(response: Response) -> None:
-    """F-RSP-2: parse(render(x)) == x for any texts."""
+    """F-RSP-2, F-RSP-4: parse(render(x)) == x for any texts and marks."""
     assert response == parse_response(response.path, render_response(response).encode())
 
 

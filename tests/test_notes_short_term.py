@@ -18,7 +18,7 @@ from brainiac.notes.short_term import (
     parse_short_term,
 )
 
-events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts)
+events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts, is_private=st.booleans())
 AT = "2025-09-16T15:30:00Z"
 FIRST = StmEvent("01", AT, "one", "1")
 SECOND = StmEvent("02", "2025-09-16T15:31:00Z", "two", "2")

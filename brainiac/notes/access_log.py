@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from brainiac.notes.prose import percent_escaped
+
 _ENTRY = re.compile(r"(\d{4}-\d\d-\d\d[T ]\S+) \| ([A-Z][A-Z_-]*) \| (\S.*?)[ \t\r]*")
 _TO_ESCAPE = re.compile(r"[%|\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$")
 _IDENTITY = r"(?:.*/)?{}/((?:long_term|archive)/.+)"
@@ -52,11 +54,7 @@ def parse_access_log(text: str) -> AccessLog:
 
 def format_entry(entry: AccessEntry) -> str:
     """Return an entry's line with its line end; what would break the line is percent-escaped in the path."""
-    return f"{entry.at} | {entry.action} | {_TO_ESCAPE.sub(_percent, entry.path)}\n"
-
-
-def _percent(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", "surrogateescape"))
+    return f"{entry.at} | {entry.action} | {_TO_ESCAPE.sub(percent_escaped, entry.path)}\n"
 
 
 def identity_of(path: str, *, memory: str = "memory") -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from brainiac.notes.prose import one_line, unescape
+from brainiac.notes.prose import one_line, percent_escaped, unescape
 
 _LINK = re.compile(
     r"""(?P<skip>^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n]*\n(?:.*?^[ \t]*(?P=fence)[`~]*[ \t]*\r?$|.*\Z)
@@ -86,9 +86,7 @@ def format_link(text: str, path: str, uuid: str) -> str:
 
 
 def _quoted(path: str) -> str:
-    return _UNSAFE_IN_PATH.sub(
-        lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", "surrogateescape")), path
-    )
+    return _UNSAFE_IN_PATH.sub(percent_escaped, path)
 
 
 def rewrite_link(text: str, link: Link, target: str) -> str:

@@ -48,6 +48,12 @@ def parse_prose(text: str) -> str:
     return unescape(_ESCAPED_PROSE_LINE.sub("", text.replace("\r\n", "\n").strip()))
 
 
+def percent_escaped(found: re.Match[str]) -> str:
+    """Return a matched character of a path as `%XX`; one that no path can hold (a stray surrogate) as `%3F`."""
+    errors = "surrogateescape" if "\udc80" <= found[0] <= "\udcff" else "replace"
+    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", errors))
+
+
 def newline_of(text: str) -> str:
     """Return the line end a text uses, by its first line."""
     end = text.find("\n")
