@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import FormatError
 from brainiac.events import Change, Event, content_hash, remove
-from brainiac.notes.prompt import Prompt, error_path, parse_prompt, parse_response, response_path
+from brainiac.notes.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -121,17 +121,27 @@ class Answered:
             return response_hash in self._responses.get(prompt_path, ())
 
     def moved_from(self, prompt: Prompt) -> Answer | None:
-        """Return the answer of a prompt with the same text whose file is gone: this one is it, moved."""
+        """Return the answer of a prompt that moved here: its text was answered where it is gone now.
+
+        Or it is known here already, by the journal of a move, and its response was not moved along yet.
+        """
         now = self._brain.clock.monotonic()
         with self._mutex:
-            if prompt.path in self._by_path:
-                return None
+            known = self._by_path.get(prompt.path)
+            if known is not None:
+                return known if self.is_parted(prompt.path) else None
             paths = list(self._by_sha.get(prompt.sha256, ()))
             fresh = [a for a, since in self._gone.values() if now - since <= MOVE_SECONDS]
             candidates = [self._by_path[path] for path in paths if path in self._by_path]
         candidates += [answer for answer in fresh if answer.prompt_sha256 == prompt.sha256]
         absent = [a for a in candidates if self._brain.read(a.prompt) is None]
         return max(absent, key=lambda a: a.exchange, default=None)
+
+    def is_parted(self, path: str) -> bool:
+        """Tell whether the response of the prompt at a path lies where the prompt does not."""
+        with self._mutex:
+            answer = self._by_path.get(path)
+        return answer is not None and answer.response is not None and path not in prompt_path_of(answer.response)
 
     def delivered(self, exchange: str) -> None:
         """Forget that an exchange awaits `response_arrived`."""
@@ -275,5 +285,6 @@ class Answered:
         response = event.data.get("response", answer.response)
         left = next((change.after for change in event.changes if change.path == response), answer.response_hash)
         self._put(replace(answer, prompt=path, response=response, response_hash=left))
-        self._answered.setdefault(path, set()).update(self._answered.pop(source, ()), {answer.prompt_sha256})
-        self._responses.setdefault(path, set()).update(self._responses.pop(source, ()), {left} if left else ())
+        texts, told = self._answered.pop(source, set()), self._responses.pop(source, set())
+        self._answered.setdefault(path, set()).update(texts, {answer.prompt_sha256})
+        self._responses.setdefault(path, set()).update(told, {left} if left else ())

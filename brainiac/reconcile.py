@@ -91,17 +91,25 @@ def backlog(brain: Brain, known: Mapping[str, Stamp]) -> Backlog:
     unanswered: list[str] = []
     moved: list[str] = []
     for path in known:
-        if brain.tree.kind_of(path) not in TO_ANSWER or brain.answered.is_unchanged(path, brain.observed.hash_of(path)):
+        if brain.tree.kind_of(path) not in TO_ANSWER or is_settled(brain, path):
             continue
         try:
             prompt = read_prompt(brain, path)
         except FormatError:
             unanswered.append(path)
             continue
-        if prompt is None or brain.answered.is_answered(prompt):
+        if prompt is None:
             continue
-        (moved if brain.answered.moved_from(prompt) else unanswered).append(path)
+        if brain.answered.moved_from(prompt) is not None:
+            moved.append(path)
+        elif not brain.answered.is_answered(prompt):
+            unanswered.append(path)
     return Backlog(tuple(unanswered), tuple(moved))
+
+
+def is_settled(brain: Brain, path: str) -> bool:
+    """Tell without reading it that a prompt is as it was answered, with its response where it belongs."""
+    return brain.answered.is_unchanged(path, brain.observed.hash_of(path)) and not brain.answered.is_parted(path)
 
 
 def is_active(brain: Brain) -> bool:

@@ -105,7 +105,9 @@ def answer(brain: Brain, prompt: Prompt, raw: bytes) -> None:
     written = create(target.path, text) if target.before is None else update(target.path, target.before, text)
     data = {"prompt": prompt.path, "prompt_id": prompt.id, "prompt_sha256": prompt.sha256, "response": target.path}
     expect = {prompt.path: content_hash(raw)}
-    brain.commit("prompt-answered", by="scripted", changes=[observe(prompt.path, raw), written], data=data, expect=expect)
+    brain.commit(
+        "prompt-answered", by="scripted", changes=[observe(prompt.path, raw), written], data=data, expect=expect
+    )
 
 
 class Running:

@@ -296,7 +296,10 @@ def test_a_response_dropped_by_hand_is_reflected_and_not_written_over(root: Path
         run.wait_idle()
         (exchange,) = run.plugin.exchanges
         assert exchange.response is not None
-        assert ("What is the answer?", "Forty-two, says another chat.") == (exchange.prompt.text, exchange.response.text)
+        assert ("What is the answer?", "Forty-two, says another chat.") == (
+            exchange.prompt.text,
+            exchange.response.text,
+        )
         assert [] == run.plugin.prompts
 
 
@@ -384,7 +387,9 @@ def test_a_provider_that_is_down_is_asked_again_ever_more_rarely(root: Path):
     def fail_twice(prompt: Prompt) -> None:
         asked.append(clock.monotonic())
         if len(asked) < 3:
-            raise ModelError("the provider is down", retryable=True, retry_after_seconds=60 if len(asked) == 2 else None)
+            raise ModelError(
+                "the provider is down", retryable=True, retry_after_seconds=60 if len(asked) == 2 else None
+            )
 
     plugin.before_answer = fail_twice
     with running(root, plugin, clock) as run:

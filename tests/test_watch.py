@@ -57,7 +57,13 @@ def watching(root: Path, settings: dict[str, object] | None = None) -> Iterator[
 
 @pytest.mark.parametrize("settings", [{}, {"polling": True, "polling_seconds": 0.05}], ids=["events", "polling"])
 def test_changes_below_every_folder_are_told(root: Path, settings: dict[str, object]):
-    paths = ["inbox/a/b/q.md", "memory/long_term/concrete/m.md", "system/prompts/x.md", "plugins/p.py", "logs/access.log"]
+    paths = [
+        "inbox/a/b/q.md",
+        "memory/long_term/concrete/m.md",
+        "system/prompts/x.md",
+        "plugins/p.py",
+        "logs/access.log",
+    ]
     with watching(root, settings) as (watcher, seen):
         for path in paths:
             (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +160,9 @@ def test_polling_begins_and_ends_as_the_setting_says(root: Path):
 def test_lost_events_are_counted_and_everything_is_looked_over(root: Path):
     """The words are watchdog's; that they are still its words, the live test of an overflow proves."""
     with watching(root) as (watcher, seen):
-        logging.getLogger("watchdog.observers.inotify_c").warning("Inotify queue overflowed; filesystem events were lost")
+        logging.getLogger("watchdog.observers.inotify_c").warning(
+            "Inotify queue overflowed; filesystem events were lost"
+        )
         assert (1, 1) == (seen.losses, watcher.health().overflows)
 
 
