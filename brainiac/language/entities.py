@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import zip_longest
 from typing import Literal
 
 from brainiac.language.sentences import data_lines, stem, stop_words
@@ -223,7 +224,7 @@ def _with_measures(mentions: list[Mention]) -> Iterator[Mention]:
     """Class a number by what follows it (`5 years` is a duration) and join tens and units (`thirty-five`)."""
     skip = -1
     units = _units()
-    for mention, following in zip(mentions, [*mentions[1:], None], strict=True):
+    for mention, following in zip_longest(mentions, mentions[1:]):
         if mention.position == skip:
             continue
         if mention.is_number and following is not None and following.clause == mention.clause:

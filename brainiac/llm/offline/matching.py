@@ -12,7 +12,7 @@ from brainiac.language.times import find_times
 from brainiac.llm.offline.evidence import Evidence, Token
 from brainiac.llm.offline.questions import Question, Term
 
-ENOUGH = 0.6  # of a question's weight that a statement must cover to count as an answer
+ENOUGH = 0.5  # of a question's weight that a statement must cover to count as an answer
 ENOUGH_OF_KIND = 0.48  # the same, where the kind of thing asked for (a date, a sum) speaks for the statement as well
 _TELLING = frozenset({"date", "duration", "number", "money", "age", "person", "place", "reason", "weekday", "color", "profession"})
 NEAR_TIE = 0.1  # within this the later statement is preferred: what was said last holds
@@ -211,6 +211,8 @@ def _text(evidence: Evidence) -> str:
 def _holds_date(question: Question, evidence: Evidence) -> float:
     if evidence.days() or any(span.kind == "frequency" for span in evidence.said.times):
         return 1.0
+    if re.search(r"\b(?:before|after|until|once|when|during|at \d|in the)\b", evidence.said.plain, _I):
+        return 0.6
     if not _ASKS_PAST.search(question.text):
         return 0.0
     first = evidence.said.plain.split()[0].lower()
@@ -238,7 +240,7 @@ def _holds_number(question: Question, evidence: Evidence) -> float:
         i for i, token in enumerate(tokens)
         if any(token.stem in related(term.stem) for term in question.terms if term.stem[:4] in counted[1].lower())
     ]
-    return any(abs(i - j) <= 4 for i in numbers for j in things) if things else False
+    return 1.0 if any(abs(i - j) <= 4 for i in numbers for j in things) else 0.6
 
 
 def _holds_money(question: Question, evidence: Evidence) -> float:
@@ -261,6 +263,13 @@ def _holds_place(question: Question, evidence: Evidence) -> float:
         if not any(related(term.stem).get(one, 0) > 0.8 for term in question.terms if not term.is_verb for one in stems):
             strength = max(strength, 1.0 if found["place"][0].isupper() else 0.85)
     return strength
+
+
+def _holds_reason(question: Question, evidence: Evidence) -> float:
+    """A reason is marked as one, or stands in a further clause."""
+    if _REASON.search(evidence.said.plain):
+        return 1.0
+    return 0.6 if "," in evidence.said.plain or evidence.sentence.nearby else 0.0
 
 
 def _in_date(token: Token, evidence: Evidence) -> bool:
@@ -359,7 +368,7 @@ _CHECKS: dict[str, Callable[[Question, Evidence], float]] = {
     "age": _searches(_AGE),
     "person": _holds_person,
     "place": _holds_place,
-    "reason": _searches(_REASON),
+    "reason": _holds_reason,
     "name": _holds_name,
     "surname": _holds_surname,
     "color": _holds_kind("color"),
