@@ -76,8 +76,9 @@ class Committer:
         """
         with locked(self._journal.lock):
             self._transactions.settle()
-            self._notice(changes, expect or {})
-            plan = self._plan(changes, expect or {})
+            paths = {p for change in changes if change.op != "append" for p in (change.path, change.source) if p}
+            recorded = self.notice(sorted(paths | set(expect or ())))
+            plan = self._plan(changes, expect or {}, recorded)
             hidden = {"off_record": plan.off_record} if plan.off_record else {}
             event = self._event(kind, by, plan.recorded, {**(data or {}), **hidden}, cause)
             return self._run(event, plan)
@@ -118,7 +119,7 @@ class Committer:
         Raises:
             ConflictError: A file moved meanwhile; nothing was changed.
         """
-        plan, digest, data = self._plan(changes, {}), content_hash(save), dict(data)
+        plan, digest, data = self._plan(changes, {}, {}), content_hash(save), dict(data)
         if not is_off_record(save):
             plan.texts[digest] = save
             if any(change.path == path for change in changes):
@@ -133,6 +134,31 @@ class Committer:
             self._journal.blobs.put(text)
         if texts:
             self._disk.sync_filesystem(self._journal.blobs.folder)
+
+    def notice(self, paths: Sequence[str]) -> dict[str, bytes | None]:
+        """Record what a person did to these files and nobody has seen; the caller holds the commit lock.
+
+        Whatever is decided or merged then rests on what the history has as theirs.
+
+        Returns:
+            Path → content as it is recorded now; None where nothing stands.
+
+        Raises:
+            ConflictError: A file is being saved at this moment.
+        """
+        contents: dict[str, bytes | None] = {}
+        for path in paths:
+            relative = self._tree.relative(self._tree.confine(path))
+            is_tracked = self._tree.is_tracked(relative)
+            try:
+                if is_tracked and self.noticing.look(relative) is not None:
+                    self.seen.set_told(relative, False)
+            except NotRestedError as error:
+                raise ConflictError([relative]) from error
+            content = contents[relative] = read_bytes(self._tree.absolute(relative))
+            if is_tracked and content is not None and not self.noticing.is_recorded(relative, content):
+                raise ConflictError([relative])
+        return contents
 
     def settle(self) -> None:
         """Follow what other processes did; the caller holds the commit lock."""
@@ -187,25 +213,13 @@ class Committer:
     ) -> Event:
         return Event(0, new_id(), iso(self._clock.now()), kind, by, cause, data, tuple(changes))
 
-    def _plan(self, changes: Sequence[Change], expect: Mapping[str, str | None]) -> Plan:
-        plan = Planner(self._tree, self.seen).plan(changes, expect)
+    def _plan(
+        self, changes: Sequence[Change], expect: Mapping[str, str | None], recorded: Mapping[str, bytes | None]
+    ) -> Plan:
+        plan = Planner(self._tree, self.seen).plan(changes, expect, recorded)
         if plan.conflicts:
             raise ConflictError(plan.conflicts)
         return plan
-
-    def _notice(self, changes: Sequence[Change], expect: Mapping[str, str | None]) -> None:
-        """Record first what a person did to these files and nobody has seen, so that the history has it as theirs."""
-        paths = {path for change in changes if change.op != "append" for path in (change.path, change.source) if path}
-        observed = {change.path for change in changes if change.op == "observe"}  # recorded by this very commit
-        for path in sorted((paths | set(expect)) - observed):
-            relative = self._tree.relative(self._tree.confine(path))
-            if not self._tree.is_tracked(relative) or not self._tree.absolute(relative).exists():
-                continue
-            try:
-                if self.noticing.look(relative) is not None:
-                    self.seen.set_told(relative, False)
-            except NotRestedError as error:
-                raise ConflictError([relative]) from error
 
     def _checkpoint(self) -> None:
         self._transactions.checkpoint({intent.event.id for intent, _ in self._displaced.waiting()})

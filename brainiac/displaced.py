@@ -62,7 +62,7 @@ class Displaced:
                 continue
             is_due = self._is_due(intent)
             if content_hash(content) != self._wal.base_of(step):
-                if not is_due and self._looks_torn(step, content):
+                if not is_due and self._committer.noticing.looks_torn(step.path, content):  # looked at again
                     continue
                 if not self._rescue(intent, step, content):
                     continue
@@ -82,15 +82,11 @@ class Displaced:
         # an event's time is cut to the second
         return self._clock.now() >= parse_iso(intent.event.at) + timedelta(seconds=REST_SECONDS + 1)
 
-    def _looks_torn(self, step: Step, content: bytes) -> bool:
-        """Tell whether an editor seems to be in the middle of writing; it is looked at again."""
-        return self._text(self._wal.base_of(step)).startswith(content)
-
     def _rescue(self, intent: Intent, step: Step, save: bytes) -> bool:
         """Bring a person's save into the file; False when the file moves too fast, to be tried again."""
         base = self._wal.base_of(step)
-        standing = read_bytes(self._tree.absolute(step.path))
         try:
+            standing = self._committer.notice([step.path])[step.path]
             self._commit(intent, step, base, standing, save)
         except ConflictError:
             return False
@@ -98,6 +94,8 @@ class Displaced:
         return True
 
     def _commit(self, intent: Intent, step: Step, base: str | None, standing: bytes | None, save: bytes) -> None:
+        if standing is not None:
+            base = self._committer.noticing.base_of(step.path, standing, save) or base
         merged = save if standing is None else three_way(self._text(base), standing, save)
         data = {"displaced_by": intent.event.id, "save": content_hash(save)}
         changes: list[Change] = []

@@ -187,16 +187,16 @@ class LastSeen:
             self._database.execute("DELETE FROM seen")
         for change in event.changes:
             if change.op != "append":
-                self._fold_change(change, is_person=event.by == "person" or change.op == "observe")
+                self._fold_change(change, event)
 
-    def _fold_change(self, change: RecordedChange, is_person: bool) -> None:
+    def _fold_change(self, change: RecordedChange, event: Event) -> None:
         known = self.get(change.source or change.path)
         if change.source is not None:
             self._database.execute("DELETE FROM seen WHERE path = ?", (change.source,))
         if change.after is None or not self._tree.is_tracked(change.path):
             self._database.execute("DELETE FROM seen WHERE path = ?", (change.path,))
             return
-        seen = _successor(known, change, change.after, is_person)
+        seen = _successor(known, change, change.after, event)
         row = (seen.path, seen.hash, json.dumps(seen.trail), seen.is_ours, seen.is_told)
         self._database.execute(
             "INSERT OR REPLACE INTO seen(path, hash, trail, is_ours, is_told) VALUES (?, ?, ?, ?, ?)", row
@@ -208,15 +208,19 @@ def stamp_of(stat: os.stat_result) -> str:
     return f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
 
 
-def _successor(known: Seen | None, change: RecordedChange, after: str, is_person: bool) -> Seen:
-    """Return a note after a change: a person's save begins a new trail, ours go on with it."""
+def _successor(known: Seen | None, change: RecordedChange, after: str, event: Event) -> Seen:
+    """Return a note after a change: a person's save begins a new trail, ours go on with it.
+
+    A save that was displaced was not made in sight of what stands: editors may hold the versions before it still.
+    """
     if known is not None and known.hash == after:
         return replace(known, path=change.path)
-    if is_person:
+    is_displaced = "displaced_by" in event.data
+    if (event.by == "person" or change.op == "observe") and not is_displaced:
         return Seen(change.path, after)
     trail = known.trail if known is not None else ()
     if known is not None and known.hash != change.before:
-        trail = (*trail, known.hash)  # a save that was displaced; its editor still holds it
+        trail = (*trail, known.hash)
     if change.before is not None:
         trail = (*trail, change.before)
-    return Seen(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=True)
+    return Seen(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=change.op != "observe")

@@ -10,13 +10,14 @@ from typing import Any
 
 from merge3 import Merge3
 
+_SOURCE = {"unchanged": 0, "same": 1, "a": 1, "b": 2}  # a region's kind to the text it is taken from
 MAX_BYTES = 2_000_000  # comparing lines takes seconds beyond this; such files are left as the person saved them
 
 
 def three_way(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """Merge two texts that grew from one; None when both changed the same lines.
 
-    Where both only added at the same place, both additions stand, ours first.
+    Where both only added at the same place, both additions stand, ours first; what one holds of the other, once.
     """
     if base == theirs or ours == theirs:
         return ours
@@ -24,20 +25,18 @@ def three_way(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         return theirs
     if max(len(base), len(ours), len(theirs)) > MAX_BYTES:
         return None
-    lines = [_lines(base), _lines(ours), _lines(theirs)]
+    before, lines, behind = _trimmed(_lines(base), _lines(ours), _lines(theirs))
     merged: list[bytes] = []
-    for region in _regions(*lines):
-        kind, rest = region[0], region[1:]
+    for kind, *span in _regions(lines):
         if kind == "conflict":
-            base_start, base_end, our_start, our_end, their_start, their_end = rest
+            base_start, base_end, our_start, our_end, their_start, their_end = span
             if base_start != base_end:
                 return None
-            merged += _whole_lines(lines[1][our_start:our_end])
-            merged += lines[2][their_start:their_end]
+            merged += _both(lines[1][our_start:our_end], lines[2][their_start:their_end])
         else:
-            source = {"unchanged": 0, "same": 1, "a": 1, "b": 2}[kind]
-            merged += lines[source][rest[0] : rest[1]]
-    return b"".join(_whole_lines(merged[:-1]) + merged[-1:])
+            merged += lines[_SOURCE[kind]][span[0] : span[1]]
+    whole = before + merged + behind
+    return b"".join(_whole_lines(whole[:-1]) + whole[-1:])
 
 
 def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
@@ -48,16 +47,35 @@ def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     """
     if not base or theirs in (base, ours) or max(len(base), len(ours), len(theirs)) > MAX_BYTES:
         return False
-    lines = [_lines(base), _lines(ours), _lines(theirs)]
+    _, lines, _ = _trimmed(_lines(base), _lines(ours), _lines(theirs))
     added = {line for line in lines[1] if line.strip()} - set(lines[0])
     if not added.isdisjoint(lines[2]):
         return False
-    kinds = {region[0] if region[0] != "conflict" or region[1] != region[2] else "both" for region in _regions(*lines)}
-    return "conflict" not in kinds and "same" not in kinds and bool(kinds & {"a", "both"})
+    kinds = {"both" if kind == "conflict" and span[0] == span[1] else kind for kind, *span in _regions(lines)}
+    return kinds.isdisjoint({"conflict", "same"}) and not kinds.isdisjoint({"a", "both"})
 
 
-def _regions(base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]) -> list[tuple[Any, ...]]:
+def _both(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
+    for whole, part in ((ours, theirs), (theirs, ours)):
+        rest = iter(whole)
+        if all(line in rest for line in part):  # in order
+            return whole
+    return _whole_lines(ours) + theirs
+
+
+def _regions(lines: Sequence[Sequence[bytes]]) -> list[tuple[Any, ...]]:
+    base, ours, theirs = lines
     return list(Merge3(base, ours, theirs).merge_regions())
+
+
+def _trimmed(*texts: list[bytes]) -> tuple[list[bytes], list[list[bytes]], list[bytes]]:
+    """Return the lines that all begin with, what is between, and the lines that all end with; comparing is slow."""
+    shortest = min(len(lines) for lines in texts)
+    start = next((i for i in range(shortest) if len({lines[i] for lines in texts}) > 1), shortest)
+    rest = shortest - start
+    end = next((i for i in range(rest) if len({lines[-1 - i] for lines in texts}) > 1), rest)
+    first = texts[0]
+    return first[:start], [lines[start : len(lines) - end] for lines in texts], first[len(first) - end :]
 
 
 def _lines(text: bytes) -> list[bytes]:

@@ -5,16 +5,17 @@ Recognized by content alone, never by path or time. What a person saved is recor
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+import time
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from brainiac.clock import Clock
 from brainiac.errors import BlobError, BrainiacError, ConflictError
-from brainiac.events import Change, FileChange, PathKind, RecordedChange, content_hash, update
+from brainiac.events import FileChange, PathKind, RecordedChange, content_hash, update
 from brainiac.exchange import read_bytes
 from brainiac.lastseen import LastSeen, Seen, stamp_of
 from brainiac.merge import is_stale, three_way
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 5_000_000  # larger files are known by their stat, their texts are not kept
 REST_SECONDS = 10.0  # short-term memory saved without its headings is believed after this
 MOVE_SECONDS = 10.0  # a file that appears with the content of one that vanished within this was moved
+TORN_NS = 200_000_000  # an empty or shortened file is believed after this rest
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
 
 
@@ -41,12 +43,6 @@ class NotRestedError(BrainiacError):
     def __init__(self, path: str, again_in_seconds: float) -> None:
         self.path, self.again_in_seconds = path, again_in_seconds
         super().__init__(f"{path}: without its headings; looked at again in {again_in_seconds:.0f} s")
-
-
-@dataclass(frozen=True, slots=True)
-class _Merge:
-    base: str
-    text: bytes
 
 
 class Noticing:
@@ -77,12 +73,40 @@ class Noticing:
             return self._forget_unkept(path)
         if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES or not self._tree.is_tracked(path):
             return self._look_at_stamp(path, stamp_of(found))
-        content = read_bytes(absolute)
+        content = self._read_settled(path)
         if content is None:
             return None
         if is_off_record(content):
             return self._look_off_record(path, content_hash(content))
         return self._look_at_content(path, content)
+
+    def is_recorded(self, path: str, content: bytes) -> bool:
+        """Tell whether this is what was last seen there; also for what is not kept."""
+        known = self._seen.get(path)
+        is_kept = len(content) <= MAX_BYTES and not is_off_record(content)
+        return not is_kept or (known is not None and known.hash == content_hash(content))
+
+    def looks_torn(self, path: str, content: bytes) -> bool:
+        """Tell whether a file may be in the middle of being written: it is empty, or a beginning of what it held."""
+        known = self._seen.get(path)
+        if known is None or known.hash == content_hash(content):
+            return False
+        if not content:
+            return True
+        return any(
+            text.startswith(content) for digest in (known.hash, *known.trail[-3:]) for text in self._text(digest)
+        )
+
+    def base_of(self, path: str, ours: bytes, save: bytes) -> str | None:
+        """Return the hash of the earlier version that a save grew from without having seen what came after.
+
+        None when it was made in sight of the last version, or is an earlier version itself: that is a revert.
+        """
+        known = self._seen.get(path)
+        if known is None or content_hash(save) in known.trail:
+            return None
+        bases = ((digest, text) for digest in known.trail for text in self._text(digest))
+        return next((digest for digest, text in bases if is_stale(text, ours, save)), None)
 
     def removed(self, seen: Seen) -> RecordedChange:
         """Return the record of a note that is gone, and remember it in case it turns up elsewhere."""
@@ -127,33 +151,31 @@ class Noticing:
 
     def _merge_stale(self, known: Seen, save: bytes) -> bool:
         """Put back what we added, where the save was made without having seen it."""
-        merge = self._stale_merge(known, save)
-        if merge is None:
-            return False
-        changes: list[Change] = [update(known.path, save, merge.text)] if merge.text != save else []
-        try:
-            self._committer.commit_merge(changes, {"stale": known.hash}, known.path, merge.base, save)
-        except ConflictError:  # saved once more meanwhile; that save is looked at next
+        for ours in self._text(known.hash):
+            base = self.base_of(known.path, ours, save)
+            merged = three_way(self._committer.text_of(base), ours, save) if base is not None else None
+            if merged is None:
+                return False
+            changes = [update(known.path, save, merged)] if merged != save else []
+            with contextlib.suppress(ConflictError):  # saved once more meanwhile; that save is looked at next
+                self._committer.commit_merge(changes, {"stale": known.hash}, known.path, base, save)
             return True
-        return True
+        return False
 
-    def _stale_merge(self, known: Seen, save: bytes) -> _Merge | None:
-        """Find the earlier version that a save grew from; an earlier version itself is a person's revert."""
-        if not known.trail or content_hash(save) in known.trail:
-            return None
-        try:
-            ours = self._committer.text_of(known.hash)
-        except BlobError:
-            return None
-        for digest in known.trail:
-            try:
-                base = self._committer.text_of(digest)
-            except BlobError:  # purged, or not synced: nothing to compare with
-                continue
-            merged = three_way(base, ours, save) if is_stale(base, ours, save) else None
-            if merged is not None:
-                return _Merge(digest, merged)
-        return None
+    def _text(self, digest: str) -> Iterator[bytes]:
+        """Yield a text, or nothing where it is not kept any more."""
+        with contextlib.suppress(BlobError):
+            yield self._committer.text_of(digest)
+
+    def _read_settled(self, path: str) -> bytes | None:
+        """Read a file, waiting a moment where an editor seems to be writing it."""
+        absolute = self._tree.absolute(path)
+        while (content := read_bytes(absolute)) is not None and self.looks_torn(path, content):
+            with contextlib.suppress(FileNotFoundError):
+                if time.time_ns() - os.stat(absolute).st_mtime_ns > TORN_NS:  # file times are the system clock's
+                    break
+            time.sleep(0.002)
+        return content
 
     def _wait_for_rest(self, path: str, content: bytes, digest: str) -> None:
         if all(heading in content for heading in _HEADINGS):

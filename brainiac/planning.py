@@ -58,13 +58,21 @@ class Planner:
         self._plan = Plan()
         self._standing: dict[str, bytes | None] = {}
 
-    def plan(self, changes: Sequence[Change], expect: Mapping[str, str | None]) -> Plan:
+    def plan(
+        self, changes: Sequence[Change], expect: Mapping[str, str | None], standing: Mapping[str, bytes | None]
+    ) -> Plan:
         """Return the plan; with conflicts in it nothing may be done.
+
+        Args:
+            changes: What is asked for.
+            expect: Path → hash of further files, None for "must not exist".
+            standing: Content of files that were read already.
 
         Raises:
             ConfinementError: A path leaves the brain.
             UserError: Two changes name one path, or a path is a symbolic link.
         """
+        self._standing.update(standing)
         for path, expected in expect.items():
             self._expect(self._confined(path), expected)
         joined = _join_appends([self._confine(change) for change in changes])
