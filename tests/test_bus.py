@@ -138,7 +138,11 @@ def test_a_conversation_is_answered_in_order_and_others_side_by_side(root: Path)
 def test_reflection_never_blocks_the_next_prompt_and_goes_in_order(root: Path):
     """Seeds: S9."""
     release, plugin = threading.Event(), Scripted()
-    plugin.on_exchange = lambda exchange: None if release.wait(10) else None
+
+    def hold(exchange: object) -> None:
+        assert release.wait(10)
+
+    plugin.on_exchange = hold
     with running(root, plugin) as run:
         for name in ("a", "b", "c"):
             run.drop(f"inbox/{name}.md", name)

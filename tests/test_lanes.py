@@ -31,7 +31,11 @@ def test_jobs_of_one_key_run_in_order_and_each_once(keys: list[str]):
 def test_a_slow_key_keeps_no_other_waiting():
     release, done = threading.Event(), threading.Event()
     tier = lanes(2)
-    tier.submit("slow", lambda: None if release.wait(10) else None)
+
+    def hold() -> None:
+        assert release.wait(10)
+
+    tier.submit("slow", hold)
     tier.submit("other", done.set)
     assert done.wait(10)
     release.set()
@@ -52,7 +56,12 @@ def test_a_job_that_breaks_is_told_and_ends_nothing():
 def test_stopping_starts_nothing_more_and_tells_whether_work_ended():
     release, begun, later = threading.Event(), threading.Event(), threading.Event()
     tier = lanes(1)
-    tier.submit("a", lambda: [begun.set(), release.wait(10)] and None)
+
+    def hold() -> None:
+        begun.set()
+        release.wait(10)
+
+    tier.submit("a", hold)
     tier.submit("a", later.set)
     assert begun.wait(10)
     assert not tier.stop(0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -135,7 +136,7 @@ def test_every_state_that_rests_is_told_exactly_once_and_no_other(steps: list[St
             told += [standing for path in settling.take_due(now) if settling.finish(path, standing)]
         now, standing = now + pause, stamp
         settling.saw("q.md", stamp, now, is_typed=True)
-    assert all(one != other for one, other in zip(told, told[1:], strict=False))
+    assert all(one != other for one, other in pairwise(told))
     assert settling.settled.get("q.md") == told[-1]
 
 
