@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import zip_longest
-from typing import Literal
+from typing import Literal, cast
 
 from brainiac.language.sentences import data_lines, stem, stop_words
 
@@ -62,7 +62,9 @@ _TOKEN = re.compile(
 _SIGNS = {"£": "pound", "$": "dollar", "€": "euro", "%": "percent"}
 _MONTHS = "january february march april may june july august september october november december".split()
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_CALENDAR = {name: name for name in _MONTHS + _DAYS} | {name[:3]: name for name in _MONTHS + _DAYS} | {"sept": "september"}
+_CALENDAR = (
+    {name: name for name in _MONTHS + _DAYS} | {name[:3]: name for name in _MONTHS + _DAYS} | {"sept": "september"}
+)
 _CALENDAR |= {day + "s": day for day in _DAYS}
 _AMBIGUOUS_MONTHS = frozenset({"may", "march", "mar", "sun", "sat", "wed", "dec", "jan"})
 _PLACE_BEFORE = frozenset("in at from to near around outside towards via".split())
@@ -177,7 +179,7 @@ def _by_entry(entry: _Entry) -> tuple[FacetKind, frozenset[str]] | None:
     if entry.kind == "light":
         return None
     kinds: dict[str, FacetKind] = {"unit": "date", "measure": "quantity", "number": "quantity"}
-    return kinds.get(entry.kind, entry.kind), entry.values  # type: ignore[return-value]
+    return kinds.get(entry.kind) or cast(FacetKind, entry.kind), entry.values
 
 
 def _word(text: str, start: int, token: str, bare: str) -> tuple[FacetKind, frozenset[str]] | None:
@@ -186,7 +188,7 @@ def _word(text: str, start: int, token: str, bare: str) -> tuple[FacetKind, froz
     is_acronym = len(bare) > 1 and token[: len(bare)].isupper()
     if not is_acronym or bare in _CALENDAR:
         known = _known(bare, is_capital, is_first, text[start + len(token) :])
-        if known is not None or bare in light_words() or len(bare) == 1 and not is_capital:
+        if known is not None or bare in light_words() or (len(bare) == 1 and not is_capital):
             return known
     if is_capital and not (is_first and (bare.endswith("ing") or bare in _paraphrases())):
         kind: FacetKind = "place" if _is_place(text[:start]) else "name"

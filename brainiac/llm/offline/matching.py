@@ -15,7 +15,7 @@ from brainiac.llm.offline.questions import Question, Term
 ENOUGH = 0.5  # of a question's weight that a statement must cover to count as an answer
 ENOUGH_OF_KIND = 0.48  # the same, where the kind of thing asked for (a date, a sum) speaks for the statement as well
 _TELLING = frozenset({"date", "duration", "number", "money", "age", "person", "place", "reason", "weekday", "color", "profession"})
-NEAR_TIE = 0.1  # within this the later statement is preferred: what was said last holds
+NEAR_TIE = 0.05  # within this the later statement is preferred: what was said last holds
 
 _I = re.IGNORECASE
 _NOW = datetime(2000, 1, 1)  # only whether a word tells a time matters
@@ -23,7 +23,7 @@ _OTHERS = frozenset("he she it they his her their its him them".split())
 _USERS = frozenset("i we user my our me us i'm i've we're we've i'd i'll".split())
 _SKIPPED = frozenset(
     "also always just never really usually only still often actually already currently now recently and to have has had am is are was "
-    "were be been do does did don't doesn't didn't will would can could should must may might not 've 're rather all both".split()
+    "were be been get gets got getting gotten do does did don't doesn't didn't will would can could should must may might not 've 're rather all both".split()
 )
 _FORMERLY = re.compile(r"\b(?:before|previously|formerly|used to|no longer|any ?more|stopped|gave up|until|lived|worked|was|were|back then|ex-)\b", _I)
 _AMOUNT = r"(?:[$€£]\s?\d|\d[\d.,]*\s?(?:k\s|dollars|euros?|bucks|pounds|quid|usd|eur|gbp|cents|[$€£])|(?:hundred|thousand|\w+teen|\w+ty|one|two|three|four|five|six|seven|eight|nine|ten) (?:hundred |thousand )*(?:dollars|euros|bucks|pounds|quid))"
@@ -80,11 +80,11 @@ def match(question: Question, evidence: Evidence, links: Sequence[frozenset[str]
     if not question.terms and question.subject == "user" and question.expected in _SELF_EVIDENT:
         coverage = 1.0 if _mentions_user(evidence) else 0.0
     elif _is_about_another(question, evidence):
-        coverage *= 0.7
+        coverage *= 0.8
     rest = [(term, quality) for term, quality in zip(question.terms, qualities, strict=True) if term.phrase < 0]
-    found_names = {term.phrase for term, quality in zip(question.terms, qualities, strict=True) if quality}
+    found_names = {term.phrase for term, quality in zip(question.terms, qualities, strict=True) if quality >= 0.68}
     is_missing = any(
-        term.is_required and not quality and (term.phrase < 0 or term.phrase not in found_names)
+        term.is_required and quality < 0.68 and (term.phrase < 0 or term.phrase not in found_names)
         for term, quality in zip(question.terms, qualities, strict=True)
     )
     least = ENOUGH_OF_KIND if question.expected in _TELLING else ENOUGH
@@ -94,23 +94,18 @@ def match(question: Question, evidence: Evidence, links: Sequence[frozenset[str]
     return Match(evidence, coverage, score, strength > 0, is_missing)
 
 
+_OF_USER = re.compile(r"\b(?:User|they|their|them|we|our|us)\b", _I)
 _SELF_EVIDENT = frozenset({"profession", "name", "age"})  # questions about oneself that need no other word
 
 
 def _mentions_user(evidence: Evidence) -> bool:
-    lower = [token.word.lower() for token in evidence.sentence.tokens]
-    return any(word in _USERS or word == "user" for word in lower) or not evidence.is_typed
+    return bool(_OF_USER.search(evidence.said.text))
 
 
 def _is_about_another(question: Question, evidence: Evidence) -> bool:
-    """Tell whether a question about the one who asks meets a sentence whose subject is someone else."""
+    """Tell whether a question about the one who asks meets a sentence that does not speak of them."""
     is_own = question.subject == "user" or any(term.owner == "user" for term in question.terms)
-    tokens = evidence.sentence.tokens
-    if not is_own or any(term.phrase >= 0 for term in question.terms) or len(tokens) < 2 or _mentions_user(evidence):
-        return False
-    first, second = tokens[0], tokens[1]
-    is_verb = second.word.islower() and (second.word.endswith(("s", "ed")) or second.word in irregular_forms())
-    return first.is_content and first.word[0].isupper() and is_verb and _is_name(first, ()) and kinds_of(first.stem) == frozenset()
+    return is_own and not any(term.phrase >= 0 for term in question.terms) and not _mentions_user(evidence)
 
 
 def _share(found: Iterable[tuple[Term, float]]) -> float:
@@ -240,6 +235,8 @@ def _holds_number(question: Question, evidence: Evidence) -> float:
         i for i, token in enumerate(tokens)
         if any(token.stem in related(term.stem) for term in question.terms if term.stem[:4] in counted[1].lower())
     ]
+    if not things and any(term.weight >= 1 and term.stem[:4] in counted[1].lower() for term in question.terms):
+        return 0.0
     return 1.0 if any(abs(i - j) <= 4 for i in numbers for j in things) else 0.6
 
 

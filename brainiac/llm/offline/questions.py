@@ -140,6 +140,10 @@ _PRESENT = re.compile(r"\b(?:do|does|is|are|am|has|have|current(?:ly)?|now|these
 _PAST = re.compile(r"\b(?:did|was|were|had)\b", _I)
 _OWNED = re.compile(r"\b(?P<owner>my|our|her|his|their|its|(?!(?:where|what|who|when|how|why|that|it|there|here|let|he|she)'s)\w+'s|\w+s')\s+(?P<rest>(?:[\w-]+\s+){0,2}?[\w'-]+)(?=\s+(?:in|at|on|for|of|to|from|with|by|is|are|was|were|be|have|has|do|does|did|get|cost|called|come|and|or|name|before|after|since|run|work|live|start|end|last|now|so|still|about|when|where|that|as|go|take|keep|use|the)\b|\s*[?.,!]|$)", _I)
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*[\w](?:'s)?")
+_BARE_SUBJECT = re.compile(  # a single word between "does" and its verb is a name, whatever its letters
+    r"\b(?:does|did|has|is)(?:n't)? (?!(?:the|my|our|his|her|its|their|your|a|an|any|there|this|that|these|those|it|he|she|they|we|you|i|not|some|"
+    r"everyone|someone|anyone|all)\b)(?P<subject>[a-z][\w-]+) (?!of\b|in\b|at\b|on\b|to\b|for\b|from\b)[a-z]+", _I
+)
 _SUBJECT_VERB = re.compile(r"\b(?i:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should)(?:n't)?\s+(?P<subject>I|i|we|you|he|she|they|[A-Z][\w-]+)\s+(?:\w+ly |still |ever |always |usually |also )*(?P<verb>[a-z][\w-]*)")
 
 
@@ -166,6 +170,8 @@ def _parse(text: str, now: datetime, language: str, known: frozenset[str]) -> Qu
         bare = bare.replace(span.text, " ")
     found = _SUBJECT_VERB.search(bare)
     subject = _subject_of(found["subject"], language) if found else ""
+    if bare_name := _BARE_SUBJECT.search(bare):
+        known |= {stem(bare_name["subject"].lower(), language)}
     verb = stem(found["verb"].lower(), language) if found else ""
     dropped = _dropped(expected, listing, language)
     return Question(
@@ -254,6 +260,6 @@ def _owners(text: str, dropped: frozenset[str], language: str) -> dict[str, str]
         owner = "user" if match["owner"].lower() in ("my", "our") else "other"
         stems = [token.stem for token in tokens_of(match["rest"], language) if token.is_content]
         kept = [one for one in stems if one not in dropped]
-        if kept:
-            found[kept[-1]] = owner
+        possessors = [stem(word, language) for word in re.findall(r"(\w+)(?:'s|s')\b", match["rest"].lower())]
+        found |= dict.fromkeys([*kept[-1:], *(one for one in kept if one in possessors)], owner)
     return found
