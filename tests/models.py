@@ -30,7 +30,9 @@ def make_brain(folder: Path, settings: dict[str, Any] | None = None, *, clock: M
     write_settings(folder, settings or {})
     write_memory(folder, "concrete/portland.md", "Portland", 1, "User lives in Portland, since 2020. ^f3k9")
     link = f'- [Portland](portland.md "uuid:{UUID}1")'
-    write_memory(folder, "concrete/mara.md", "Mara", 2, "Mara is User's sister. ^m1", f"\n## Related Memories\n\n{link}\n")
+    write_memory(
+        folder, "concrete/mara.md", "Mara", 2, "Mara is User's sister. ^m1", f"\n## Related Memories\n\n{link}\n"
+    )
     return Brain(folder, clock=clock or ManualClock(NOW))
 
 
@@ -44,7 +46,9 @@ def write_memory(folder: Path, path: str, title: str, number: int, statement: st
     file = folder / "memory/long_term" / path
     file.parent.mkdir(parents=True, exist_ok=True)
     meta = f"uuid: {UUID}{number}\ncreated_at: 2025-01-01T00:00:00Z\nupdated_at: 2025-01-0{number}T00:00:00Z\n"
-    file.write_text(f"---\n{meta}tags: []\nemotion: ''\nreinforcement_count: 0\n---\n# {title}\n\n- {statement}\n{tail}")
+    file.write_text(
+        f"---\n{meta}tags: []\nemotion: ''\nreinforcement_count: 0\n---\n# {title}\n\n- {statement}\n{tail}"
+    )
 
 
 def model_brain(folder: Path, server: ChatServer, model: str = MODEL, **llm: Any) -> Brain:
@@ -89,14 +93,14 @@ def event_of(number: int, user: str = "", ai: str = "", **fields: Any) -> StmEve
     return StmEvent(f"e{number}", at, user or f"Thing {number} happened.", ai or f"Noted {number}.", **fields)
 
 
-def short_term(events: int = 2, **fields: Any) -> ShortTermMemory:
-    """Make short-term memory with so many events, newest first."""
+def short_term(events: int | Sequence[StmEvent] = 2, **fields: Any) -> ShortTermMemory:
+    """Make short-term memory with so many events, or with these, newest first."""
     values: dict[str, Any] = {
         "summary": "User plans a trip.",
         "goals": (Item("See Gotland"),),
         "facts": (Item("User has a bicycle"),),
         "tasks": (Item("Buy milk"),),
-        "events": tuple(event_of(number) for number in reversed(range(events))),
+        "events": tuple(map(event_of, reversed(range(events)))) if isinstance(events, int) else tuple(events),
     }
     return ShortTermMemory(**{**values, **fields})
 

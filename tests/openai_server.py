@@ -56,7 +56,7 @@ class Exchange:
         self.handler, self.request, self.stopping = handler, captured, stopping
         self.is_anthropic = captured.path.endswith("/messages")
 
-    def start(self, code: int = 200, content_type: str = "text/event-stream", headers: Mapping[str, str] = {}) -> None:  # noqa: B006 - read only
+    def start(self, code: int = 200, content_type: str = "text/event-stream", headers: Mapping[str, str] = {}) -> None:
         self.handler.send_response(code)
         self.handler.send_header("Content-Type", content_type)
         for name, value in headers.items():
@@ -146,7 +146,12 @@ def call_tools(*calls: tuple[str, Any]) -> Behaviour:
         exchange.start()
         for index, (name, arguments) in enumerate(calls):
             text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            head = {"index": index, "id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": ""}}
+            head = {
+                "index": index,
+                "id": f"call_{index}",
+                "type": "function",
+                "function": {"name": name, "arguments": ""},
+            }
             exchange.chunk({"role": "assistant", "tool_calls": [head]})
             for piece in (text[: len(text) // 2], text[len(text) // 2 :]):
                 exchange.chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
@@ -157,12 +162,14 @@ def call_tools(*calls: tuple[str, Any]) -> Behaviour:
     return behave
 
 
-def status(code: int, message: str, headers: Mapping[str, str] = {}, **error: Any) -> Behaviour:  # noqa: B006 - read only
+def status(code: int, message: str, headers: Mapping[str, str] = {}, **error: Any) -> Behaviour:
     """Refuse with an HTTP status and an error body."""
 
     def behave(exchange: Exchange) -> None:
         exchange.start(code, "application/json", headers)
-        exchange.write(json.dumps({"error": {"message": message, "type": "error", "param": None, "code": None, **error}}))
+        exchange.write(
+            json.dumps({"error": {"message": message, "type": "error", "param": None, "code": None, **error}})
+        )
 
     return behave
 

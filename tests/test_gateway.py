@@ -320,7 +320,9 @@ def test_keys_appear_in_no_error_journal_or_log(
     brain.models.run(answer_request())
     journal = "".join(json.dumps([event.kind, dict(event.data)]) for event in brain.journal.events())
     assert f"Bearer {secret}" == server.requests[0].headers["Authorization"]
-    assert [] == [place for place in (str(error), error.advice, journal, caplog.text, repr(error.__cause__)) if secret in place]
+    assert [] == [
+        place for place in (str(error), error.advice, journal, caplog.text, repr(error.__cause__)) if secret in place
+    ]
 
 
 def test_events_of_private_exchanges_stay_here(tmp_path: Path, server: ChatServer) -> None:
@@ -330,6 +332,6 @@ def test_events_of_private_exchanges_stay_here(tmp_path: Path, server: ChatServe
 
     brain = model_brain(tmp_path, server)
     events = (event_of(2), event_of(1, "My diagnosis is secret.", is_private=True))
-    request = answer_request(short_term=short_term(events=0, summary="", goals=(), facts=(), tasks=()).__class__(events=events))
+    request = answer_request(short_term=short_term(events=events))
     texts = [Assembler(brain).assemble(request, model=MODEL, is_remote=remote).text for remote in (True, False)]
     assert [False, True] == ["diagnosis" in text for text in texts]

@@ -1,4 +1,4 @@
-"""`brainiac context`: the working memory a prompt would get, with tokens, cuts, and what a provider's cache will hold."""
+"""`brainiac context`: the working memory a prompt would get, with tokens, cuts, and what a cache will hold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def context(
 ) -> None:
     """Show the working memory that a prompt would get, without asking any model.
 
-    With --copy it can be pasted into a chat; save the reply as NAME.response.md beside the prompt to have it remembered.
+    With --copy it can be pasted into a chat; save the reply as NAME.response.md beside the prompt to have it
+    remembered.
     """
     with opened_brain() as brain:
         memory = _assembled(brain, sys.stdin.read() if prompt == "-" else prompt)
@@ -88,8 +89,8 @@ def _print(memory: WorkingMemory) -> None:
     print_table(("block", "tokens", "begins the next request too", "owner"), rows)
     for cut in memory.cuts:
         typer.echo(f"left out of {cut.block}: {cut.parts} parts, {cut.tokens} tokens, {cut.reason}")
-    cached = sum(memory.block_tokens[name] for name in memory.cached)
-    typer.echo(f"{memory.tokens:,} of {memory.budget_tokens:,} tokens; a provider's cache can hold {cached:,} of them.")
+    stable = sum(memory.block_tokens[name] for name in memory.cached)
+    typer.echo(f"{memory.tokens:,} of {memory.budget_tokens:,} tokens; a provider's cache can hold {stable:,} of them.")
 
 
 def _copy(text: str) -> None:

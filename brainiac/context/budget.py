@@ -39,7 +39,12 @@ def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[
         WindowError: What is never cut does not fit by itself.
     """
     cuts: list[Cut] = []
-    fitted = [_within(block, int(block.share * limit_tokens), count, "its share of the budget", cuts) for block in blocks]
+    fitted = [
+        _within(block, int(block.share * limit_tokens), count, "its share of the budget", cuts)
+        if block.share < 1
+        else block
+        for block in blocks
+    ]
     for block in sorted((b for b in fitted if b.cut_order is not None), key=lambda b: b.cut_order or 0):
         over = sum(tokens_of(b, count) for b in fitted) - limit_tokens
         if over <= 0:

@@ -15,8 +15,8 @@ from urllib.parse import quote as percent_encode
 QUOTE = "> "
 # chat templates tokenize these wherever they stand: a local server would read them as a change of speaker
 _CONTROL_TOKENS = re.compile(
-    r"<\s*\|.{0,40}?\|\s*>|<\||\|>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS))\]|</?SYS>|"
-    r"</?s>|<(?:start|end)_of_turn>|</?(?:tool_call|tool_response|think|function_calls|antml:\w+)>|<[||]",
+    r"<[|\uff5c][^<>\n]{1,60}?[|\uff5c]>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS))\]|"
+    r"<</?SYS>>|</?s>|<(?:start|end)_of_turn>|</?(?:tool_call|tool_response|function_calls|think)>",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"^(\s{0,3})#{1,2}(?=\s|$)")
@@ -30,7 +30,9 @@ def clean(text: str) -> str:
     """
     text = text.encode("utf-8", "replace").decode("utf-8")
     lines = [_INVISIBLE.sub("", line) for line in text.splitlines()]
-    joined = "\n".join("".join(c if c == "\t" or unicodedata.category(c) != "Cc" else " " for c in line) for line in lines)
+    joined = "\n".join(
+        "".join(c if c == "\t" or unicodedata.category(c) != "Cc" else " " for c in line) for line in lines
+    )
     return _CONTROL_TOKENS.sub(lambda found: " ".join(found.group()), joined)
 
 

@@ -33,7 +33,8 @@ def focus_blocks(brain: Brain, prompt: Prompt, limit_tokens: int, count: Count) 
     if not links:
         return []
     pages = Pages.of(brain)
-    lines, whole = [], ""
+    lines: list[str] = []
+    whole = ""
     for link in links:
         line, text = _note(brain, pages, link, posixpath.dirname(prompt.path))
         lines.append(("Primary: " if not lines else "") + line)

@@ -38,7 +38,12 @@ class Places:
 
 
 def long_term_block(
-    hits: Sequence[Hit], shown: Collection[str], conversation: str, places: Places, limits: tuple[int, int], count: Count
+    hits: Sequence[Hit],
+    shown: Collection[str],
+    conversation: str,
+    places: Places,
+    limits: tuple[int, int],
+    count: Count,
 ) -> Block:
     """Return the memories that were found, one part a page.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from brainiac.errors import ConfinementError
+from brainiac.recall.documents import SEARCHED, page_of
 from brainiac.recall.index import LinkedPage
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class Pages:
 
     @classmethod
     def of(cls, brain: Brain) -> Pages:
-        """Return the pages that recall knows."""
-        return cls(brain.recall.linked())
+        """Return the pages of long-term memory."""
+        return cls(_walked(brain))
 
     def find(self, link: str, folder: str = "") -> list[LinkedPage]:
         """Return what a link means: one page, several where it is ambiguous, none where nothing fits.
@@ -68,7 +69,8 @@ class Pages:
         if not wanted:
             return []
         tail = [page for path, page in self.by_path.items() if f"/{path.casefold()}".endswith(f"/{wanted}.md")]
-        return tail or [page for page in self.by_path.values() if page.title.casefold() == wanted]
+        found = tail or [page for page in self.by_path.values() if page.title.casefold() == wanted]
+        return sorted(found, key=lambda page: page.path)
 
     def linked_from(self, page: LinkedPage) -> list[LinkedPage]:
         """Return the pages that a page links to, those that no longer exist left out."""
@@ -91,6 +93,15 @@ class Pages:
         ranked.sort(key=lambda page: page.at, reverse=True)
         ranked.sort(key=lambda page: edges[page.path], reverse=True)
         return [(page, edges[page.path]) for page in ranked[:limit]]
+
+
+def _walked(brain: Brain) -> Iterable[LinkedPage]:
+    for entry in brain.tree.walk(brain.tree.long_term):
+        path = brain.tree.relative(entry.path)
+        kind = brain.tree.kind_of(path)
+        if kind in SEARCHED:
+            page = page_of(path, brain.read_text(path) or "", kind)
+            yield LinkedPage(path, page.uuid, page.title, page.at, page.links)
 
 
 def _parts(link: str) -> tuple[str, str]:

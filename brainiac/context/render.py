@@ -1,4 +1,4 @@
-"""The assembler: from a request's values to everything its model sees, in the order of design 7 (seeds S2, S3, C1-C4)."""
+"""The assembler: from a request's values to all its model sees, in the order of design 7 (seeds S2, S3, C1-C4)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class Assembler:
         self._brain = brain
         self._lists, self._places = ListsSoFar(), Places()
 
-    def assemble(self, request: Request, *, model: str, tools: Sequence[str] = (), is_remote: bool = True) -> WorkingMemory:
+    def assemble(
+        self, request: Request, *, model: str, tools: Sequence[str] = (), is_remote: bool = True
+    ) -> WorkingMemory:
         """Return what a model sees for a request.
 
         Args:
@@ -72,7 +74,11 @@ class Assembler:
         """Identity, how memory works, the role, tools, workflows, background: what stays the same from turn to turn."""
         brain = self._brain
         background = background_block(brain) if request.purpose in WITH_WORKFLOWS else None
-        common = {"tools": bool(tools), "rounds": brain.settings.context.tool_rounds, "background": background is not None}
+        common = {
+            "tools": bool(tools),
+            "rounds": brain.settings.context.tool_rounds,
+            "background": background is not None,
+        }
         base = instructions(brain, "base", **common)
         complaint = bool(isinstance(request, IntegrateRequest) and request.complaint)
         role = instructions(
@@ -99,7 +105,15 @@ class Assembler:
                 share = min(block.share, PLUGIN_SHARE)
                 owner = block.owner if block.owner != "kernel" else "plugin"
                 added.append(
-                    replace(block, heading=heading, stability=stability, parts=parts, cut_order=order, share=share, owner=owner)
+                    replace(
+                        block,
+                        heading=heading,
+                        stability=stability,
+                        parts=parts,
+                        cut_order=order,
+                        share=share,
+                        owner=owner,
+                    )
                 )
         return added
 

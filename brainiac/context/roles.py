@@ -83,4 +83,3 @@ def _template_error() -> type[Exception]:
     from jinja2 import TemplateError
 
     return TemplateError
-

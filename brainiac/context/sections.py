@@ -11,7 +11,6 @@ from brainiac.context.blocks import Block, Stability
 from brainiac.context.budget import Count
 from brainiac.context.fence import one_line, quoted, spoken
 from brainiac.context.focus import focus_blocks
-from brainiac.context.long_term import HEADING as LONG_TERM_HEADING
 from brainiac.context.long_term import Places, long_term_block
 from brainiac.context.short_term import ListsSoFar, conversation_blocks, event_text, short_term_blocks
 from brainiac.context.workflows import listed, started, workflows
@@ -71,9 +70,7 @@ class Reader:
 
 def _prompt(request: Request, text: str, *, ending: str = "") -> Block:
     moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} UTC.)"
-    return Block(
-        "user prompt", [moment, spoken(text), *([ending] if ending else [])], Stability.PROMPT, PROMPT_HEADING
-    )
+    return Block("user prompt", [moment, spoken(text), *([ending] if ending else [])], Stability.PROMPT, PROMPT_HEADING)
 
 
 def _task(name: str, heading: str, parts: Iterable[str]) -> Block:
@@ -120,7 +117,9 @@ def _reflect(reader: Reader, request: ReflectRequest) -> list[Block]:
 
 def _analyze(reader: Reader, request: AnalyzeRequest) -> list[Block]:
     titles = [f"- {one_line(subject)}" for subject in request.subjects]
-    existing = Block("existing pages", titles, Stability.LONG_TERM, "## Existing Long-Term Memory", share=0.2, cut_order=10)
+    existing = Block(
+        "existing pages", titles, Stability.LONG_TERM, "## Existing Long-Term Memory", share=0.2, cut_order=10
+    )
     return [
         reader.events("event log", "## Short-Term Memory Event Log", request.events),
         existing,
@@ -135,7 +134,9 @@ def _integrate(reader: Reader, request: IntegrateRequest) -> list[Block]:
     complaint = f"A check refused the former attempt:\n{quoted(request.complaint)}" if request.complaint else ""
     return [
         Block("event", [quoted(request.message)] if request.message else [], Stability.SHORT_TERM, "## Event"),
-        Block("existing memory", known or ["No existing memories: only NEW is possible."], Stability.LONG_TERM, existing),
+        Block(
+            "existing memory", known or ["No existing memories: only NEW is possible."], Stability.LONG_TERM, existing
+        ),
         _task("candidate", "## Promotion Candidate", [_candidate(request.candidate), complaint]),
     ]
 

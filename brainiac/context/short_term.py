@@ -131,7 +131,9 @@ def _section(heading: str, text: str) -> str:
     return f"{heading}\n{quoted(text)}"
 
 
-def conversation_blocks(turns: Sequence[Exchange], shown: Collection[str], limit_tokens: int, count: Count) -> list[Block]:
+def conversation_blocks(
+    turns: Sequence[Exchange], shown: Collection[str], limit_tokens: int, count: Count
+) -> list[Block]:
     """Return this conversation's earlier turns in a line each, and its last ones whole.
 
     Args:
@@ -144,7 +146,9 @@ def conversation_blocks(turns: Sequence[Exchange], shown: Collection[str], limit
     earlier, last = fresh[:-LAST_TURNS], fresh[-LAST_TURNS:]
     longest = int(limit_tokens * CONVERSATION_SHARE / LAST_TURNS)
     common = {"stability": Stability.CONVERSATION, "share": CONVERSATION_SHARE}
-    gist = [quoted(f"{one_line(turn.at)[:16]} {preview(turn.prompt.text)} → {preview(_answer(turn))}") for turn in earlier]
+    gist = [
+        quoted(f"{one_line(turn.at)[:16]} {preview(turn.prompt.text)} → {preview(_answer(turn))}") for turn in earlier
+    ]
     heading = "### This conversation"
     blocks = [Block("conversation summary", gist, heading=heading, cut_order=40, drops="first-quarters", **common)]  # type: ignore[arg-type]
     whole = [event_text(StmEvent(t.id, t.at, t.prompt.text, _answer(t)), longest, count) for t in last]

@@ -1,4 +1,4 @@
-"""Tools by which a model that answers sees more than was retrieved: typed, confined, bounded, their results data (R3, R8)."""
+"""Tools by which an answering model sees more than was retrieved: typed, confined, bounded, fenced (seeds R3, R8)."""
 
 from __future__ import annotations
 
@@ -156,7 +156,9 @@ class Toolbox:
                 if not is_temporary(entry.name) and not entry.is_symlink()
             )
         more = [f"… and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
-        return quoted("\n".join([*(f"- {one_line(name)}" for name in names[:MAX_ENTRIES]), *more])) if names else "Empty."
+        return (
+            quoted("\n".join([*(f"- {one_line(name)}" for name in names[:MAX_ENTRIES]), *more])) if names else "Empty."
+        )
 
     def _follow(self, wanted: FollowLinks) -> str:
         page = self._page(wanted.id)
@@ -167,11 +169,13 @@ class Toolbox:
         return "\n".join(f"{title}:\n{_listed(pages)}" for title, pages in groups)
 
     def _exchange(self, wanted: ReadExchange) -> str:
-        for event in self._request.short_term.events:
-            if event.id == wanted.id and not (event.is_private and self._is_remote):
-                return event_text(event, RESULT_TOKENS, count)
-        event = self._from_inbox(wanted.id) if "/" in wanted.id else self._from_events(wanted.id)
-        return event_text(event, RESULT_TOKENS, count) if event else f"Error: no exchange `{one_line(wanted.id)}`."
+        recent = (event for event in self._request.short_term.events if event.id == wanted.id)
+        event = next(recent, None) or (
+            self._from_inbox(wanted.id) if "/" in wanted.id else self._from_events(wanted.id)
+        )
+        if event is None or (event.is_private and self._is_remote):
+            return f"Error: no exchange `{one_line(wanted.id)}`."
+        return event_text(event, RESULT_TOKENS, count)
 
     def _from_inbox(self, path: str) -> StmEvent | None:
         path = next(iter(prompt_path_of(path)), path)
@@ -191,7 +195,7 @@ class Toolbox:
         hits = [hit for hit in self._hits if hit.kind == "exchange" and hit.anchor == exchange_id]
         for hit in hits:
             for event in parse_exchanges(readable(self._brain, hit.path, ("memory",)) or ""):
-                if event.id == exchange_id and not (event.is_private and self._is_remote):
+                if event.id == exchange_id:
                     self._note_read(hit.path)
                     return event
         return None
@@ -215,7 +219,7 @@ def _listed(pages: Sequence[LinkedPage]) -> str:
 
 def _schema(model: type[_Parameters]) -> dict[str, Any]:
     schema = model.model_json_schema()
-    properties = {name: {k: v for k, v in field.items() if k != "title"} for name, field in schema["properties"].items()}
+    properties = {
+        name: {k: v for k, v in field.items() if k != "title"} for name, field in schema["properties"].items()
+    }
     return {"type": "object", "properties": properties, "required": schema.get("required", [])}
-
-

@@ -1,4 +1,4 @@
-"""One call through litellm: imported only here and only when first needed (4 s, 170 MB), streamed, bounded, abandonable."""
+"""One call through litellm: imported only here, when first needed (4 s, 170 MB); streamed, bounded, abandonable."""
 
 from __future__ import annotations
 
@@ -121,6 +121,8 @@ def complete(call: Call, completion: Completion) -> None:
             _skip_mcp_handler=True,  # tools would import a package that is not a dependency
             **call.options,
         )
+        if stream is None:  # after a 422 it tries once more without what was complained of, then ends without a word
+            raise library.exceptions.BadRequestError("status 422", endpoint.model, endpoint.provider)
         with closing(_chunks(stream)) as chunks:
             for chunk in chunks:
                 _take(chunk, completion, call.on_text)
@@ -193,10 +195,12 @@ def _usage(usage: Any) -> Usage:
 
 
 def _require_key(library: Any, endpoint: Endpoint) -> None:
-    """Tell a missing key before calling: litellm reports it as trouble at the provider, which would be retried for ever."""
+    """Tell a missing key before calling: litellm reports it as trouble at the provider, worth a retry for ever."""
     if endpoint.api_key or endpoint.api_base:
         return
-    missing = [name for name in library.validate_environment(endpoint.model)["missing_keys"] if not name.endswith("_BASE")]
+    missing = [
+        name for name in library.validate_environment(endpoint.model)["missing_keys"] if not name.endswith("_BASE")
+    ]
     if missing:
         raise missing_key(endpoint.model, missing)
 

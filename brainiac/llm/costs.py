@@ -54,7 +54,7 @@ def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
         return published
     raise BudgetError(
         f"The price of `{model}` is not known, so no call to it is made.",
-        advice=f"Set it in system/config.yaml, USD per million tokens in and out: llm: {{prices: {{{model}: [1.0, 4.0]}}}}.",
+        advice=f"Set it in system/config.yaml, USD per million tokens in and out: llm.prices: {{{model}: [1.0, 4.0]}}.",
     )
 
 

@@ -62,7 +62,7 @@ def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str]
     if not _NAME.fullmatch(model):
         raise ModelError(
             f"`{model[:80]!r}` is not the name of a model.",
-            advice="Use `offline` or a litellm name such as `openai/gpt-5-mini`; addresses belong in this machine's config.",
+            advice="Use `offline` or a litellm name such as `openai/gpt-5-mini`; no addresses in it.",
         )
     provider = provider_of(model)
     family = provider.removesuffix("_chat").upper()

@@ -54,7 +54,12 @@ FAILURES: dict[str, tuple[bool, str, str]] = {
     "JSONSchemaValidationError": (True, "the answer does not follow its schema", _WAIT),
     "MidStreamFallbackError": (True, "the answer broke off", _WAIT),
 }  # fmt: skip
-_BY_STATUS = {401: "AuthenticationError", 402: "PaymentRequiredError", 403: "PermissionDeniedError", 404: "NotFoundError"}
+_BY_STATUS = {
+    401: "AuthenticationError",
+    402: "PaymentRequiredError",
+    403: "PermissionDeniedError",
+    404: "NotFoundError",
+}
 _PASSING_STATUSES = (408, 409, 425, 429)
 _REFUSED = ("ConnectError", "ConnectionRefusedError", "ConnectTimeout")
 

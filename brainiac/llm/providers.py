@@ -1,4 +1,4 @@
-"""The engine for every model that litellm reaches: working memory in, typed results out, each call within the budget."""
+"""The engine for every model that litellm reaches: working memory in, typed results out, every call in budget."""
 
 from __future__ import annotations
 
@@ -83,7 +83,12 @@ class LiteLLMEngine:
         return self._assembler.assemble(request, model=self.name, tools=tools, is_remote=self.is_remote).messages
 
     def call(
-        self, request: Request, messages: list[dict[str, Any]], *, on_text: Callable[[str], None] | None = None, **options: Any
+        self,
+        request: Request,
+        messages: list[dict[str, Any]],
+        *,
+        on_text: Callable[[str], None] | None = None,
+        **options: Any,
     ) -> tuple[Completion, Usage, float]:
         """Make one call within the budget and journal it; return what came, its tokens and its cost in USD.
 

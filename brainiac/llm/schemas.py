@@ -328,8 +328,11 @@ class Engine(Protocol):
         is_remote: Whether what it is asked leaves this machine.
     """
 
-    name: str
-    is_remote: bool
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def is_remote(self) -> bool: ...
 
     def run(self, request: Request) -> Result:
         """Serve one request with a validated result of type `request.result`.
