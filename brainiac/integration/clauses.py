@@ -22,6 +22,7 @@ class Clause:
         text: The clause as written; without its subject when it shares that of the clause before.
         start: Offset in the statement.
         subject: Normal forms of those it is about; `user` for the person themselves.
+        owner: Whose the subject is (`Jonas's sister`), likewise; empty when nobody is named.
         predicate: What is said of the subject, as written.
         mentions: What carries content in the whole clause.
         objects: What carries content besides subject and verb.
@@ -43,10 +44,12 @@ class Clause:
     manner: Manner
     is_denied: bool
     rejected: tuple[Mention, ...] = ()
+    owner: frozenset[str] = frozenset()
 
 
 _AUXILIARY = frozenset(
-    "is are was were be been has have had does do did will would can could may might must should cannot isn't aren't wasn't"
+    "is are was were be been has have had does do did will would can could may might must should cannot"
+    " isn't aren't wasn't"
     " weren't hasn't haven't hadn't doesn't don't didn't won't wouldn't can't couldn't shouldn't mustn't".split()
 )
 _ADVERBS = frozenset(
@@ -56,16 +59,25 @@ _ADVERBS = frozenset(
 _JOIN = re.compile(r"(?:;\s+|,?\s+(?:and|but)\s+|,\s+)(?=(?P<rest>\S))", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _TIME_OPENERS = frozenset("every on in at since each during last next this after before until for".split())
-_MOVES = frozenset("move relocat leav left quit switch chang join start replac transfer resign retir postpon push sell sold becom".split())
+_MOVES = frozenset(
+    "move relocat leav left quit switch chang join start replac transfer resign retir postpon push sell"
+    " sold becom".split()
+)
 _CHANGE = re.compile(
-    r"\b(?:moved|relocated|left|quit|switched|changed|replaced|transferred|resigned|retired|sold|became|postponed|pushed"
-    r"|brought forward|rescheduled|instead|now|laid off|fired|handed in|gave notice|new (?:job|position|role)|any ?more|no longer|used to|stopped|gave up|started|promoted|joined"
+    r"\b(?:moved|relocated|left|quit|switched|changed|replaced|transferred|resigned|retired|sold|became"
+    r"|postponed|pushed"
+    r"|brought forward|rescheduled|instead|now|laid off|fired|handed in|gave notice|new (?:job|position"
+    r"|role)|any ?more|no longer|used to|stopped|gave up|started|promoted|joined"
     r"|broke up|divorced|turned|up to|down to)\b",
     re.IGNORECASE,
 )
 _PLAN = re.compile(r"\b(?:will|wants? to|plans? to|is going to|intends? to|hopes? to|would like to)\b", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"['’]s\s")
+_PREPOSITION = re.compile(r"\s(?:in|at|on|with|for|from|by|to|about|of)\s", re.IGNORECASE)
 _REJECTION = re.compile(r"(?:,\s|\sand\s)not\s|,?\s(?:instead of|rather than)\s", re.IGNORECASE)
-_PREFERENCES = frozenset({"like", "dislike", "prefer", "favourite", "avoid", "diet", "fear"})
+_PREFERENCES = frozenset(
+    {"like", "dislike", "prefer", "favourite", "avoid", "vegetarian", "vegan", "pescatarian", "fear"}
+)
 
 
 @cache
@@ -81,7 +93,9 @@ def _aspects() -> dict[str, str]:
 @cache
 def single_valued() -> frozenset[str]:
     """Return the aspects of which a person has one value at a time."""
-    return frozenset(line.split(":")[0].rstrip("*") for line in _lines("aspects.txt") if line.split(":")[0].endswith("*"))
+    return frozenset(
+        line.split(":")[0].rstrip("*") for line in _lines("aspects.txt") if line.split(":")[0].endswith("*")
+    )
 
 
 @cache
@@ -113,7 +127,9 @@ def split_clauses(statement: str) -> tuple[Clause, ...]:
         statement: In the third person, about `User` or somebody named.
     """
     clauses: list[Clause] = []
-    starts = [0] + [match.start("rest") for match in _JOIN.finditer(statement) if _begins_clause(statement[match.start("rest") :])]
+    starts = [0] + [
+        match.start("rest") for match in _JOIN.finditer(statement) if _begins_clause(statement[match.start("rest") :])
+    ]
     subject: frozenset[str] = frozenset()
     for start, end in zip(starts, [*starts[1:], len(statement)], strict=True):
         text = re.sub(r"(?:[,;\s]|\b(?:and|but))+$", "", statement[start:end]).rstrip(".")
@@ -148,8 +164,9 @@ def is_verb(word: str) -> bool:
 @cache
 def _verbs() -> frozenset[str]:
     """Return further verbs that often open a clause."""
-    listed = "like love enjoy hate dislike prefer adore want wish hope avoid fear recommend collect sing paint dance jog swim".split()
-    listed += "meditate volunteer teach manage own have rent sell smoke sleep grow brew rehearse need call marry finish join".split()
+    listed = "like love enjoy hate dislike prefer adore want wish hope avoid fear recommend collect sing paint".split()
+    listed += "dance jog swim meditate volunteer teach manage own have rent sell smoke sleep grow brew".split()
+    listed += "rehearse need call marry finish join".split()
     return frozenset(stem(word) for word in listed)
 
 
@@ -158,7 +175,10 @@ def _read(text: str, start: int, inherited: frozenset[str]) -> Clause:
     told = find_mentions(text)
     rejection = _REJECTION.search(text, split)
     mentions = tuple(m for m in told if rejection is None or m.start < rejection.start())
-    subject = _subject(text[:split], tuple(m for m in mentions if m.end <= split)) or inherited
+    before = tuple(m for m in mentions if m.end <= split)
+    possessive = max((match.end() for match in _POSSESSIVE.finditer(text[:split])), default=0)
+    subject = _subject(text[:split], tuple(m for m in before if m.end > possessive)) or inherited
+    owned_by = _subject(text[:possessive], tuple(m for m in before if m.end <= possessive))
     predicate = text[split:].strip()
     main = _main_verb(predicate)
     values = {value for mention in mentions for value in mention.values}
@@ -176,6 +196,8 @@ def _read(text: str, start: int, inherited: frozenset[str]) -> Clause:
         manner=_manner(text, values, main, aspect),
         is_denied=_is_denied(mentions, objects, text),
         rejected=told[len(mentions) :],
+        owner=owned_by
+        | (frozenset({"user"}) if re.search(r"\buser['’]s\s", text[:possessive], re.IGNORECASE) else frozenset()),
     )
 
 
@@ -217,22 +239,36 @@ def _subject(text: str, mentions: tuple[Mention, ...]) -> frozenset[str]:
 def _main_verb(predicate: str) -> str:
     words = [word.group().lower().replace("’", "'") for word in _WORD.finditer(predicate)]
     content = [word for word in words if word not in _AUXILIARY and word not in _ADVERBS and word not in ("to", "used")]
+    if predicate.startswith(("comes from", "come from")):
+        return "be"
     if content and content[0] in ("called", "named", "married", "engaged", "divorced"):
         return "be"
-    if words and words[0] in ("is", "are", "was", "were", "isn't") and not (content and content[0].endswith(("ing", "ed"))):
+    if (
+        words
+        and words[0] in ("is", "are", "was", "were", "isn't")
+        and not (content and content[0].endswith(("ing", "ed")))
+    ):
         return "be"
-    if words and words[0] in ("has", "have", "had") and not (content and content[0].endswith(("ed", "en", "ing", "wn"))):
+    if (
+        words
+        and words[0] in ("has", "have", "had")
+        and not (content and content[0].endswith(("ed", "en", "ing", "wn")))
+    ):
         return "have"
     return _VERB_CLASSES.get(stem(content[0]), stem(content[0])) if content else ""
 
 
-_VERB_CLASSES = {"own": "have", "possess": "have", "resid": "live", "dwell": "live", "employ": "work", "come": "be"}
+_VERB_CLASSES = {"own": "have", "possess": "have", "resid": "live", "dwell": "live", "employ": "work"}
 
 
 def _aspect_of(text: str) -> str:
-    aspects = _aspects()
-    stems = [stem(word) for word in re.findall(r"[^\W\d_]+", text.lower())]
-    return next((aspects[one] for one in stems if one in aspects), "")
+    """Name the part of life by the first word that tells; living and working only before a preposition."""
+    preposition = _PREPOSITION.search(text)
+    for word in re.finditer(r"[^\W\d_]+", text.lower()):
+        aspect = _aspects().get(stem(word.group()), "")
+        if aspect and (aspect not in single_valued() or preposition is None or word.start() < preposition.start()):
+            return aspect
+    return ""
 
 
 def _manner(text: str, values: set[str], main: str, aspect: str) -> Manner:

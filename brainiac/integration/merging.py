@@ -8,11 +8,14 @@ from itertools import takewhile
 
 from brainiac.integration.clauses import Clause
 from brainiac.integration.preservation import check, contradictions
-from brainiac.integration.relevance import Link, Relation, coordinated, relate
+from brainiac.integration.relevance import Link, Relation, relate
+from brainiac.integration.replacement import coordinated
 from brainiac.language.entities import find_mentions
 from brainiac.language.sentences import irregular_forms
 
-_LEFT = re.compile(r"^(?P<verb>left|quit)\s(?P<what>.+?)(?P<when>\s(?:last|in|on|yesterday|this|two|\d).*?)?\sfor\s(?P<goal>.+)$")
+_LEFT = re.compile(
+    r"^(?P<verb>left|quit)\s(?P<what>.+?)(?P<when>\s(?:last|in|on|yesterday|this|two|\d).*?)?\sfor\s(?P<goal>.+)$"
+)
 
 
 def merge(old: str, new: str, relation: Relation | None = None) -> str:
@@ -49,7 +52,9 @@ def _and(old: str, new: str, relation: Relation) -> str:
     return _after_clause(old, relation.old, f" and {predicate}")
 
 
-_PREPOSITION = re.compile(r"(?:in|at|on|with|for|as|near|by|from|since|every|twice|once|during|after|before|to)\b", re.IGNORECASE)
+_PREPOSITION = re.compile(
+    r"(?:in|at|on|with|for|as|near|by|from|since|every|twice|once|during|after|before|to)\b", re.IGNORECASE
+)
 
 
 def _same(old: str, new: str, relation: Relation) -> str:
@@ -183,7 +188,15 @@ _TELLINGS: dict[Link, tuple[Callable[[str, str, Relation], str], ...]] = {
 
 def past_of(verb: str) -> str:
     """Return the past form of a third-person verb: `works` → `worked`, `has` → `had`."""
-    fixed = {"is": "was", "are": "were", "has": "had", "does": "did", "can": "could", "doesn't": "didn't", "isn't": "wasn't"}
+    fixed = {
+        "is": "was",
+        "are": "were",
+        "has": "had",
+        "does": "did",
+        "can": "could",
+        "doesn't": "didn't",
+        "isn't": "wasn't",
+    }
     if verb in fixed or not verb.endswith("s"):
         return fixed.get(verb, verb)
     base = re.sub(r"(?<=[^aeiou])ies$", "y", verb)

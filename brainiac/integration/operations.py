@@ -8,18 +8,21 @@ from collections.abc import Sequence
 from brainiac.integration.clauses import split_clauses
 from brainiac.integration.merging import merge
 from brainiac.integration.preservation import check, contradictions
-from brainiac.integration.relevance import HIGH, MODERATE, Link, Relation, coordinated, is_known, relate, shared_count
+from brainiac.integration.relevance import HIGH, MODERATE, Link, Relation, is_known, relate, shared_count
+from brainiac.integration.replacement import coordinated
 from brainiac.language.sentences import content_stems
 from brainiac.llm.schemas import Existing, IntegrateRequest, Operation, Operations, Relevance
 
 MAX_STATEMENT_CHARACTERS = 400
 _FORGET = re.compile(
     r"^(?:(?:please|can you|could you|user (?:wants?|asks?|asked|would like) (?:\w+ )?to)\s+)*"
-    r"(?:user (?:doesn't|does not) want \w+ (?:\w+ )?to (?:remember|know|keep|store)|delete|forget|erase|drop|remove|cancel|scrap|discard)\b(?!\s+to\b)",
+    r"(?:user (?:doesn't|does not) want \w+ (?:\w+ )?to (?:remember|know|keep|store)|delete|forget|erase"
+    r"|drop|remove|cancel|scrap|discard)\b(?!\s+to\b)",
     re.IGNORECASE,
 )
 _COMMAND_WORDS = frozenset(
-    "delet forget eras drop remov cancel scrap discard remind remember note memori fact want ask pleas tell told say said inform know store keep assist everyth anyth thing".split()
+    "delet forget eras drop remov cancel scrap discard remind remember note memori fact want ask pleas"
+    " tell told say said inform know store keep assist everyth anyth thing".split()
 )
 
 
@@ -38,7 +41,7 @@ def decide(request: IntegrateRequest) -> Operations:
     ranked = _ranked(statement, request.existing)
     nothing_known = Operation(operation="NEW", content=statement, reasoning="nothing is known yet")
     chosen = _new(statement, *ranked[0]) if ranked else nothing_known
-    if ranked and ranked[0][1].relevance.score >= MODERATE:
+    if ranked and (ranked[0][1].relevance.score >= MODERATE or is_known(ranked[0][0].content, statement)):
         chosen = _joined(statement, *ranked[0]) or chosen
     return Operations(operations=[chosen.model_copy(update={"importance": request.candidate.importance})])
 
@@ -64,7 +67,8 @@ def _joined(statement: str, existing: Existing, relation: Relation) -> Operation
         return _operation("REINFORCE", existing.content, existing, relation)
     if _is_complete_contradiction(statement, existing, relation):
         return _operation("DELETE", statement, existing, relation)
-    content = merge(existing.content, statement, relation)
+    says_all = is_known(existing.content, statement)
+    content = statement if says_all else merge(existing.content, statement, relation)
     if len(content) > MAX_STATEMENT_CHARACTERS:
         return None
     return _operation("UPDATE", content, existing, relation)

@@ -1,4 +1,4 @@
-"""The deterministic check of a merge: nothing of either side lost, nothing said that stood in neither (seeds I4, I8)."""
+"""The deterministic check of a merge: nothing of either side lost, nothing invented (seeds I4, I8)."""
 
 from __future__ import annotations
 
@@ -256,4 +256,3 @@ def _negation_is_known(mention: Mention, told: Sequence[Mention], sources: Seque
     if "cease" in mention.values:
         return True  # phrasing a change as such invents nothing: what was contradicted is no longer so
     return any(other.kind == "negation" or "dislike" in other.values for other in sources)
-
