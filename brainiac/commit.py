@@ -16,7 +16,7 @@ from brainiac.journal import Journal
 from brainiac.lastseen import LastSeen
 from brainiac.locks import locked
 from brainiac.noticing import Noticing, NotRestedError
-from brainiac.planning import Plan, Planner, is_off_record
+from brainiac.planning import Plan, Planner, confined, is_off_record
 from brainiac.transactions import CHECKPOINT_BYTES, Recovery, Transactions
 from brainiac.tree import OUR_TEMPORARY_PREFIX, LocalPlaces, Tree
 
@@ -148,7 +148,7 @@ class Committer:
         """
         contents: dict[str, bytes | None] = {}
         for path in paths:
-            relative = self._tree.relative(self._tree.confine(path))
+            relative = confined(self._tree, path)
             is_tracked = self._tree.is_tracked(relative)
             try:
                 if is_tracked and self.noticing.look(relative) is not None:

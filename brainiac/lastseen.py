@@ -223,4 +223,5 @@ def _successor(known: Seen | None, change: RecordedChange, after: str, event: Ev
         trail = (*trail, known.hash)
     if change.before is not None:
         trail = (*trail, change.before)
-    return Seen(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=change.op != "observe")
+    is_told = known is None or known.is_told
+    return Seen(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=change.op != "observe", is_told=is_told)

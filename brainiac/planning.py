@@ -26,6 +26,19 @@ def is_off_record(content: bytes | None) -> bool:
     return content is not None and _OFF_RECORD.match(content) is not None
 
 
+def confined(tree: Tree, path: str) -> str:
+    """Return the relative path of a file that may be written.
+
+    Raises:
+        ConfinementError: It leaves the brain.
+        UserError: It is a symbolic link.
+    """
+    absolute = tree.confine(path)
+    if absolute.is_symlink():
+        raise UserError(f"{path}: a symbolic link; Brainiac changes files, not links; replace it by the file")
+    return tree.relative(absolute)
+
+
 @dataclass(slots=True)
 class Plan:
     """What a commit will do.
@@ -74,7 +87,7 @@ class Planner:
         """
         self._standing.update(standing)
         for path, expected in expect.items():
-            self._expect(self._confined(path), expected)
+            self._expect(confined(self._tree, path), expected)
         joined = _join_appends([self._confine(change) for change in changes])
         _check_distinct(joined)
         for change in joined:
@@ -83,15 +96,9 @@ class Planner:
         self._plan.steps.sort(key=lambda step: (step.path == last, _ORDER[step.op]))
         return self._plan
 
-    def _confined(self, path: str) -> str:
-        absolute = self._tree.confine(path)
-        if absolute.is_symlink():
-            raise UserError(f"{path}: a symbolic link; Brainiac changes files, not links; replace it by the file")
-        return self._tree.relative(absolute)
-
     def _confine(self, change: Change) -> Change:
-        source = None if change.source is None else self._confined(change.source)
-        return replace(change, path=self._confined(change.path), source=source)
+        source = None if change.source is None else confined(self._tree, change.source)
+        return replace(change, path=confined(self._tree, change.path), source=source)
 
     def _add(self, change: Change) -> None:
         before = None if change.before is None else content_hash(change.before)
