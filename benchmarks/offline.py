@@ -25,13 +25,13 @@ from brainiac.events import content_hash
 from brainiac.language.sentences import content_stems
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import (
-    Answer,
     AnalyzeRequest,
+    Answer,
     AnswerRequest,
     Candidates,
     QueriesRequest,
-    ReflectRequest,
     Reflection,
+    ReflectRequest,
 )
 from brainiac.notes.prompt import Exchange, Prompt
 from brainiac.notes.short_term import Item, ShortTermMemory, StmEvent
@@ -152,7 +152,10 @@ def run(path: Path, *, memory: bool, show: bool) -> dict[str, Any]:
         kind = question["kind"] + (":" + question["distance"] if question.get("distance") else "")
         counts[kind].update(asked=1, right=is_right, nothing=is_nothing)
         if show and not is_right:
-            print(f"{question['id']} {kind}: {question['text']}\n    {answer.text.strip()[:600]}\n    wanted {question['answers']}")
+            print(
+                f"{question['id']} {kind}: {question['text']}\n    {answer.text.strip()[:600]}\n    wanted "
+                f"{question['answers']}"
+            )
     return report(path.stem, counts, sorted(took))
 
 

@@ -11,9 +11,21 @@ _ADVERBS = frozenset(
     "also always just never really usually only still often sometimes actually already currently now recently mostly "
     "generally rarely mainly finally probably absolutely definitely honestly then even both simply normally".split()
 )
-_MODALS = frozenset("can could will would shall should may might must cannot can't couldn't won't wouldn't shouldn't".split())
-_UNCHANGED = frozenset("put cut let set shut hit quit read cost hurt split spread bet cast".split())  # past or present alike
-_IRREGULAR_PRESENT = {"have": "has", "do": "does", "go": "goes", "don't": "doesn't", "am": "is", "haven't": "hasn't", "was": "was"}
+_MODALS = frozenset(
+    "can could will would shall should may might must cannot can't couldn't won't wouldn't shouldn't".split()
+)
+_UNCHANGED = frozenset(
+    "put cut let set shut hit quit read cost hurt split spread bet cast".split()
+)  # past or present alike
+_IRREGULAR_PRESENT = {
+    "have": "has",
+    "do": "does",
+    "go": "goes",
+    "don't": "doesn't",
+    "am": "is",
+    "haven't": "hasn't",
+    "was": "was",
+}
 _CONTRACTED = {"'m": "is", "'ve": "has", "'ll": "will", "'d": "would"}
 _PRONOUN_I = re.compile(r"(?:(?<=[\s(\"“,])|^)[Ii](?=[\s,.!)]|$)")
 _NO_PAST_FORM = ("be", "do", "have", "good", "bad", "person", "child", "man", "woman", "foot", "lie", "mean", "light")
@@ -61,7 +73,7 @@ def in_third_person(sentence: str, *, is_continued: bool = False) -> str:
 
 def _lacks_subject(text: str) -> bool:
     first = re.match(r"(?:(?:just|finally|already|recently|also) )?([A-Za-z]+)", text, re.IGNORECASE)
-    if not first or first[1][0].islower() and text[0].isupper():
+    if not first or (first[1][0].islower() and text[0].isupper()):
         return False
     word = first[1].lower()
     is_past = irregular_forms().get(word, word) not in (word, *_NO_PAST_FORM)
@@ -87,7 +99,7 @@ def third_person_of(verb: str) -> str:
         return _IRREGULAR_PRESENT[verb]
     if verb in _MODALS or verb in _UNCHANGED or verb in irregular_forms() or verb.endswith(("ed", "ing")):
         return verb
-    if verb.endswith("s") and not verb.endswith("ss") or verb in ("and", "or", "to", "as", "in", "at", "on", "of"):
+    if (verb.endswith("s") and not verb.endswith("ss")) or verb in ("and", "or", "to", "as", "in", "at", "on", "of"):
         return verb
     if re.search(r"(?:s|x|z|ch|sh|o)$", verb):
         return verb + "es"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 
-import snowballstemmer
+import snowballstemmer  # type: ignore[import-untyped]  # it ships no types
 
 _ABBREVIATIONS = frozenset(
     "dr mr mrs ms prof st jr sr vs etc e.g i.e eg ie no vol fig inc ltd co corp dept approx apt ave blvd "
@@ -157,7 +157,7 @@ def kinds_of(stemmed: str) -> frozenset[str]:
 
 
 def needs_after(stemmed: str) -> frozenset[str]:
-    """Return the words of which one must follow for a stem to be a synonym (`move` is `live` in `move to`); often none."""
+    """Return the words of which one must follow for a stem to be a synonym: `move` is `live` in `move to`."""
     return _followers().get(stemmed, frozenset())
 
 
@@ -186,7 +186,9 @@ def _casual() -> tuple[re.Pattern[str], dict[str, str]]:
     pairs = (line.split() for line in data_lines("casual.txt"))
     table = {casual: standard.replace("_", " ") for casual, standard in pairs}
     longest_first = "|".join(re.escape(word) for word in sorted(table, key=len, reverse=True))
-    return re.compile(rf"(?<![\w'’/-])(?:{longest_first})(?![\w'’]|\.\w)|(?<![\w'’.-])i(?=['\s,.!?]|$)", re.IGNORECASE), table
+    return re.compile(
+        rf"(?<![\w'’/-])(?:{longest_first})(?![\w'’]|\.\w)|(?<![\w'’.-])i(?=['\s,.!?]|$)", re.IGNORECASE
+    ), table
 
 
 def standard_spelling(text: str) -> str:

@@ -48,7 +48,8 @@ class Said:
 _I = re.IGNORECASE
 _LEAD = re.compile(
     r"^(?:(?:please )?(?:(?:(?:note|remember|keep in mind|be aware|know|fyi|update|correction|reminder|just so you know"
-    r"|for the record)\b(?: that\b)?|by the way|btw|also|(?:big |good |bad |great |sad )?news|important|hey|hi|hello|ok(?:ay)?"
+    r"|for the record)\b(?: that\b)?|by the way|btw|also|(?:big |good |bad |great |sad )?news|important|hey|hi"
+    r"|hello|ok(?:ay)?"
     r"|so that|so|well|oh|and|p\.?s\.?|actually)\b)(?:\s*[:,!–—-]+\s*|\s+(?=i |i'|my |we |the |it |that |one)))+",
     _I,
 )
@@ -59,13 +60,15 @@ _TASK = re.compile(
     r"|remind me (?:again )?(?:[\w ]{0,20}?)(?=to |about |that )(?:to |about |that )"
     r"|(?:don't|do not|mustn't|let me not|make sure i don't) (?:let me )?forget (?:to |that i (?:need|have) to |about )"
     r"|(?:i must |must )?(?:remember|make sure) to "
-    r"|(?:and |but |so |now |then )?(?:i|we)(?:'ve| have| ve)? (?:still |also |really |just )*(?:got to |need to |have to |must |gotta |should "
+    r"|(?:and |but |so |now |then )?(?:i|we)(?:'ve| have| ve)? (?:still |also |really |just )*(?:got to |need "
+    r"to |have to |must |gotta |should "
     r"|ought to |am supposed to |want to remember to )(?=\w)"
     r"|(?:still )?(?:need|have) to |must (?!have|be)|gotta ))(?P<what>.+)$",
     _I | re.S,
 )
 _FORGET = re.compile(
-    r"^(?:please |can you |could you |you can |now )*(?:forget|(?:delete|remove|erase|drop|cancel|clear)(?= (?:my |the |that |this |all )?"
+    r"^(?:please |can you |could you |you can |now )*(?:forget|(?:delete|remove|erase|drop|cancel"
+    r"|clear)(?= (?:my |the |that |this |all )?"
     r"(?:\w+ ){0,2}?(?:reminder|note|memory|memories|fact|entry|task|todo|what i (?:said|told))))\s+"
     r"(?!to )(?P<what>.+)$",
     _I | re.S,
@@ -78,7 +81,8 @@ _FORGET_LEAD = re.compile(
 )
 _AUX = r"(?:is|are|was|were|am|do|does|did|can|could|will|would|should|shall|have|has|had|must|might)(?:n't)?"
 _QUESTION = re.compile(
-    r"^(?:(?:and|but|so|ok|okay|then|hey|hi|please|now|quick question|question|wait|hm+|also|any idea|do you (?:know|remember)|can you (?:tell me|remember)|so"
+    r"^(?:(?:and|but|so|ok|okay|then|hey|hi|please|now|quick question|question|wait|hm+|also|any idea|do "
+    r"you (?:know|remember)|can you (?:tell me|remember)|so"
     r"|i (?:forget|forgot|can't remember|don't remember|need to know|want to know|wonder))[,:]? )*(?:"
     r"(?:who|what|where|when|why|how|which|whose|whom)(?:'s|'re|'d|'ll)\b"
     r"|(?:who|what|where|when|why|whose|whom|which|how)\b(?=.*\?)"
@@ -88,29 +92,42 @@ _QUESTION = re.compile(
     r" (?:i|we|you|he|she|they|it|there|this|that|anyone|someone)\b(?!.*:)"
     r"|(?:does|is|are|has) (?:the |my |our )?[\w'-]+ [\w'-]+(?!.*:)"
     r"|(?:tell|show|give|remind) me (?:what|when|where|who|which|why|how|about|of|all|the|my|everything)\b"
-    r"|(?:list|show|find|look up|search(?: for)?|recall|summari[sz]e)(?: (?:all|me|my|the|our|every|open|what|which))+\b)",
+    r"|(?:list|show|find|look up|search(?: for)?|recall|summari[sz]e)(?: (?:all|me|my|the|our|every|open|what"
+    r"|which))+\b)",
     _I,
 )
 _DECISION = re.compile(
-    r"\b(?:(?:we|i|they|team)(?:'ve| have|'re| are|'m| am)? (?:\w+ly |all |finally |just |now )?(?:decid(?:ed|ing)|agreed|chose|picked|opted"
-    r"|settled|resolved|ruled out|going with|going for|went with|going to go with|standardi[sz](?:ed|ing)|committed to|voted)"
+    r"\b(?:(?:we|i|they|team)(?:'ve| have|'re| are|'m| am)? (?:\w+ly |all |finally |just |now )?(?:decid(?:ed"
+    r"|ing)|agreed|chose|picked|opted"
+    r"|settled|resolved|ruled out|going with|going for|went with|going to go with|standardi[sz](?:ed|ing)"
+    r"|committed to|voted)"
     r"|(?:decided|agreed|settled|opted) (?:to|on|that|against|for|we)|(?:the |our |my )?decision\b(?: is| was|:)"
     r"|we(?:'ll| will) (?:go with|use|stick with)|(?:picked|chose|chosen) .+ (?:over|instead of|rather than))",
     _I,
 )
-_SWITCH = re.compile(r"\b(?:we|team)(?:'ve| have|'re| are)? (?:\w+ly |now )?(?:switch(?:ed|ing)|migrat(?:ed|ing)|mov(?:ed|ing)|replac(?:ed|ing)|dropp(?:ed|ing))\b.*\bbecause\b", _I)
+_SWITCH = re.compile(
+    r"\b(?:we|team)(?:'ve| have|'re| are)? (?:\w+ly |now )?(?:switch(?:ed|ing)|migrat(?:ed|ing)|mov(?:ed|ing)"
+    r"|replac(?:ed|ing)|dropp(?:ed|ing))\b.*\bbecause\b",
+    _I,
+)
 _PREFERENCE = re.compile(
-    r"\b(?:i|we|user|\w+)(?:'d| would)? (?:really |still |only |absolutely |also |don't |do not |doesn't |never |no longer )*(?:like|love|adore|prefer|hate|dislike"
-    r"|enjoy|detest|loathe|favou?r|can't stand|cannot stand|can't bear)s?\b(?! to know)|\b(?:favou?rite|rather|fan of|can't stand)\b",
+    r"\b(?:i|we|user|\w+)(?:'d| would)? (?:really |still |only |absolutely |also |don't |do not |doesn't "
+    r"|never |no longer )*(?:like|love|adore|prefer|hate|dislike"
+    r"|enjoy|detest|loathe|favou?r|can't stand|cannot stand|can't bear)s?\b(?! to know)|\b(?:favou?rite|rather"
+    r"|fan of|can't stand)\b",
     _I,
 )
 _HOW_TO = re.compile(
-    r"^(?:how (?:i |we |to |you )|to |recipe|steps|instructions|procedure)[^.?!]*?(?::|,? (?:first|you (?:need|have) to|run|do|use)\b)", _I
+    r"^(?:how (?:i |we |to |you )|to |recipe|steps|instructions|procedure)[^.?!]*?(?::|,? (?:first|you (?:need"
+    r"|have) to|run|do|use)\b)",
+    _I,
 )
 _DONE = re.compile(
-    r"\b(?:is|are|'s|all|that's|now|been|finally|already)\b[\w ]{0,12}\b(?:done|finished|completed?|sorted|settled|paid|sent|submitted|booked|fixed|taken care of)\b"
+    r"\b(?:is|are|'s|all|that's|now|been|finally|already)\b[\w ]{0,12}\b(?:done|finished|completed?|sorted"
+    r"|settled|paid|sent|submitted|booked|fixed|taken care of)\b"
     r"|^(?:i|we)?(?:'ve| have)? ?(?:just |already |finally |now )*(?:finish|complet|cancel|submitt|mail)ed\b"
-    r"|^(?:i|we)(?:'ve| have) (?:just |already |finally |now )*(?:sent|paid|done|booked|called|ordered|bought|made|written|fixed|signed|renewed)\b"
+    r"|^(?:i|we)(?:'ve| have) (?:just |already |finally |now )*(?:sent|paid|done|booked|called|ordered|bought"
+    r"|made|written|fixed|signed|renewed)\b"
     r"|\b(?:done|finished) (?:with|it|that)\b|^done\b|\bcheck(?:ed)? off\b",
     _I,
 )
@@ -118,31 +135,44 @@ _CHANGES = [
     re.compile(pattern, _I)
     for pattern in (
         r"\b(?:left|quit|leaving) (?P<old>[^,.;]+?) (?:for|to join) (?P<new>[^,.;]+)",
-        r"\b(?:moved|moving|switched|switching|changed|changing|migrated|went|going|upgraded|transferred|swapped|move|switch|change|migrate|transfer)\b[^.;]*?\bfrom (?P<old>[^,.;]+?) (?:to|for) (?P<new>[^,.;]+)",
+        r"\b(?:moved|moving|switched|switching|changed|changing|migrated|went|going|upgraded|transferred"
+        r"|swapped|move|switch|change|migrate|transfer)\b[^.;]*?\bfrom (?P<old>[^,.;]+?) (?:to"
+        r"|for) (?P<new>[^,.;]+)",
         r"\b(?:replaced|swapped|traded|exchanged) (?P<old>[^,.;]+?) (?:with|for|by) (?P<new>[^,.;]+)",
         r"\b(?P<new>[^,.;]+?),? (?:and )?not (?:the |on |in |at )?(?P<old>[^,.;]+)$",
         r"\bnot (?P<old>[^,.;]+?)(?: anymore| any more)?,? but (?P<new>[^,.;]+)",
         r"\b(?P<new>[^,.;]+?) (?:instead of|rather than) (?P<old>[^,.;]+)",
-        r"\b(?:no longer|stopped|quit|gave up|given up|used to) (?P<old>[^,.;]+?)(?: any ?more)?(?:,? (?:and |but |i |they )*now (?P<new>[^.;]+)|[.,;!]|$)",
+        r"\b(?:no longer|stopped|quit|gave up|given up|used to) (?P<old>[^,.;]+?)(?: any ?more)?(?:,? (?:and "
+        r"|but |i |they )*now (?P<new>[^.;]+)|[.,;!]|$)",
     )
 ]
 _TRAILER = re.compile(r"\s+(?:because|since|so that|so|as|last|this|in \d|on|two|a few) .*$", _I)
 _STRONG_CHANGE = re.compile(
-    r"\b(?:any ?more|no longer|correction|gave up|given up|stopped|quit|switched|changed|replaced|moved .*\bfrom)\b|^actually\b|, not (?:the )?\w+[.!]?$"
-    r"|\bleft .* for\b", _I
+    r"\b(?:any ?more|no longer|correction|gave up|given up|stopped|quit|switched|changed|replaced"
+    r"|moved .*\bfrom)\b|^actually\b|, not (?:the )?\w+[.!]?$"
+    r"|\bleft .* for\b",
+    _I,
 )
 _SMALL_TALK = re.compile(
-    r"^(?:(?:hi|hey|hello|yo|hiya|good (?:morning|evening|night|afternoon)|thanks?(?: you)?|thx|cheers|ok(?:ay)?|cool|nice|great|awesome|lol|haha+"
-    r"|yes|no|nope|yep|yeah|sure|right|perfect|wow|hm+|bye|goodbye|see you|welcome|no worries|never ?mind|got it|sounds good|test(?:ing)?"
-    r"|how are you|what's up|how's it going|so much|very much|a lot|again|there|everyone|buddy|all|for (?:the|your|that)( \w+)?|that's (?:great|fine|it|all|nice|good)"
-    r"|have a \w+ (?:day|one|evening|weekend)|talk (?:to you )?(?:soon|later)|later|soon|tomorrow|brainiac|it was|that (?:was|is) \w+|i see|good|fine|job|work)[\s,.!?…:)\-]*)+$",
+    r"^(?:(?:hi|hey|hello|yo|hiya|good (?:morning|evening|night|afternoon)|thanks?(?: you)?|thx|cheers"
+    r"|ok(?:ay)?|cool|nice|great|awesome|lol|haha+"
+    r"|yes|no|nope|yep|yeah|sure|right|perfect|wow|hm+|bye|goodbye|see you|welcome|no worries|never ?mind|got "
+    r"it|sounds good|test(?:ing)?"
+    r"|how are you|what's up|how's it going|so much|very much|a lot|again|there|everyone|buddy|all|for (?:the"
+    r"|your|that)( \w+)?|that's (?:great|fine|it|all|nice|good)"
+    r"|have a \w+ (?:day|one|evening|weekend)|talk (?:to you )?(?:soon|later)|later|soon|tomorrow|brainiac|it "
+    r"was|that (?:was|is) \w+|i see|good|fine|job|work)[\s,.!?…:)\-]*)+$",
     _I,
 )
 _HIGH = re.compile(
-    r"\b(?:must|crucial|critical(?:ly)?|essential|vital|never|allerg\w+|important(?:ly)?|urgent(?:ly)?|emergency|deadline|absolutely|asap)\b", _I
+    r"\b(?:must|crucial|critical(?:ly)?|essential|vital|never|allerg\w+|important(?:ly)?|urgent(?:ly)?"
+    r"|emergency|deadline|absolutely|asap)\b",
+    _I,
 )
 _LOW = re.compile(
-    r"\b(?:maybe|perhaps|might|i think|i guess|kind of|sort of|probably|possibly|not sure|thinking (?:of|about)|considering|could be|someday)\b", _I
+    r"\b(?:maybe|perhaps|might|i think|i guess|kind of|sort of|probably|possibly|not sure|thinking (?:of"
+    r"|about)|considering|could be|someday)\b",
+    _I,
 )
 
 
@@ -236,7 +266,7 @@ def _durable(kind: SaidKind, what: str, bare: str) -> str:
 def _old_and_new(sentence: str) -> tuple[str, str]:
     for pattern in _CHANGES:
         if found := pattern.search(sentence.rstrip(".!")):
-            return tuple(_TRAILER.sub("", found[name] or "").strip() for name in ("old", "new"))
+            return _TRAILER.sub("", found["old"] or "").strip(), _TRAILER.sub("", found["new"] or "").strip()
     return "", ""
 
 

@@ -18,11 +18,12 @@ from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates, Category
 
 _IMPORTANCE = {"low": 0.3, "medium": 0.5, "high": 0.8}
 _EMOTIONS = {
-    "joy": "happy glad love loved great wonderful excited exciting thrilled delighted fun awesome amazing enjoyed win won celebrate engaged married finally",
+    "joy": "happy glad love loved great wonderful excited exciting thrilled delighted fun awesome amazing enjoyed win won "
+    "celebrate engaged married finally",
     "pride": "proud accomplished achievement",
     "sadness": "sad died death miss missed lost grief heartbroken lonely cried funeral",
     "anxiety": "worried anxious nervous afraid scared stress stressed stressful panic fear",
-    "frustration": "annoyed annoying frustrated frustrating angry hate awful terrible broke broken failed argument stuck",
+    "frustration": "annoyed annoying frustrated frustrating angry hate awful terrible broke broken failed stuck",
     "relief": "relieved relief phew",
     "fatigue": "tired exhausted burnt",
     "gratitude": "grateful thankful",
@@ -30,9 +31,15 @@ _EMOTIONS = {
 }
 _EMOTION_OF = {word: emotion for emotion, words in _EMOTIONS.items() for word in words.split()}
 _RELATIONS = re.compile(
-    r"\b(?:mom|mum|mother|dad|father|sister|brother|son|daughter|wife|husband|partner|girlfriend|boyfriend|fianc\w+|friends?|married|engaged|boss|manager|colleague)\b", re.I
+    r"\b(?:mom|mum|mother|dad|father|sister|brother|son|daughter|wife|husband|partner|girlfriend|boyfriend"
+    r"|fianc\w+|friends?|married|engaged|boss|manager|colleague)\b",
+    re.I,
 )
-_IDENTITY = re.compile(r"\b(?:name is|lives?|moved|born|years old|works? (?:as|at|for)|is (?:a|an) [\w ]*(?:er|or|ist|ian)\b|birthday|allerg\w+)\b", re.I)
+_IDENTITY = re.compile(
+    r"\b(?:name is|lives?|moved|born|years old|works? (?:as|at|for)|is (?:a|an) [\w ]*(?:er|or|ist|ian)\b|birthday"
+    r"|allerg\w+)\b",
+    re.I,
+)
 _STEP_ENDS = re.compile(r"\s*(?:\n+\s*(?:[-*•]|\d+[.)])?\s*|;\s+|\.\s+|,\s+(?:and )?then\s+|,\s+(?:and\s+)?(?=[a-z]))")
 _REFERS = re.compile(r"(?:so )?(?:that one|he|she|it|they|that|this|one|there)\b", re.I)
 _SAME = 0.85
@@ -67,9 +74,16 @@ def _joined(told: Sequence[Said]) -> list[Said]:
     """Join a sentence that starts with a pronoun to the one it speaks of: alone it would mean nothing."""
     joined: list[Said] = []
     for said in told:
-        if joined and said.kind in ("fact", "done") and _REFERS.match(said.plain) and joined[-1].kind not in ("task", "forget"):
+        if (
+            joined
+            and said.kind in ("fact", "done")
+            and _REFERS.match(said.plain)
+            and joined[-1].kind not in ("task", "forget")
+        ):
             last = joined[-1]
-            joined[-1] = replace(last, text=f"{last.text}; {said.text[0].lower()}{said.text[1:]}", times=last.times + said.times)
+            joined[-1] = replace(
+                last, text=f"{last.text}; {said.text[0].lower()}{said.text[1:]}", times=last.times + said.times
+            )
         else:
             joined.append(said)
     return joined
@@ -101,7 +115,12 @@ def _merged(found: Sequence[_Found]) -> list[_Found]:
 
 
 def _says_same(first: _Found, second: _Found) -> bool:
-    if first.said.kind != second.said.kind or not first.stems or not second.stems or _numbers(first) != _numbers(second):
+    if (
+        first.said.kind != second.said.kind
+        or not first.stems
+        or not second.stems
+        or _numbers(first) != _numbers(second)
+    ):
         return False
     if _is_negated(first) != _is_negated(second):
         return False
@@ -162,7 +181,13 @@ def _emotion_of(text: str) -> str:
 
 
 def _tags(said: Said, topic: str) -> list[str]:
-    return list(dict.fromkeys(tag for tag in (topic, said.kind if said.kind in ("decision", "task", "preference", "how-to") else "") if tag))
+    return list(
+        dict.fromkeys(
+            tag
+            for tag in (topic, said.kind if said.kind in ("decision", "task", "preference", "how-to") else "")
+            if tag
+        )
+    )
 
 
 def _key(subject: str, said: Said, language: str) -> str:
@@ -173,7 +198,7 @@ def _key(subject: str, said: Said, language: str) -> str:
 
 def steps_of(text: str) -> list[str]:
     """Return the steps of a how-to in order, without the line that says what it is for."""
-    head, colon, rest = text.partition(":") if re.match(r"[^\n]*:(?!//)", text) else ("", "", text)
+    _, colon, rest = text.partition(":") if re.match(r"[^\n]*:(?!//)", text) else ("", "", text)
     body = rest if colon and rest.strip() else text
     steps = [step.strip().rstrip(".") for step in _STEP_ENDS.split(body)]
     return [step[:1000] for step in steps if step][:50]

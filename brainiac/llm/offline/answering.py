@@ -122,13 +122,16 @@ def _in_context(question: Question, told: Sequence[Said], desk: _Desk) -> Questi
     if not question.asks_former:
         return replace(last, terms=(*question.terms, *kept), span=question.span or last.span)
     answers = _answers(last, told, desk)
-    names = answers[0].evidence.sentence.stems - {term.stem for term in last.terms} if answers else frozenset()
-    return replace(last, asks_former=True, is_present=False, before=question.before or names)
+    said = answers[0].evidence.sentence.stems if answers else frozenset()
+    since = said - {term.stem for term in last.terms}
+    return replace(last, asks_former=True, is_present=False, before=question.before or since)
 
 
 def _refers(question: Question) -> bool:
     has_names = any(term.phrase >= 0 for term in question.terms)
-    return not has_names and bool(re.search(r"\b(?:he|she|him|her|his|hers|it|its|they|them|that)\b", question.text, re.I))
+    return not has_names and bool(
+        re.search(r"\b(?:he|she|him|her|his|hers|it|its|they|them|that)\b", question.text, re.I)
+    )
 
 
 def _last_question(desk: _Desk) -> Question | None:
@@ -167,7 +170,11 @@ def _render(answers: list[Match], desk: _Desk) -> str:
     lines = [desk.line(first)]
     for other in answers[1:]:
         is_earlier = other.evidence.at < first.at or other.evidence.is_past
-        if is_earlier and other.score >= answers[0].score - 0.2 and other.evidence.sentence.utterance != first.sentence.utterance:
+        if (
+            is_earlier
+            and other.score >= answers[0].score - 0.2
+            and other.evidence.sentence.utterance != first.sentence.utterance
+        ):
             quoted_line = desk.line(other.evidence)
             lines.append("Before that, " + quoted_line[0].lower() + quoted_line[1:])
             break
@@ -187,7 +194,7 @@ def _list(question: Question, desk: _Desk) -> list[Evidence | str]:
     if question.listing == "goals":
         return [goal.text for goal in short_term.goals if not goal.is_done]
     if question.listing == "about":
-        return listing.of_topic(question, desk.evidence)
+        return list(listing.of_topic(question, desk.evidence))
     return listing.of_events(question, desk.evidence)
 
 
@@ -206,7 +213,9 @@ def _render_list(question: Question, found: list[Evidence | str], desk: _Desk) -
 
 
 def _render_nothing(question: Question, desk: _Desk) -> str:
-    matches = sorted((match(question, one) for one in desk.evidence), key=lambda one: (-one.coverage, -one.evidence.at.timestamp()))
+    matches = sorted(
+        (match(question, one) for one in desk.evidence), key=lambda one: (-one.coverage, -one.evidence.at.timestamp())
+    )
     near: list[Evidence] = []
     for one in matches:
         if one.coverage > 0 and one.evidence.sentence.utterance not in [other.sentence.utterance for other in near]:

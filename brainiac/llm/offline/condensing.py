@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from brainiac.clock import parse_iso
 from brainiac.language.statements import Said, statements_of
 from brainiac.language.times import format_date, with_dates
-from brainiac.llm.schemas import Summary, SummarizeRequest
+from brainiac.llm.schemas import SummarizeRequest, Summary
 from brainiac.notes.short_term import StmEvent
 
 MAX_SENTENCES = 8
@@ -21,7 +21,9 @@ def summarize(request: SummarizeRequest) -> Summary:
         for event in sorted(request.remaining, key=lambda event: event.at)
         for one in statements_of(event.user, parse_iso(event.at))
     ]
-    told = _most_important([pair for pair in said if pair[1].kind in ("fact", "preference", "change", "done", "how-to")])
+    told = _most_important(
+        [pair for pair in said if pair[1].kind in ("fact", "preference", "change", "done", "how-to")]
+    )
     decided = _most_important([pair for pair in said if pair[1].kind == "decision"])
     tasks = _most_important([pair for pair in said if pair[1].kind == "task"])
     paragraphs = [_opening(request.remaining) + " " + _sentences(told) if told else ""]

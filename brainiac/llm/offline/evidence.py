@@ -164,7 +164,9 @@ def _sentences(text: str, at: datetime, language: str) -> tuple[Sentence, ...]:
         quote = whole if len(whole) <= MAX_QUOTE or one.kind == "how-to" else one.original.strip()
         nearby = frozenset().union(*near) if near else frozenset()
         names = frozenset(
-            token.stem for token in all_tokens[index][1:] if token.is_content and token.word[0].isupper() and not find_times(token.word, at)
+            token.stem
+            for token in all_tokens[index][1:]
+            if token.is_content and token.word[0].isupper() and not find_times(token.word, at)
         )
         sentences.append(Sentence(one, all_tokens[index], stems[index], nearby, quote, names))
     return tuple(sentences)

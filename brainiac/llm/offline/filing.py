@@ -10,11 +10,20 @@ from slugify import slugify
 from brainiac.clock import parse_iso
 from brainiac.language.sentences import content_stems, data_lines, overlap, stem
 from brainiac.language.times import format_date
+from brainiac.llm.offline.subjects import USER
 from brainiac.llm.schemas import Candidate, Page, SynthesizeRequest
 
-USER = "User"
-_TITLES = {"work": "Work", "home": "Home", "health": "Health", "money": "Money", "travel": "Travel", "food": "Food and drink",
-           "family": "Family", "leisure": "Hobbies", "technology": "Tools and technology"}
+_TITLES = {
+    "work": "Work",
+    "home": "Home",
+    "health": "Health",
+    "money": "Money",
+    "travel": "Travel",
+    "food": "Food and drink",
+    "family": "Family",
+    "leisure": "Hobbies",
+    "technology": "Tools and technology",
+}
 
 
 @cache

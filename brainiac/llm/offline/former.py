@@ -29,8 +29,14 @@ def answer_former(question: Question, matches: Sequence[Match]) -> list[Match]:
     if not question.before:
         newest = max((one.evidence.at for one in topical if not one.evidence.is_past), default=None)
         others = [one for one in topical if one.evidence.is_past or one.evidence.at != newest]
-    known_since = [one.evidence.at for one in matches if question.before and question.before <= one.evidence.sentence.stems]
-    if question.before and not known_since and not any(one.evidence.sentence.stems & question.before for one in matches):
+    known_since = [
+        one.evidence.at for one in matches if question.before and question.before <= one.evidence.sentence.stems
+    ]
+    if (
+        question.before
+        and not known_since
+        and not any(one.evidence.sentence.stems & question.before for one in matches)
+    ):
         return []
     return sorted(others, key=lambda one: (-round(one.score, 1), -one.evidence.at.timestamp()))
 
@@ -39,7 +45,11 @@ def _tells_order(one: Match, before: frozenset[str]) -> bool:
     """Tell whether a statement itself says what came before X: `before X …`, `from … to X`."""
     said = one.evidence.said
     if not before:
-        return one.evidence.is_past or bool(said.old) or bool(re.search(r"\b(?:used to|previously|formerly|before)\b", said.original, re.I))
+        return (
+            one.evidence.is_past
+            or bool(said.old)
+            or bool(re.search(r"\b(?:used to|previously|formerly|before)\b", said.original, re.I))
+        )
     if said.old and before & set(content_stems(said.new, "english")):
         return True
     found = re.search(r"\b(?:before|prior to|until)\b(?P<what>[^,.]*)", said.original, re.I)

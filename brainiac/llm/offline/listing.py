@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from brainiac.language.sentences import content_stems, overlap
+from brainiac.language.times import format_span
 from brainiac.llm.offline.evidence import Evidence
 from brainiac.llm.offline.matching import NEAR_TIE, Match, match
 from brainiac.llm.offline.questions import Question
 from brainiac.llm.offline.tasks import open_tasks, with_finish
-from brainiac.language.sentences import content_stems, overlap
-from brainiac.language.times import format_span
 from brainiac.notes.short_term import ShortTermMemory
 
 MAX_LISTED = 20
@@ -76,12 +76,14 @@ def of_events(question: Question, evidence: Sequence[Evidence]) -> list[Evidence
     return [
         one
         for one in _whole(evidence)
-        if (one.said.kind != "task" or asks_told) and not one.is_past and falls_into(one, question)
+        if (one.said.kind != "task" or asks_told)
+        and not one.is_past
+        and falls_into(one, question)
         and (not any(term.weight >= 1 for term in question.terms) or match(question, one).coverage >= 0.5)
     ]
 
 
-def of_topic(question: Question, evidence: Sequence[Evidence]) -> list[Evidence | str]:
+def of_topic(question: Question, evidence: Sequence[Evidence]) -> list[Evidence]:
     """Return everything on a topic, what holds now and was said last first."""
     matches: list[Match] = [match(question, one) for one in _whole(evidence) if falls_into(one, question)]
     kept = [one.evidence for one in matches if one.coverage >= 0.6]
@@ -102,7 +104,12 @@ def _whole(evidence: Sequence[Evidence]) -> list[Evidence]:
 def heading(question: Question, count: int) -> str:
     """Return the line above a list."""
     noun = {
-        "tasks": "open task", "done": "finished item", "decisions": "decision", "goals": "goal", "events": "thing", "about": "thing",
+        "tasks": "open task",
+        "done": "finished item",
+        "decisions": "decision",
+        "goals": "goal",
+        "events": "thing",
+        "about": "thing",
     }[question.listing or "about"]
     when = f" for {question.span.text} ({format_span(question.span)})" if question.span else ""
     plural = "" if count == 1 else "s"

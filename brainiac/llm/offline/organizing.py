@@ -1,4 +1,4 @@
-"""From statistics of use to proposals, by rule: link what is read together, lift what is read often, rest what is not."""
+"""From statistics of use to proposals by rule: link what is read together, lift what is read, rest what is not."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def _rests(entries: Iterable[Any]) -> list[Proposal]:
     for folder, paths in sorted(days.items()):
         action = "compress" if len(paths) > 1 else "archive"
         target = f"{folder}/digest.md" if len(paths) > 1 else ""
-        proposals.append(Proposal(action=action, paths=sorted(paths)[:400], target=target, reason="days not read for long"))
+        proposals.append(
+            Proposal(action=action, paths=sorted(paths)[:400], target=target, reason="days not read for long")
+        )
     return proposals
 
 

@@ -6,17 +6,11 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Literal
 
 from brainiac.language.sentences import standard_spelling, stem, stop_words
 from brainiac.language.times import TimeSpan, find_times
 from brainiac.llm.offline.evidence import tokens_of
-
-Expected = Literal[
-    "date", "duration", "number", "money", "age", "person", "place", "reason", "steps", "name", "surname",
-    "color", "profession", "weekday", "statement", "yes-no",
-]
-Listing = Literal["tasks", "done", "decisions", "goals", "events", "about"]
+from brainiac.llm.offline.question_forms import EXPECTED, LIST_WORDS, LISTINGS, OPERATORS, Expected, Listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,78 +67,44 @@ class Question:
 
 
 _I = re.IGNORECASE
-_LISTINGS: tuple[tuple[Listing, re.Pattern[str]], ...] = (
-    ("done", re.compile(r"\b(?:(?:what|which|list|show).*(?:have|did) (?:i|we) (?:\w+ )?(?:finish(?:ed)?|complete[d]?|get done|gotten done|got done|done so far|ticked? off|accomplish(?:ed)?)|(?:finished|completed|done) (?:tasks?|todos?|items?))\b", _I)),
-    ("tasks", re.compile(
-        r"\b(?:tasks?|to-?dos?|to do list|reminders|open items|action items|outstanding|(?:still )?(?:need|have|got|supposed|want|left|ought) to (?:do|get done|take care of)"
-        r"|left to do|on my (?:list|plate)|should i (?:do|be doing)|remind(?:ed)? (?:me|you) (?:to do|of))\b|\bwhat (?:do|must|should) i (?:still )?(?:have to|need to|must)?\b(?: still)? ?(?:buy|get|send|call|book|order|pay|finish|do)\b(?=.*\bstill\b)|\bwhat else (?:do|is there)\b.*\bdo\b", _I)),
-    ("decisions", re.compile(r"\bdecisions?\b|\b(?:what|which)\b.*\b(?:did|have|has) (?:we|i|the team|they) (?:\w+ )?(?:decided?|agreed?|settled?)\b|\bwhat (?:was|has been|were|got) (?:decided|agreed|settled)\b", _I)),
-    ("goals", re.compile(r"\b(?:my|our|the|current|open) (?:\w+ )?goals?\b", _I)),
-    ("about", re.compile(r"^(?:\w+,? )?(?:(?:what|anything|everything) (?:(?:do|did|have) )?(?:you|we|i) (?:know|remember|have|tell you|told you|say|said|mention(?:ed)?|noted?) (?:about|on|of|regarding|concerning)|tell me (?:\w+ )?about|what's (?:known|up) (?:about|with)|what about|everything (?:about|on)|(?:summari[sz]e|list|show)(?: me)? (?:what|everything|all)\b.*?(?:about|on|of))\b", _I)),
-    ("events", re.compile(r"\bwhat(?: all| else)? (?:happened|(?:did|have) (?:i|we) (?:do|done|been doing|been up to|get up to|tell you|say|said|mention|note|write)|went on|was going on|was up|have i been up to)\b", _I)),
-)
-_EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
-    ("reason", re.compile(r"^(?:\w+ )?why\b|\bwhat (?:was|is|were) (?:the|my|our) reasons?\b|\bfor what reason\b|\bhow come\b", _I)),
-    ("surname", re.compile(r"\b(?:last|sur|family|full) ?names?\b", _I)),
-    ("age", re.compile(r"\bhow old\b|\bwhat age\b|\bage of\b|'s age\b|\bmy age\b", _I)),
-    ("weekday", re.compile(r"\b(?:which|what) (?:day of the week|weekday|days)\b|\b(?:which|what) day (?:do|does|is|are)\b", _I)),
-    ("date", re.compile(
-        r"\bwhen\b(?! i | we |ever)|\b(?:what|which) (?:date|time|year|month|day)\b|\bhow long ago\b|\bsince when\b|\bdates?\b(?= of|\?|$| for)|\bdeadline\b|\bdue\b", _I)),
-    ("duration", re.compile(r"\bhow long\b|\bhow many (?:years|months|weeks|days|hours|minutes|seconds)\b|\bhow much time\b", _I)),
-    ("money", re.compile(
-        r"\bhow much (?:money|cash)\b|\bhow (?:much|expensive)\b.*\b(?:cost|pay|paid|spend|spent|charge|price|worth|sell|sold|earn|owe|rent|save|bill|fee)\w*"
-        r"|\bwhat (?:did|does|do|will|would|was|is|were|are)\b.*\b(?:cost|price|pay for|rent|salary|fee|bill)s?\b|\bhow much (?:was|is|were|are|did|does) (?:the|my|our|a|it)\b", _I)),
-    ("number", re.compile(r"\bhow (?:many|much|big|tall|heavy|far|high|often|fast)\b|\bwhat(?:'s| is| was) (?:the|my|our) (?:\w+ )?(?:number|amount|count|total|score|percentage)\b", _I)),
-    ("color", re.compile(r"\b(?:what|which) colou?rs?\b|\bcolou?r (?:is|was|of)\b", _I)),
-    ("profession", re.compile(r"\b(?:for (?:a living|work)|profession|occupation|job title|what (?:is|was) \w+(?:'s)? (?:\w+'s )?job)\b", _I)),
-    ("person", re.compile(r"^(?:\w+,? )?(?:with |to |from |for |by )?(?:who|whom|whose)\b|\b(?:with|to|from|for|by) whom\b|\bwhich (?:person|colleague|friend|doctor)\b", _I)),
-    ("place", re.compile(r"\bwhere\b|\b(?:what|which) (?:city|town|country|place|street|address|room|state|village)\b", _I)),
-    ("name", re.compile(r"\bnames?\b|\bcalled\b", _I)),
-    ("steps", re.compile(r"\bhow (?:do|does|can|should|did|would|to|must) ?(?:i|we|you|one)?\b|\bwhat are the steps\b|\b(?:steps|instructions|recipe|procedure) (?:to|for|of)\b", _I)),
-    ("yes-no", re.compile(r"^(?:(?:and|but|so|also|then),? )?(?:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should|isn't|aren't|don't|didn't|doesn't)\b", _I)),
-)
-_OPERATORS = {  # words that the expected kind already stands for
-    "date": "date time year month day when ago deadline due happen take place",
-    "weekday": "day week weekday days",
-    "duration": "long year month week day hour minute time take last second",
-    "number": "many much number amount count total often",
-    "money": "much money expensive cost price pay spend charge worth buy total",
-    "age": "old age",
-    "name": "name call",
-    "surname": "last name surname family full",
-    "reason": "reason come",
-    "person": "person",
-    "place": "place",
-    "color": "color colour",
-    "profession": "living work profession occupation job title",
-    "steps": "step instruction procedure recipe way",
-}
-_LIST_WORDS = {
-    "tasks": "task todo to-do list reminder open item action outstanding do left get done plate still need pending remind",
-    "done": "task todo item finish complete done get so far tick accomplish",
-    "decisions": "decision decide agree settle make choose far",
-    "goals": "goal current open",
-    "about": "know remember tell say mention note summarize list show everything anything",
-    "events": "happen do go get tell say mention note write been",
-}
 _WEAK = frozenset(
     stem(word)
-    for word in "do have get go make take use keep like want need give put come let know think say tell call happen be thing stuff "
-    "people person place amount number most least left long often lot everyone anyone one guy stay look find try start work kind type sort name way time good new own currently current present favorite favourite "
-    "usually receive big main ever always exactly able mean plan set bring show currently involved regarding concerning".split()
+    for word in "do have get go make take use keep like want need give put come let know think say tell call happen be "
+    "thing stuff "
+    "people person place amount number most least left long often lot everyone anyone one guy stay look find "
+    "try start work kind type sort name way time good new own currently current present favorite favourite "
+    "usually receive big main ever always exactly able mean plan set bring show currently involved regarding "
+    "concerning".split()
 )
 _BEFORE = re.compile(r"[, ]*\b(?:before|prior to|until|instead of|rather than)\b\s+(?P<what>[^?,]+)", _I)
-_FORMER = re.compile(r"\b(?:previous(?:ly)?|former(?:ly)?|used to|earlier|old|last|ex)\b(?! (?:week|month|year|night|name|time|\w+day|spring|summer|fall|winter|old|is|are|am))", _I)
+_FORMER = re.compile(
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used to|earlier|old|last|ex)\b(?! (?:week|month|year|night|name|time"
+    r"|\w+day|spring|summer|fall|winter|old|is|are|am))",
+    _I,
+)
 _HOW_OLD = re.compile(r"\bhow old\b", _I)
-_PRESENT = re.compile(r"\b(?:do|does|is|are|am|has|have|current(?:ly)?|now|these days|can)\b|\b(?:what|who|where)'s\b", _I)
+_PRESENT = re.compile(
+    r"\b(?:do|does|is|are|am|has|have|current(?:ly)?|now|these days|can)\b|\b(?:what|who|where)'s\b", _I
+)
 _PAST = re.compile(r"\b(?:did|was|were|had)\b", _I)
-_OWNED = re.compile(r"\b(?P<owner>my|our|her|his|their|its|(?!(?:where|what|who|when|how|why|that|it|there|here|let|he|she)'s)\w+'s|\w+s')\s+(?P<rest>(?:[\w-]+\s+){0,2}?[\w'-]+)(?=\s+(?:in|at|on|for|of|to|from|with|by|is|are|was|were|be|have|has|do|does|did|get|cost|called|come|and|or|name|before|after|since|run|work|live|start|end|last|now|so|still|about|when|where|that|as|go|take|keep|use|the)\b|\s*[?.,!]|$)", _I)
+_OWNED = re.compile(
+    r"\b(?P<owner>my|our|her|his|their|its|(?!(?:where|what|who|when|how|why|that|it|there|here|let|he"
+    r"|she)'s)\w+'s|\w+s')\s+(?P<rest>(?:[\w-]+\s+){0,2}?[\w'-]+)(?=\s+(?:in|at|on|for|of|to|from|with|by|is|are"
+    r"|was|were|be|have|has|do|does|did|get|cost|called|come|and|or|name|before|after|since|run|work|live|start"
+    r"|end|last|now|so|still|about|when|where|that|as|go|take|keep|use|the)\b|\s*[?.,!]|$)",
+    _I,
+)
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*[\w](?:'s)?")
 _BARE_SUBJECT = re.compile(  # a single word between "does" and its verb is a name, whatever its letters
-    r"\b(?:does|did|has|is)(?:n't)? (?!(?:the|my|our|his|her|its|their|your|a|an|any|there|this|that|these|those|it|he|she|they|we|you|i|not|some|"
-    r"everyone|someone|anyone|all)\b)(?P<subject>[a-z][\w-]+) (?!of\b|in\b|at\b|on\b|to\b|for\b|from\b)[a-z]+", _I
+    r"\b(?:does|did|has|is)(?:n't)? (?!(?:the|my|our|his|her|its|their|your|a|an|any|there|this|that|these"
+    r"|those|it|he|she|they|we|you|i|not|some|"
+    r"everyone|someone|anyone|all)\b)(?P<subject>[a-z][\w-]+) (?!of\b|in\b|at\b|on\b|to\b|for\b|from\b)[a-z]+",
+    _I,
 )
-_SUBJECT_VERB = re.compile(r"\b(?i:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should)(?:n't)?\s+(?P<subject>I|i|we|you|he|she|they|[A-Z][\w-]+)\s+(?:\w+ly |still |ever |always |usually |also )*(?P<verb>[a-z][\w-]*)")
+_SUBJECT_VERB = re.compile(
+    r"\b(?i:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should)(?:n't)?\s+(?P<subject>I|i|we"
+    r"|you|he|she|they|[A-Z][\w-]+)\s+(?:\w+ly |still |ever |always |usually |also )*(?P<verb>[a-z][\w-]*)"
+)
 
 
 def parse_question(text: str, now: datetime, language: str, known: frozenset[str] = frozenset()) -> Question:
@@ -162,9 +122,9 @@ def parse_question(text: str, now: datetime, language: str, known: frozenset[str
 
 @lru_cache(maxsize=1024)
 def _parse(text: str, now: datetime, language: str, known: frozenset[str]) -> Question:
-    expected = next((name for name, pattern in _EXPECTED if pattern.search(text)), "statement")
+    expected: Expected = next((name for name, pattern in EXPECTED if pattern.search(text)), "statement")
     bare, before, asks_former = _former(text, language)
-    listing = next((name for name, pattern in _LISTINGS if pattern.search(text) and not asks_former), None)
+    listing = next((name for name, pattern in LISTINGS if pattern.search(text) and not asks_former), None)
     span = _limit(bare, now, expected)
     if span is not None:
         bare = bare.replace(span.text, " ")
@@ -212,13 +172,11 @@ def _subject_of(word: str, language: str) -> str:
 
 
 def _dropped(expected: Expected, listing: Listing | None, language: str) -> frozenset[str]:
-    listed = f"{_OPERATORS.get(expected, '')} {_LIST_WORDS.get(listing or '', '')}"
+    listed = f"{OPERATORS.get(expected, '')} {LIST_WORDS.get(listing or '', '')}"
     return frozenset(stem(word, language) for word in listed.split())
 
 
-def _terms(
-    text: str, dropped: frozenset[str], verb: str, language: str, known: frozenset[str]
-) -> tuple[Term, ...]:
+def _terms(text: str, dropped: frozenset[str], verb: str, language: str, known: frozenset[str]) -> tuple[Term, ...]:
     owners, names = _owners(text, dropped, language), _names(text, language)
     terms: dict[str, Term] = {}
     for token in tokens_of(text, language):
@@ -242,20 +200,19 @@ def _terms(
 def _names(text: str, language: str) -> dict[str, int]:
     """Return the stems of capitalized words, with the number of the name each is a part of."""
     names: dict[str, int] = {}
-    end = -9
+    end, phrase = -9, -1
     for number, match in enumerate(_NAME.finditer(text)):
-        phrase = names[stem_before] if match.start() - end == 1 and names else number
+        phrase = phrase if match.start() - end == 1 else number
         for part in re.split(r"[-']", match.group()):
             if part != "s" and part.lower() not in stop_words(language):
-                stem_before = stem(part.lower(), language)
-                names[stem_before] = phrase
+                names[stem(part.lower(), language)] = phrase
         end = match.end()
     return names
 
 
 def _owners(text: str, dropped: frozenset[str], language: str) -> dict[str, str]:
     """Return for each possessed thing whose it is; of several words the last is the thing."""
-    found = {}
+    found: dict[str, str] = {}
     for match in _OWNED.finditer(text):
         owner = "user" if match["owner"].lower() in ("my", "our") else "other"
         stems = [token.stem for token in tokens_of(match["rest"], language) if token.is_content]

@@ -6,20 +6,28 @@ import re
 from collections import Counter
 
 from brainiac.clock import parse_iso
+from brainiac.language.sentences import content_stems
 from brainiac.language.statements import Said, statements_of
 from brainiac.language.times import with_dates
-from brainiac.language.sentences import content_stems
 from brainiac.llm.offline.tasks import is_finished_by
 from brainiac.llm.schemas import Reflection, ReflectRequest
 
 _GOAL = re.compile(
-    r"\b(?:(?:my|our) (?:\w+ )?goal|i(?:'m| am) (?:aiming|hoping|trying|planning) to|i (?:want|hope|plan|intend|aim) to|i'd (?:like|love) to)\b"
+    r"\b(?:(?:my|our) (?:\w+ )?goal|i(?:'m| am) (?:aiming|hoping|trying|planning) to|i (?:want|hope|plan"
+    r"|intend|aim) to|i'd (?:like|love) to)\b"
     r"|^(?:goal|objective)s?:",
     re.IGNORECASE,
 )
 _NAMES = {
-    "fact": "fact", "change": "change", "preference": "preference", "decision": "decision", "task": "task",
-    "done": "thing done", "how-to": "how-to", "forget": "request to forget", "question": "question",
+    "fact": "fact",
+    "change": "change",
+    "preference": "preference",
+    "decision": "decision",
+    "task": "task",
+    "done": "thing done",
+    "how-to": "how-to",
+    "forget": "request to forget",
+    "question": "question",
 }
 MAX_LINE = 1000
 
@@ -57,7 +65,10 @@ def _done(said: list[Said], request: ReflectRequest, language: str) -> list[str]
     done = []
     for index, one in enumerate(said):
         beside = frozenset(
-            word for other in said[max(0, index - 1) : index + 2] if other is not one for word in content_stems(other.plain, language)
+            word
+            for other in said[max(0, index - 1) : index + 2]
+            if other is not one
+            for word in content_stems(other.plain, language)
         )
         done += [
             item.text
@@ -75,6 +86,8 @@ def _thoughts(said: list[Said]) -> str:
     told = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items())
     parts = [f"Told: {told}."] if told else []
     if asked:
-        topics = " ".join(dict.fromkeys(word for one in said if one.kind == "question" for word in content_stems(one.plain)))
+        topics = " ".join(
+            dict.fromkeys(word for one in said if one.kind == "question" for word in content_stems(one.plain))
+        )
         parts.append(f"Asked about: {topics}." if topics else "Asked a question.")
     return " ".join(parts)[:2000]

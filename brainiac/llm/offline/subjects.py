@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from brainiac.language.sentences import irregular_forms, stop_words
 from brainiac.language.times import find_times
-from brainiac.llm.offline.matching import _NOW
 from brainiac.llm.schemas import SubjectType
 
 USER = "User"
+_ANY_MOMENT = datetime(2000, 1, 1)  # only whether a word tells a time matters
 _NAME = re.compile(r"\b(?:(?:Dr|Mr|Mrs|Ms|Prof)\.? )?(?!User\b)[A-Z][\w-]+(?:(?: &)?\s+(?!I\b|User\b)[A-Z][\w-]+){0,2}")
 _RELATION = (
-    r"(?:mom|mum|mother|dad|father|sister|brother|son|daughter|wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|friend|cousin|aunt|uncle|niece|nephew"
-    r"|grandm\w+|grandf\w+|boss|manager|colleague|coworker|teammate|neighbou?r|landlord|landlady|roommate|flatmate|doctor|dentist|physio|therapist|teacher|tutor"
+    r"(?:mom|mum|mother|dad|father|sister|brother|son|daughter|wife|husband|partner|girlfriend|boyfriend"
+    r"|fianc[eé]e?|friend|cousin|aunt|uncle|niece|nephew"
+    r"|grandm\w+|grandf\w+|boss|manager|colleague|coworker|teammate|neighbou?r|landlord|landlady|roommate"
+    r"|flatmate|doctor|dentist|physio|therapist|teacher|tutor"
     r"|coach|agent|mentor|client|designer|developer|intern|dog|cat|pet|puppy|kitten|parrot|rabbit|hamster|horse)"
 )
 _PERSON = (
@@ -23,20 +26,27 @@ _PERSON = (
     rf"\b{{0}},? (?:who|(?:is|was) (?:my|our|her|his|a|the|User's) (?:\w+ )?{_RELATION})\b",
     r"\b(?:dr|mr|mrs|ms|prof)\.? {0}\b",
     r"\b(?:with|met|meet|told|asked|see|saw|visit|visited|introduced (?:me|User) to) {0}\b",
-    r"\b{0} (?:and (?:I|User|me)|said|says|told|lives|works|likes|loves|hates|wants|thinks|married|turned|called|gave|introduced|is (?:vegetarian|vegan|allergic|pregnant|sick))\b",
-    r"\b{0}'s (?:birthday|wife|husband|sister|brother|mother|father|mom|mum|dad|parents|son|daughter|kids|girlfriend|boyfriend|partner|plants|clinic|number|phone)\b",
+    r"\b{0} (?:and (?:I|User|me)|said|says|told|lives|works|likes|loves|hates|wants|thinks|married|turned"
+    r"|called|gave|introduced|is (?:vegetarian|vegan|allergic|pregnant|sick))\b",
+    r"\b{0}'s (?:birthday|wife|husband|sister|brother|mother|father|mom|mum|dad|parents|son|daughter|kids"
+    r"|girlfriend|boyfriend|partner|plants|clinic|number|phone)\b",
     r"\b{0}\b.*\b(?:she|he)\b",
 )
-_THING = r"(?:project|app|product|release|beta|launch|repo|repository|codebase|sprint|backend|frontend|api|website|site|prototype|mvp|standups?|deploy|builds?|queue|database|roadmap|milestone|podcast|thesis|campaign)s?"
+_THING = (
+    r"(?:project|app|product|release|beta|launch|repo|repository|codebase|sprint|backend|frontend|api|website|site"
+    r"|prototype|mvp|standups?|deploy|builds?|queue|database|roadmap|milestone|podcast|thesis|campaign)s?"
+)
 _PROJECT = (
     rf"\b(?:project |the |for |on )*{{0}}(?:'s)? (?:\w+ )?{_THING}\b",
     rf"\bproject {{0}}\b|\b{_THING} (?:called|named|for|of) {{0}}\b",
-    r"\b(?:shipped|launched|released|deployed|working on|work on|users? (?:of|for)|decided .*for|building) (?:the )?{0}\b",
+    r"\b(?:shipped|launched|released|deployed|working on|work on|users? (?:of|for)|decided .*for"
+    r"|building) (?:the )?{0}\b",
     r"\b{0} (?:releases|ships|launches|has \d+|is live|users|goes live)\b",
 )
 _ORGANIZATION = (
     r"\b(?:at|for|joined|left|offer from|hired by|job at|works? at|worked at|working at) {0}\b",
-    r"\b{0} (?:Inc|Ltd|GmbH|LLC|Corp|Press|University|Hospital|Health|Freight|Bank)\b|\b{0} (?:pays|lets|hired|offered)\b",
+    r"\b{0} (?:Inc|Ltd|GmbH|LLC|Corp|Press|University|Hospital|Health|Freight|Bank)\b|\b{0} (?:pays|lets|hired"
+    r"|offered)\b",
 )
 _PLACE = (r"\b(?:in|to|near|around|via|from|over) {0}\b", r"\b{0} (?:Street|Road|Avenue|Park|Station|Airport)\b")
 
@@ -58,7 +68,11 @@ class Subjects:
                 votes[name].update(_votes(name, text))
         for name, counts in votes.items():
             self._types[name] = _decide(counts)
-        self._full = {name.split()[0]: name for name in sorted(votes, key=len) if " " in name and self._types.get(name) == "person"}
+        self._full = {
+            name.split()[0]: name
+            for name in sorted(votes, key=len)
+            if " " in name and self._types.get(name) == "person"
+        }
 
     def of(self, text: str) -> tuple[str, SubjectType]:
         """Return the subject of a statement and its type: a project first, then the first person named."""
@@ -88,7 +102,7 @@ def names_of(text: str) -> list[str]:
 
 def _may_be_name(word: str, *, is_first: bool) -> bool:
     lower = word.lower()
-    if lower in stop_words() or lower in ("user", "remind", "forget") or find_times(word, _NOW):
+    if lower in stop_words() or lower in ("user", "remind", "forget") or find_times(word, _ANY_MOMENT):
         return False
     return not (is_first and (lower.endswith(("ed", "ing", "ly")) or irregular_forms().get(lower, lower) != lower))
 
@@ -96,8 +110,16 @@ def _may_be_name(word: str, *, is_first: bool) -> bool:
 def _votes(name: str, text: str) -> Counter[str]:
     votes: Counter[str] = Counter()
     escaped = re.escape(name)
-    for kind, patterns in (("person", _PERSON), ("project", _PROJECT), ("organization", _ORGANIZATION), ("place", _PLACE)):
-        votes[kind] += sum(bool(re.search(pattern.replace("{0}", escaped).replace("{{", "{").replace("}}", "}"), text)) for pattern in patterns)
+    for kind, patterns in (
+        ("person", _PERSON),
+        ("project", _PROJECT),
+        ("organization", _ORGANIZATION),
+        ("place", _PLACE),
+    ):
+        votes[kind] += sum(
+            bool(re.search(pattern.replace("{0}", escaped).replace("{{", "{").replace("}}", "}"), text))
+            for pattern in patterns
+        )
     return votes
 
 

@@ -15,7 +15,11 @@ from brainiac.notes.short_term import ShortTermMemory
 
 _OBJECT_END = frozenset("to for at about by before after with on in from of until via so because and".split())
 _ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)  # only where its time stands matters, not when that is
-_SAYS_DONE = re.compile(r"\b(?:done|finished|completed?|sorted|taken care of|handled|ticked off|no longer need(?:ed)?|never ?mind|cancel(?:l?ed)?)\b", re.I)
+_SAYS_DONE = re.compile(
+    r"\b(?:done|finished|completed?|sorted|taken care of|handled|ticked off|no longer need(?:ed)?|never ?mind"
+    r"|cancel(?:l?ed)?)\b",
+    re.I,
+)
 
 
 @lru_cache(maxsize=65536)
@@ -109,7 +113,8 @@ def with_finish(
                 (
                     later
                     for later in evidence[index + 1 :]
-                    if later.at >= task.at and is_finished_by(task.said.what, later.said, later.sentence.nearby, language)
+                    if later.at >= task.at
+                    and is_finished_by(task.said.what, later.said, later.sentence.nearby, language)
                 ),
                 None,
             )

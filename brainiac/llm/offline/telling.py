@@ -59,7 +59,9 @@ def finished_tasks(
     said: Said, nearby: frozenset[str], evidence: Sequence[Evidence], request: AnswerRequest, language: str
 ) -> list[str]:
     """Return the open tasks that a sentence reports done."""
-    texts = [task if isinstance(task, str) else task.said.what for task in open_tasks(evidence, request.short_term, language)]
+    texts = [
+        task if isinstance(task, str) else task.said.what for task in open_tasks(evidence, request.short_term, language)
+    ]
     return [text for text in texts if is_finished_by(text, said, nearby, language)]
 
 
