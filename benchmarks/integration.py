@@ -87,9 +87,8 @@ def score_decisions(name: str, *, is_shown: bool) -> dict[str, Any]:
         rows[kind].update(right=right, kept=kept, in_band=in_band, total=1)
         if is_shown:
             mark = "ok " if right and kept else "BAD"
-            print(
-                f"  {mark} {case['id']} {case['operation']:6} {chosen.operation:9} {chosen.relevance.score} {chosen.content}"
-            )
+            found = f"{chosen.operation:9} {chosen.relevance.score} {chosen.content}"
+            print(f"  {mark} {case['id']} {case['operation']:6} {found}")
     return _decision_table(name, rows)
 
 

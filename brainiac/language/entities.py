@@ -235,11 +235,16 @@ def _with_measures(mentions: list[Mention]) -> Iterator[Mention]:
                 skip = following.position
                 yield joined
                 continue
-            if following.values & units and mention.kind == "quantity":
+            if following.values & units and mention.kind == "quantity" and following.start - mention.end <= 1:
                 mention = replace(mention, kind="duration")
-        elif mention.values & units and mention.position and mentions[mention.position - 1].is_number:
+        elif mention.values & units and mention.position and _follows_number(mention, mentions):
             mention = replace(mention, kind="duration")
         yield mention
+
+
+def _follows_number(mention: Mention, mentions: list[Mention]) -> bool:
+    before = mentions[mention.position - 1]
+    return before.is_number and mention.start - before.end <= 1
 
 
 @cache
