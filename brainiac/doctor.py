@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import posixpath
 import unicodedata
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +18,7 @@ from uuid import UUID
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError, SettingsError
 from brainiac.events import Change, PathKind, content_hash, create, new_id, update
+from brainiac.journal import BASELINE
 from brainiac.notes.index_page import new_index
 from brainiac.notes.links import Link, find_links, rewrite_link
 from brainiac.notes.memory import Memory, MemoryDocument, parse_memory
@@ -287,14 +288,13 @@ def check_access_log(brain: Brain) -> Iterator[Problem]:
 
 def check_journal(brain: Brain) -> Iterator[Problem]:
     """Every line of the journals can be read, and this device's journal tells of every note as it stands."""
-    fold = brain.journal.fold()
-    for _ in brain.journal.foreign_events():
-        pass
+    deque(brain.journal.events(), maxlen=0)
+    deque(brain.journal.foreign_events(), maxlen=0)
     for warning in brain.journal.warnings:
         where, _, what = warning.partition(": ")
         yield Problem(brain.tree.relative(where), what, "nothing; what the line told is unknown, the notes stand")
-    if fold:  # else nobody has run this brain here yet
-        yield from _check_fold(brain, fold)
+    if next(brain.journal.events(kinds={BASELINE}), None):  # else nobody has run this brain here yet
+        yield from _check_fold(brain, brain.journal.fold())
 
 
 def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ EXAMPLE = Path(__file__).parent.parent / "examples/plugins/daily_note.py"
 
 
 @pytest.fixture
-def brain(tmp_path: Path) -> Brain:
+def brain(tmp_path: Path) -> Iterator[Brain]:
     brain = make_brain(tmp_path / "brain")
     install_plugin(brain, EXAMPLE)
-    return brain
+    yield brain
+    brain.close()
 
 
 def ask(brain: Brain, name: str, text: str) -> list[str]:

@@ -345,3 +345,91 @@ def test_objects_can_be_registered_too(brain: Brain) -> None:
     with pytest.raises(PluginError, match="another name"):
         host.register(Greeter(), "greeter")
     assert ["object x"] == redacted(host, brain)
+
+
+LISTENER = """
+    import json, pathlib
+    from brainiac import hookimpl
+
+    def note(brain, hook):
+        with open(brain.root / "heard.txt", "a") as file:
+            file.write(hook + chr(10))
+
+    @hookimpl
+    def startup(brain): note(brain, "startup")
+    @hookimpl
+    def shutdown(brain): note(brain, "shutdown")
+    @hookimpl
+    def prompt_arrived(brain, prompt): note(brain, "prompt_arrived " + prompt.path)
+    @hookimpl
+    def response_arrived(brain, exchange): raise RuntimeError("broken")
+    @hookimpl
+    def plugin_failed(brain, plugin, hook, error): note(brain, f"plugin_failed {plugin} {hook} {error}")
+    @hookimpl
+    def memory_created(brain, path, memory): note(brain, "memory_created " + memory.title)
+    @hookimpl
+    def memory_modified(brain, path, memory): note(brain, "memory_modified " + memory.title)
+    @hookimpl
+    def memory_moved(brain, path, old_path, memory): note(brain, f"memory_moved {old_path} {path}")
+    @hookimpl
+    def memory_deleted(brain, path): note(brain, "memory_deleted " + path)
+    @hookimpl
+    def file_changed(brain, change): note(brain, "file_changed " + change.path)
+    @hookimpl
+    def event_recorded(brain, event): note(brain, "event_recorded " + event.kind)
+"""
+
+
+def test_hooks_reach_a_brains_own_plugin(tmp_path: Path) -> None:
+    """What happens in the tree reaches a person's plugin, and its fault reaches the journal and `plugin_failed`.
+
+    Seeds: U2, U4.
+    """
+    brain = create(tmp_path / "brain")
+    write(brain.tree.plugins, "listener", LISTENER)
+    loaded(brain).trust.trust("listener")
+    page = brain.tree.long_term / "concrete/mira.md"
+    page.write_text("# Mira\n\n- Mira is a botanist.\n")
+    (brain.tree.inbox / "q.md").write_text("What is Mira?\n")
+    assert {"startup", "shutdown", "prompt_arrived inbox/q.md", "memory_created Mira"} <= (heard := happened(brain))
+    assert {"plugin_failed listener response_arrived broken", "event_recorded prompt-answered"} <= heard
+    assert "file_changed memory/long_term/concrete/mira.md" in heard
+    page.write_text("# Mira B\n\n- Mira is a botanist.\n")
+    assert "memory_modified Mira B" in happened(brain)
+    page.rename(page.with_name("sister.md"))
+    place = "memory/long_term/concrete"
+    assert f"memory_moved {place}/mira.md {place}/sister.md" in happened(brain)
+    page.with_name("sister.md").unlink()
+    assert f"memory_deleted {place}/sister.md" in happened(brain)
+    (fault, *_) = brain.journal.events(kinds={"plugin-failed"})
+    expected = ("listener", {"hook": "response_arrived", "error": "RuntimeError: broken"})
+    assert expected == (fault.by, dict(fault.data))
+    assert (brain.tree.inbox / "q.response.md").exists()
+
+
+def create(root: Path) -> Brain:
+    from brainiac.testing import make_brain
+
+    return make_brain(root)
+
+
+def happened(brain: Brain) -> set[str]:
+    """Run once and return what the listening plugin heard."""
+    from brainiac.daemon import run_once
+
+    file = brain.root / "heard.txt"
+    file.unlink(missing_ok=True)
+    running = Brain(brain.root)
+    run_once(running)
+    running.close()
+    return set(file.read_text().splitlines())
+
+
+def test_survey_runs_nothing(brain: Brain, tmp_path: Path) -> None:
+    """What would be loaded can be told without running a line of it."""
+    bundled = write(tmp_path / "bundled", "reflection", "raise SystemExit\n").parent
+    write(brain.tree.plugins, "greeter", "raise SystemExit\n")
+    host = PluginHost(brain, bundled)
+    host.trust.trust("greeter")
+    assert [("reflection", "ready"), ("greeter", "ready")] == [(each.name, each.state) for each in host.survey()]
+    assert [] == host.status

@@ -1,0 +1,120 @@
+"""`brainiac status` and `brainiac doctor` as a person and a script see them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brainiac.brain import Brain
+from brainiac.daemon import Daemon
+from brainiac.testing import make_brain, run_once
+from tests.commands import Shell
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    brain = make_brain(tmp_path / "brain")
+    yield brain
+    brain.close()
+
+
+@pytest.fixture
+def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys, str(brain.root))
+
+
+def test_status_of_a_new_brain(shell: Shell, brain: Brain) -> None:
+    """A new brain has no daemon, no work, no faults, and the offline model.
+
+    Seeds: P8.
+    """
+    done = shell("status", "--json")
+    assert 0 == done.code
+    found = done.json
+    assert (str(brain.root), {"is_running": False}, "offline") == (found["brain"], found["daemon"], found["model"])
+    assert ([], [], [], 0) == (found["pending"], found["problems"], found["faults"], found["spent_today_usd"])
+    text = shell("status").out
+    assert "not running; start it with `brainiac run`" in text
+    assert "core_loop, " in text
+
+
+def test_status_counts_and_tells_what_waits(shell: Shell, brain: Brain) -> None:
+    """Counts follow the tree; what waits is named with the reason, what was answered or is a draft is not."""
+    (brain.tree.inbox / "done.md").write_text("I live in Portland.\n")
+    run_once(brain)
+    (brain.tree.inbox / "done.response.md").unlink()
+    (brain.tree.inbox / "draft.md").write_text("---\nstatus: draft\n---\nnot yet\n")
+    (brain.tree.inbox / "new.md").write_text("Where do I live?\n")
+    (brain.tree.inbox / "broken.md").write_bytes(b"caf\xe9\n")
+    found = shell("status", "--json").json
+    assert {"inbox/broken.md", "inbox/new.md"} == {each["prompt"] for each in found["pending"]}
+    assert (4, 0, 1) == tuple(found["counts"][name] for name in ("prompts", "responses", "exchanges_in_stm"))
+    text = shell("status").out
+    assert "inbox/new.md: no daemon is running" in text
+    assert "inbox/broken.md: not UTF-8" in text
+
+
+def test_status_shows_faults_problems_and_untrusted_plugins(shell: Shell, brain: Brain) -> None:
+    """What a plugin did wrong in the last day, wrong settings, and what is not trusted."""
+    (brain.tree.plugins / "greeter.py").write_text("x = 1\n")
+    brain.record("plugin-failed", by="other", data={"hook": "quiet", "error": "RuntimeError: no"})
+    brain.tree.config.write_text("inbox: {settle_ms: soon}\n")
+    broken = shell("status")
+    assert (1, True) == (broken.code, "settle_ms" in broken.err)
+    brain.tree.config.write_text("# fine\n")
+    text = shell("status").out
+    assert "other in quiet: RuntimeError: no" in text
+    assert "brainiac plugins trust greeter" in text
+
+
+def test_status_of_a_running_daemon(shell: Shell, brain: Brain) -> None:
+    """A live daemon is seen by its lock, with its process and how it watches."""
+    daemon = Daemon(brain)
+    daemon.start()
+    try:
+        command = [sys.executable, "-m", "brainiac", "--brain", str(brain.root), "status"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    finally:
+        daemon.stop()
+    assert "Daemon    running since" in text
+    assert "events" in text
+    assert "not running" in shell("status").out
+
+
+def test_status_imports_nothing_heavy(brain: Brain) -> None:
+    """Status loads neither models nor plugins nor an index: it answers at once."""
+    code = (
+        "import sys\nfrom brainiac.cli.app import run\n"
+        f"run(['--brain', {str(brain.root)!r}, 'status'])\n"
+        "heavy = 'litellm tantivy onnxruntime numpy rich brainiac_plugins brainiac.llm.schemas asyncio'.split()\n"
+        "print('heavy:', [name for name in heavy if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "heavy: []" == done.stdout.splitlines()[-1]
+
+
+def test_doctor_exit_codes_and_fix(shell: Shell, brain: Brain) -> None:
+    """Nothing wrong: 0. Problems: 1, each with path and what to do. Mended: 0 again, and the mending is told."""
+    assert (0, "Nothing is wrong.\n") == ((done := shell("doctor")).code, done.out)
+    (brain.tree.long_term / "concrete/mira.md").write_text("# Mira\n")
+    done = shell("doctor")
+    assert 1 == done.code
+    assert "memory/long_term/concrete/mira.md: lacks uuid, created_at" in done.out
+    assert {"path", "what", "todo", "is_fixable"} == set(shell("doctor", "--json").json["problems"][0])
+    done = shell("doctor", "--fix")
+    assert 0 == done.code
+    assert "mended  memory/long_term/concrete/mira.md" in done.out
+    assert (0, []) == ((done := shell("doctor", "--json")).code, done.json["problems"])
+
+
+def test_no_brain_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A command outside of a brain says how to make or name one; wrong use is exit code 2."""
+    done = Shell(capsys, str(tmp_path))("status")
+    assert (1, True) == (done.code, "brainiac init" in done.err)
+    assert 2 == Shell(capsys)("status", "--nonsense").code

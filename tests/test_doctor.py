@@ -1,0 +1,194 @@
+"""What the doctor finds, and what it mends without losing anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brainiac.brain import Brain
+from brainiac.doctor import Problem, examine, mend
+from brainiac.events import create, new_id
+from brainiac.notes.memory import parse_memory
+from brainiac.testing import make_brain
+
+CONCRETE = "memory/long_term/concrete"
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    brain = make_brain(tmp_path / "brain")
+    brain.observed.adopt()
+    yield brain
+    brain.close()
+
+
+def page(brain: Brain, name: str, body: str = "", **keys: str) -> str:
+    """Put a complete memory page there, as a process would, and return its path."""
+    meta = {
+        "uuid": new_id(), "created_at": "2025-09-16T15:30:00Z", "updated_at": "2025-09-16T15:30:00Z", "tags": "[]",
+        "emotion": "neutral", "reinforcement_count": "0", **keys,
+    }  # fmt: skip
+    text = "---\n" + "".join(f"{key}: {value}\n" for key, value in meta.items()) + f"---\n# {name}\n{body}"
+    path = f"{CONCRETE}/{name}.md"
+    brain.commit("page-made", by="tester", changes=[create(path, text)])
+    return path
+
+
+def found(brain: Brain) -> list[Problem]:
+    return list(examine(brain))
+
+
+def told(brain: Brain) -> list[tuple[str, str]]:
+    return [(problem.path, problem.what) for problem in found(brain)]
+
+
+def mended(brain: Brain) -> list[Problem]:
+    """Mend, and return what is left."""
+    mend(brain, found(brain))
+    return found(brain)
+
+
+def test_a_whole_brain_has_no_problem(brain: Brain) -> None:
+    """Pages that processes write are complete."""
+    page(brain, "mira", "- Mira is a botanist. ^a1b2\n")
+    assert [] == told(brain)
+
+
+def test_missing_keys_are_added_and_nothing_else_changes(brain: Brain) -> None:
+    """A page that a person made gets the keys it lacks; its own keys, comments and text stay.
+
+    Seeds: S7, P1.
+    """
+    path = f"{CONCRETE}/mira.md"
+    brain.tree.absolute(path).write_text("---\ntags: [family]  # mine\nmood: sunny\n---\n# Mira\n\nA botanist.\n")
+    assert [] == mended(brain)
+    text = brain.read_text(path) or ""
+    memory = parse_memory(path, text)
+    assert all((memory.uuid, memory.created_at, memory.updated_at, memory.emotion))
+    assert "tags: [family]  # mine\nmood: sunny\n" in text
+    assert text.endswith("---\n# Mira\n\nA botanist.\n")
+
+
+def test_broken_front_matter_is_left_to_the_person(brain: Brain) -> None:
+    """What cannot be read is named and not touched."""
+    path = brain.tree.absolute(f"{CONCRETE}/mira.md")
+    path.write_text("---\ntags: [family\n---\n# Mira\n")
+    problems = [problem for problem in found(brain) if problem.path.endswith("mira.md") and problem.fix is None]
+    assert 1 == len(problems)
+    mend(brain, found(brain))
+    assert "---\ntags: [family\n---\n# Mira\n" == path.read_text()
+
+
+def test_of_two_pages_with_one_uuid_the_newer_gets_its_own(brain: Brain) -> None:
+    """A copied page becomes a page of its own; the original keeps the identity that links name."""
+    uuid = new_id()
+    first = page(brain, "first", uuid=uuid)
+    second = page(brain, "second", uuid=uuid, created_at="2025-09-17T00:00:00Z")
+    assert [(second, f"has the uuid of {first}")] == told(brain)
+    assert [] == mended(brain)
+    uuids = [parse_memory(path, brain.read_text(path) or "").uuid for path in (first, second)]
+    assert uuid == uuids[0]
+    assert uuid != uuids[1]
+
+
+def test_what_is_no_uuid_is_told(brain: Brain) -> None:
+    """A hand-made identity that is none is for the person to decide."""
+    path = page(brain, "mira", uuid="mira-1")
+    assert [(path, "'mira-1' is not a uuid")] == told(brain)
+
+
+def test_links_are_healed_by_their_uuid(brain: Brain) -> None:
+    """A link whose page moved gets the new path, its text and all others stay; one that leads nowhere is told.
+
+    Seeds: S8.
+    """
+    uuid = new_id()
+    page(brain, "mira", uuid=uuid)
+    body = f'[Mira](old/mira.md "uuid:{uuid}") [gone](gone.md) [web](https://example.org) [[Wiki]] `[code](x.md)`\n'
+    path = page(brain, "links", body)
+    gone = (path, f"links to {CONCRETE}/gone.md, which is not there")
+    assert [(path, f"links to {CONCRETE}/old/mira.md, which is {CONCRETE}/mira.md now"), gone] == told(brain)
+    assert [gone] == [(problem.path, problem.what) for problem in mended(brain)]
+    assert body.replace("old/mira.md", "mira.md") in (brain.read_text(path) or "")
+
+
+def test_every_folder_gets_its_index_page(brain: Brain) -> None:
+    """A folder made by hand gets an `_index.md`, those between it and the top included.
+
+    Seeds: S8.
+    """
+    brain.tree.absolute(f"{CONCRETE}/people/family").mkdir(parents=True)
+    page(brain, "people/family/mira")
+    missing = [f"{CONCRETE}/people/_index.md", f"{CONCRETE}/people/family/_index.md"]
+    assert [(path, "is missing") for path in missing] == told(brain)
+    assert [] == mended(brain)
+    assert "# Family" in (brain.read_text(missing[1]) or "")
+
+
+def test_short_term_memory_without_a_heading_is_told(brain: Brain) -> None:
+    """A lost heading is named and left to the person, since what stands below it is theirs."""
+    brain.tree.short_term.write_text(brain.tree.short_term.read_text().replace("## Event Log", "## Log"))
+    assert any(path == "memory/short_term.md" and "Event Log" in what for path, what in told(brain))
+
+
+def test_missing_places_are_made_anew(brain: Brain) -> None:
+    """A deleted short-term memory or identity comes back as a new brain has it."""
+    brain.tree.short_term.unlink()
+    assert ("memory/short_term.md", "is missing") in told(brain)
+    assert [] == mended(brain)
+    assert brain.tree.short_term.is_file()
+
+
+def test_names_that_some_file_systems_take_for_one(brain: Brain) -> None:
+    """Two pages whose names differ by case or accents' encoding alone are told."""
+    page(brain, "Cafe\u0301")
+    page(brain, "caf\xe9")
+    assert 1 == sum("same name" in what for _, what in told(brain))
+
+
+def test_changes_that_nobody_saw_are_taken_in(brain: Brain) -> None:
+    """An edit made while nothing ran is told, and --fix records it without touching the file."""
+    path = page(brain, "mira")
+    text = (brain.read_text(path) or "") + "A botanist.\n"
+    brain.tree.absolute(path).write_text(text)
+    assert [(path, "was changed while nobody watched")] == told(brain)
+    assert [] == mended(brain)
+    assert text == brain.read_text(path)
+    brain.tree.absolute(path).unlink()
+    assert [(path, "was changed while nobody watched")] == told(brain)
+    assert [] == mended(brain)
+
+
+def test_unreadable_journal_lines_are_told(brain: Brain) -> None:
+    """A damaged line is named with its file; the rest of the journal is read."""
+    (file,) = brain.journal.folder.glob("*.jsonl")
+    file.write_bytes(b"{not json\n" + file.read_bytes())
+    assert any("a line is no event" in what for _, what in told(brain))
+
+
+def test_garbage_in_the_access_log_is_told(brain: Brain) -> None:
+    """Lines that are no entries are named by number.
+
+    Seeds: S14.
+    """
+    brain.tree.access_log.write_text("2025-09-16T15:30:00Z | READ | /b/memory/a.md\nhello\n")
+    assert [("logs/access.log", "lines 2 are no entries")] == told(brain)
+
+
+def test_leftovers_of_a_crash_are_swept_and_kept(brain: Brain) -> None:
+    """An old temporary file of ours is told and removed, its text kept in the journal; a young one is left alone."""
+    left = brain.tree.inbox / ".brainiac-0123456789abcdef"
+    left.write_text("half")
+    assert [] == told(brain)
+    from brainiac import doctor
+
+    old, doctor.LEFTOVER_SECONDS = doctor.LEFTOVER_SECONDS, -5
+    try:
+        assert ["inbox/.brainiac-0123456789abcdef"] == [path for path, _ in told(brain)]
+        assert [] == mended(brain)
+    finally:
+        doctor.LEFTOVER_SECONDS = old
+    assert not os.path.lexists(left)
