@@ -140,6 +140,7 @@ def _by_speaker(text: str) -> Iterator[tuple[str, str]]:
     labels = list(_SPEAKER.finditer(text)) if _SPEAKER.match(text) else []
     if not labels:
         yield "", text
+        return
     for label, following in zip(labels, [*labels[1:], None], strict=True):
         said = text[label.end() : following.start() if following else None].strip()
         if said:

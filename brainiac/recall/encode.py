@@ -10,8 +10,9 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 
+from brainiac.language.times import find_times
 from brainiac.recall.text import Analyzer, prefix_hash, term_hash
 from brainiac.recall.units import Link, Page, Unit, UnitKind
 
@@ -140,7 +141,13 @@ def kind_of(flags: int) -> UnitKind:
 def days_of(unit: Unit, page: Page) -> tuple[int, int, int]:
     """Return the day a unit was said and the first and last day it speaks of, as ordinals or `NO_DAY`."""
     said = _day(unit.at or page.at)
-    return said, NO_DAY, NO_DAY
+    if said == NO_DAY or unit.kind is UnitKind.SUMMARY:
+        return said, NO_DAY, NO_DAY
+    spans = find_times(unit.text, datetime.combine(date.fromordinal(said), datetime.min.time(), UTC))
+    days = [(s.earliest.toordinal(), s.latest.toordinal()) for s in spans if s.kind in ("point", "range")]
+    if not days:
+        return said, NO_DAY, NO_DAY
+    return said, min(first for first, _ in days), max(last for _, last in days)
 
 
 def _day(at: str) -> int:

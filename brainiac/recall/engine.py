@@ -215,6 +215,11 @@ class EmbeddedIndex:
         with _guarded(self._folder):
             return {path: (mtime, size) for path, mtime, size in self._db.execute("select path, mtime, size from pages")}
 
+    def contents(self) -> Iterable[tuple[str, bytes]]:
+        """Yield the path of every page with its units' content hashes."""
+        with _guarded(self._folder):
+            yield from self._db.execute("select path, content from pages")
+
     def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
         """Return how many links lead to each uuid or path."""
         with _guarded(self._folder):

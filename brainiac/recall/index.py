@@ -76,6 +76,9 @@ class Index(Protocol):
     def stamps(self) -> Mapping[str, tuple[int, int]]:
         """Return modification time and size of every page as it was when indexed, by path."""
 
+    def contents(self) -> Iterable[tuple[str, bytes]]:
+        """Yield the path of every page with its units' content hashes."""
+
     def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
         """Return how many links lead to each uuid or path; those without any may be left out."""
 

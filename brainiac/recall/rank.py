@@ -7,7 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from brainiac.recall.signals import Signals, Units, Vector
-from brainiac.recall.weights import CONTEXT_WEIGHTS, DENSE_WEIGHTS, LEXICAL_WEIGHTS, PRIOR_WEIGHTS
+from brainiac.recall.weights import (
+    DENSE_CONTEXT_WEIGHTS,
+    DENSE_WEIGHTS,
+    LEXICAL_CONTEXT_WEIGHTS,
+    LEXICAL_WEIGHTS,
+    PRIOR_WEIGHTS,
+)
 
 
 def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
@@ -20,11 +26,13 @@ def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
     Returns:
         A score for each unit, higher is better, and the signals of the second pass.
     """
-    table = DENSE_WEIGHTS if "meaning" in signals else LEXICAL_WEIGHTS
+    table, context = LEXICAL_WEIGHTS, LEXICAL_CONTEXT_WEIGHTS
+    if "meaning" in signals:
+        table, context = DENSE_WEIGHTS, DENSE_CONTEXT_WEIGHTS
     alone = total(signals, table)
     around = context_signals(units, alone)
     priors = {name: signals[name] for name in PRIOR_WEIGHTS if name in signals}
-    return alone + total(around, CONTEXT_WEIGHTS) + total(priors, PRIOR_WEIGHTS), around
+    return alone + total(around, context) + total(priors, PRIOR_WEIGHTS), around
 
 
 def total(signals: Mapping[str, Vector], weights: Mapping[str, float]) -> Vector:

@@ -30,7 +30,7 @@ from brainiac.recall.units import Page, Unit, UnitKind
 from brainiac.tree import Tree
 
 if TYPE_CHECKING:
-    from brainiac.recall.embed import Vectors
+    from brainiac.recall.vectors import Vectors
 
 _PASSAGES = 200
 _PASSAGES_FILTERED = 3000
@@ -111,6 +111,8 @@ class Retrieval:
         signals = lexical_signals(words)
         signals |= dialogue_signals(words, signals) | content_signals(words, signals)
         signals |= self._meaning(query, units) | self._priors(units, signals, context)
+        if "meaning" in signals:
+            signals["about_meaning"] = signals["about"] * signals["meaning"]
         scores, around = rank(units, signals)
         return Ranked(query, units, scores, signals | around)
 

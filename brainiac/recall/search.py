@@ -13,8 +13,9 @@ from brainiac.recall.hit import Hit, HitKind
 if TYPE_CHECKING:
     from brainiac.recall.index import Index
     from brainiac.recall.links import LinkGraph
-    from brainiac.recall.retrieval import Retrieval
+    from brainiac.recall.retrieval import Ranked, Retrieval
     from brainiac.recall.store import Store
+    from brainiac.recall.vectors import Vectors
     from brainiac.settings import Settings
     from brainiac.tree import LocalPlaces, Tree
 
@@ -41,6 +42,7 @@ class Recall:
         self._tree, self._places, self._settings, self._clock = tree, places, settings, clock
         self._open_index = open_index
         self._mutex = threading.Lock()
+        self._embedder_problem = ""
         self._parts: tuple[Store, Retrieval] | None = None
 
     def search(
@@ -68,6 +70,10 @@ class Recall:
             query, limit=limit, kinds=kinds, include_archive=include_archive, now=moment, context=context
         )
 
+    def rank(self, query: str, *, now: datetime | None = None, include_archive: bool = False) -> Ranked | None:
+        """Return every candidate of a query with its signals, for learning and for tests; None without any."""
+        return self._retrieval.rank(query, now=now or self._clock.now(), include_archive=include_archive)
+
     def note_change(self, path: str) -> None:
         """Tell that a file was written, moved or removed; the next search sees it.
 
@@ -82,7 +88,9 @@ class Recall:
 
     def status(self) -> dict[str, Any]:
         """Return engine, freshness, counts and the embedder as plain values."""
-        return {**self._store.status(), "embedder": self._retrieval.embedder_status()}
+        store, retrieval = self._opened()
+        embedder = retrieval.embedder_status()
+        return {**store.status(), "embedder": {"problem": self._embedder_problem} | embedder}
 
     def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Build the index anew, in this thread; searches go on meanwhile.
@@ -130,6 +138,22 @@ class Recall:
                 from brainiac.recall.text import Analyzer
 
                 analyzer = Analyzer(self._settings.recall.language)
-                store = Store(self._tree, self._places.cache / "index", analyzer, self._open_index)
-                self._parts = store, Retrieval(self._tree, store, analyzer)
+                vectors = self._open_vectors()
+                store = Store(self._tree, self._places.cache / "index", analyzer, self._open_index, vectors)
+                self._parts = store, Retrieval(self._tree, store, analyzer, vectors)
             return self._parts
+
+    def _open_vectors(self) -> Vectors | None:
+        setting = self._settings.recall.embedder
+        if setting == "none":
+            return None
+        from brainiac.recall.embed import EmbedderError, make_embedder
+        from brainiac.recall.vectors import Vectors
+        from brainiac.settings import MachineSettings, load
+
+        try:
+            embedder = make_embedder(setting, load(self._places.config, MachineSettings))
+        except EmbedderError as error:
+            self._embedder_problem = str(error)
+            return None
+        return Vectors(self._places.cache / "vectors", embedder) if embedder else None

@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from brainiac.recall.index import Candidates, Index, LinkedPage, UnusableIndexEr
 from brainiac.recall.text import Analyzer, prefix_hash, term_hash
 from brainiac.recall.units import Page
 from brainiac.tree import Tree
+
+if TYPE_CHECKING:
+    from brainiac.recall.vectors import Vectors
 
 _READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _OVERLAY_PAGES = 256  # more than this are written into the index at once
@@ -40,10 +43,16 @@ class Store:
         folder: Where the embedded index lives.
         analyzer: The brain's language.
         open_index: Another engine.
+        vectors: Meaning of units, when an embedder is there.
     """
 
     def __init__(
-        self, tree: Tree, folder: Path, analyzer: Analyzer, open_index: Callable[[], Index] | None = None
+        self,
+        tree: Tree,
+        folder: Path,
+        analyzer: Analyzer,
+        open_index: Callable[[], Index] | None = None,
+        vectors: Vectors | None = None,
     ) -> None:
         self._tree, self._folder, self._analyzer = tree, folder, analyzer
         self._open_index = open_index or (lambda: EmbeddedIndex(folder, analyzer.language))
@@ -58,6 +67,8 @@ class Store:
         self._wake = threading.Event()
         self._problem = ""
         self._index: Index | None = None
+        self._vectors = vectors
+        self._unembedded: dict[str, None] = {}
         self._open()
 
     # --- what changed --------------------------------------------------------------------------------------
@@ -91,9 +102,11 @@ class Store:
         except UnusableIndexError:
             self._start_anew()
             return
+        if self._vectors and self._index:
+            self._unembedded = dict.fromkeys(self._vectors.adopt(self._index.contents()))
         self.rescan()
 
-    def _start_anew(self) -> None:
+    def _start_anew(self, *, wake: bool = True) -> None:
         """Throw the index away; all files are scanned until a new one has them."""
         if self._index:
             self._index.close()
@@ -107,7 +120,8 @@ class Store:
             self._problem = str(error)
         self._overlay.clear()
         self._unread = {path: None for path, _ in searched_files(self._tree)}
-        self._wake_worker()
+        if wake:
+            self._wake_worker()
 
     # --- queries -------------------------------------------------------------------------------------------
 
@@ -203,7 +217,11 @@ class Store:
 
     def _encoded(self, path: str) -> EncodedPage | None:
         read = self.read_page(path)
-        return encode(read[0], self._analyzer, read[1]) if read else None
+        if not read:
+            return None
+        if self._vectors:
+            self._unembedded[path] = None
+        return encode(read[0], self._analyzer, read[1])
 
     def _scan(self, words: Sequence[str]) -> list[EncodedPage]:
         """Return the unread files that hold the most of the words."""
@@ -235,7 +253,7 @@ class Store:
     def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Build the index anew; return how many files are in it."""
         with self._mutex:
-            self._start_anew()
+            self._start_anew(wake=False)
             total = len(self._unread)
         while not self._stopping.is_set():
             with self._mutex:
@@ -246,7 +264,20 @@ class Store:
             if progress:
                 progress(total - len(self._unread), total)
         self.flush()
+        self._embed(progress)
         return total
+
+    def _embed(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Make the vectors that are missing; nobody waits for them but who asked to reindex."""
+        done = 0
+        while self._vectors and self._unembedded and not self._stopping.is_set():
+            path = next(iter(self._unembedded))
+            self._unembedded.pop(path, None)
+            if read := self.read_page(path):
+                self._vectors.take_in(read[0])
+            done += 1
+            if progress:
+                progress(done, done + len(self._unembedded))
 
     def flush(self) -> None:
         """Write the overlay into the index."""
@@ -297,6 +328,7 @@ class Store:
                     return
             if not self._stopping.is_set():
                 self.flush()
+                self._embed()
 
     # --- the rest ------------------------------------------------------------------------------------------
 
@@ -308,6 +340,7 @@ class Store:
             return {
                 **engine,
                 "freshness": state,
+                "not_yet_embedded": len(self._unembedded),
                 "not_yet_indexed": len(self._unread) + len(self._overlay),
                 "problem": self._problem,
             }

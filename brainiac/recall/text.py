@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
+from brainiac.language.sentences import irregular_forms
+
 # Scripts written without spaces become overlapping pairs: a word of two signs is found, and no segmenter is needed.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])\w)+(?:['’](?:(?![{_UNSPACED}])\w)+)*")
@@ -41,6 +43,7 @@ class Analyzer:
     def __init__(self, language: str) -> None:
         self.language = language
         self._stem, self.stop_words = _language_tools(language)
+        self._base_of = irregular_forms() if language == "english" else {}
         self._known: dict[str, str] = {}
         self._hashes: dict[str, tuple[int, int]] = {}
 
@@ -78,7 +81,7 @@ class Analyzer:
         bare = _POSSESSIVE.sub("", unicodedata.normalize("NFKC", word).replace("’", "'"))
         if word in self.stop_words or bare in self.stop_words:
             return ""
-        return self._stem(bare)
+        return self._stem(self._base_of.get(bare, bare))
 
 
 @lru_cache(maxsize=8)

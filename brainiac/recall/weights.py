@@ -2,8 +2,69 @@
 
 from __future__ import annotations
 
-LEXICAL_WEIGHTS: dict[str, float] = {"own": 1.0}
+LEXICAL_WEIGHTS: dict[str, float] = {
+    "own": -1.29,
+    "own_strict": 1.27,
+    "own_prefix": 0.83,
+    "own_weighted": -1.46,
+    "window_3": -0.90,
+    "window_5": 1.60,
+    "with_previous": 0.87,
+    "window_prefix": 0.05,
+    "decayed": 0.91,
+    "same_speaker": 0.82,
+    "page": 1.01,
+    "page_covered": 0.34,
+    "covered": 0.44,
+    "window_covered": 1.33,
+    "window_complete": -0.55,
+    "covered_around": 1.00,
+    "rarest": 0.21,
+    "adjacent": 0.91,
+    "previous": 0.03,
+    "before_previous": 0.51,
+    "next": 0.30,
+    "after_next": -0.15,
+    "about": 1.15,
+    "about_own": 0.32,
+    "about_decayed": 0.17,
+    "about_first_person": 0.77,
+    "about_tells": 0.49,
+    "about_answers": 0.03,
+    "question": -0.17,
+    "asks": -0.19,
+    "question_own": 0.24,
+    "answers": 0.50,
+    "answers_match": 1.02,
+    "with_question": 0.55,
+    "first_person": -0.21,
+    "opening": 0.84,
+    "second": 0.13,
+    "closing": -0.29,
+    "depth": 0.10,
+    "length": 0.50,
+    "length_own": 0.20,
+    "time": 0.19,
+    "number": -0.11,
+    "names": 1.07,
+    "quote": 0.34,
+    "image": 0.03,
+    "when_time": 1.03,
+    "when_time_own": 1.03,
+    "where_place": 1.77,
+    "where_names": 0.60,
+    "count_number": 1.12,
+    "who_names": 0.48,
+    "why_length": -0.73,
+    "day": 4.30,
+}
 DENSE_WEIGHTS: dict[str, float] = {"own": 1.0, "meaning": 1.0}
-CONTEXT_WEIGHTS: dict[str, float] = {}
+LEXICAL_CONTEXT_WEIGHTS: dict[str, float] = {
+    "previous_score": 0.24,
+    "before_previous_score": 0.33,
+    "next_score": 0.33,
+    "place_on_page": -0.55,
+}
+DENSE_CONTEXT_WEIGHTS: dict[str, float] = {}
 # Set by hand: no dialogue data shows how much place, connection and use should count, so they decide between equals.
 PRIOR_WEIGHTS: dict[str, float] = {"folder": 0.3, "linked": 0.4, "connected": 0.05, "used": 0.1, "statement": 0.1}

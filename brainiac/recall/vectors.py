@@ -1,0 +1,202 @@
+"""Vectors of units, kept by content: a move or an edit of the front matter recomputes none.
+
+They live in the cache folder, one file a model, float16, appended to; what is found by meaning joins the candidates
+of the words, and how near each unit is becomes a signal of the ranking.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brainiac.recall.embed import Embedder, EmbedderError
+from brainiac.recall.encode import content_key
+from brainiac.recall.signals import Signals, Units, relative
+from brainiac.recall.units import Page, UnitKind
+
+_NEAREST = 100
+
+
+class VectorFile:
+    """An append-only file of vectors by content hash.
+
+    Args:
+        folder: In the cache.
+        name: The model's name.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        safe = "".join(sign if sign.isalnum() or sign in "-." else "_" for sign in name)
+        self._path = folder / f"{safe}.f16"
+        self._rows: dict[int, int] = {}
+        self._keys = np.empty(0, np.uint64)
+        self._vectors = np.empty((0, 0), np.float32)
+        self._read()
+
+    def _read(self) -> None:
+        try:
+            raw = self._path.read_bytes()
+        except OSError:
+            return
+        if len(raw) < 4:
+            return
+        width = int(np.frombuffer(raw[:4], np.uint32)[0])
+        row = np.dtype([("key", np.uint64), ("vector", np.float16, (width,))])
+        count = (len(raw) - 4) // row.itemsize if width else 0  # a torn last row is left out
+        rows = np.frombuffer(raw, row, count, 4) if count else np.empty(0, row)
+        self._keys = rows["key"].copy()
+        self._vectors = rows["vector"].astype(np.float32)
+        self._rows = {int(key): number for number, key in enumerate(self._keys)}
+
+    def missing(self, keys: Sequence[int]) -> list[int]:
+        """Return the keys without a vector, each once."""
+        return [key for key in dict.fromkeys(keys) if key not in self._rows]
+
+    def add(self, keys: Sequence[int], vectors: NDArray[np.float32]) -> None:
+        """Append vectors."""
+        width = vectors.shape[1]
+        row = np.dtype([("key", np.uint64), ("vector", np.float16, (width,))])
+        rows = np.empty(len(keys), row)
+        rows["key"], rows["vector"] = keys, vectors
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._path, "ab") as file:
+            whole = (file.tell() - 4) // row.itemsize * row.itemsize + 4
+            if file.tell() == 0:
+                file.write(np.uint32(width).tobytes())
+            elif whole != file.tell():
+                file.truncate(whole)  # a torn last row
+            file.write(rows.tobytes())
+        start = len(self._keys)
+        self._keys = np.concatenate([self._keys, rows["key"]])
+        kept = rows["vector"].astype(np.float32)
+        self._vectors = np.concatenate([self._vectors, kept]) if start else kept
+        self._rows.update((int(key), start + number) for number, key in enumerate(keys))
+
+    def similar(self, keys: NDArray[np.uint64], vector: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the cosine with each key's vector; 0 where there is none yet."""
+        found = np.array([self._rows.get(int(key), -1) for key in keys])
+        near = np.zeros(len(keys))
+        has = found >= 0
+        if has.any():
+            near[has] = self._vectors[found[has]] @ vector
+        return near
+
+    def nearest(self, vector: NDArray[np.float32], limit: int) -> list[int]:
+        """Return the keys of the nearest vectors, by an exact product with all."""
+        if not len(self._keys):
+            return []
+        near = self._vectors @ vector
+        best = np.argpartition(-near, min(limit, len(near) - 1))[:limit]
+        return [int(self._keys[number]) for number in best]
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+class Vectors:
+    """Meaning of a brain's units.
+
+    Args:
+        folder: In the cache.
+        embedder: What makes vectors.
+    """
+
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._file = VectorFile(folder, embedder.name)
+        self._paths: dict[int, str] = {}
+        self._asked: dict[str, NDArray[np.float32]] = {}
+        self._mutex = threading.Lock()
+        self._problem = ""
+
+    def adopt(self, contents: Iterable[tuple[str, bytes]]) -> list[str]:
+        """Learn which page each vector belongs to; return the paths of pages that lack any."""
+        lacking = []
+        for path, content in contents:
+            keys = np.frombuffer(content, np.uint64).tolist()
+            self._paths.update(dict.fromkeys(keys, path))
+            if self._file.missing(keys):
+                lacking.append(path)
+        return lacking
+
+    def take_in(self, page: Page) -> None:
+        """Embed what is new on a page, given with its units."""
+        texts = texts_of(page, np.array([content_key(unit) for unit in page.units], np.uint64))
+        missing = self._file.missing(list(texts))
+        if missing:
+            try:
+                vectors = self._embedder.embed([texts[key] for key in missing])
+            except EmbedderError as error:
+                self._problem = str(error)
+                return
+        with self._mutex:
+            if missing:
+                self._file.add(missing, vectors)
+            self._paths.update(dict.fromkeys(texts, page.path))
+
+    def signals(self, text: str, units: Units) -> Signals:
+        """Return how near in meaning each unit is, alone, after what was said before, and beside its neighbours."""
+        vector = self._asked_for(text)
+        if vector is None:
+            return {}
+        with self._mutex:
+            own = self._file.similar(units.content, vector)
+            with_previous = self._file.similar(following_keys(units.content, units.position == 0), vector)
+        own, with_previous = relative(np.maximum(own, 0)), relative(np.maximum(with_previous, 0))
+        best = np.maximum.reduceat(own, units.start)[units.page]
+        return {
+            "meaning": own,
+            "meaning_with_previous": with_previous,
+            "meaning_previous": units.shift(own, -1),
+            "meaning_next": units.shift(own, 1),
+            "meaning_page": best,
+        }
+
+    def nearest(self, text: str) -> list[str]:
+        """Return the paths of the pages with the units nearest in meaning, nearest first."""
+        vector = self._asked_for(text)
+        if vector is None:
+            return []
+        with self._mutex:
+            keys = self._file.nearest(vector, _NEAREST)
+            return list(dict.fromkeys(self._paths[key] for key in keys if key in self._paths))
+
+    def _asked_for(self, text: str) -> NDArray[np.float32] | None:
+        if text not in self._asked:
+            try:
+                vector = self._embedder.embed([text])[0]
+            except EmbedderError as error:
+                self._problem = str(error)
+                return None
+            if len(self._asked) > 256:
+                self._asked.clear()
+            self._asked[text] = vector
+        return self._asked[text]
+
+    def status(self) -> dict[str, Any]:
+        """Return the model, how many vectors there are, and what went wrong last."""
+        return {"name": self._embedder.name, "vectors": len(self._file), "problem": self._problem}
+
+
+def following_keys(content: NDArray[np.uint64], is_first: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return a key for each unit together with the one before it; a page's first stands for itself."""
+    before = np.roll(content, 1)
+    mixed = content ^ (before * np.uint64(0x9E3779B97F4A7C15))
+    return np.where(is_first, content, mixed)
+
+
+def texts_of(page: Page, content: NDArray[np.uint64]) -> dict[int, str]:
+    """Return what is embedded of a page, by key: each unit, and each turn together with the one before."""
+    is_first = np.arange(len(content)) == 0
+    texts = {int(key): unit.text for key, unit in zip(content, page.units, strict=True)}
+    pairs = following_keys(content, is_first) if len(content) else content
+    for number in range(1, len(page.units)):
+        unit, before = page.units[number], page.units[number - 1]
+        if unit.kind is UnitKind.TURN and before.kind is UnitKind.TURN:
+            texts[int(pairs[number])] = f"{before.speaker}: {before.text}\n{unit.speaker}: {unit.text}"
+    return texts
