@@ -6,6 +6,7 @@ import threading
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from freezegun import freeze_time
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,12 @@ START = datetime(2025, 9, 16, 15, 30, tzinfo=UTC)
 def test_system_clock_is_aware_and_in_utc() -> None:
     """The system's clock gives aware moments, so that none is compared with a local one."""
     assert timedelta(0) == SYSTEM.now().utcoffset()
+
+
+def test_system_clock_can_be_frozen() -> None:
+    """A frozen clock gives that moment, so that a test of one function needs no clock of its own."""
+    with freeze_time("2025-09-16T15:30:00Z"):
+        assert START == SYSTEM.now()
 
 
 @given(st.datetimes(timezones=st.just(UTC), min_value=datetime(1000, 1, 1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -87,3 +88,23 @@ def test_a_checkout_works_as_it_is(tmp_path: Path) -> None:
     status = json.loads(brainiac(ROOT, ROOT, "status", "--json", "--brain", str(tmp_path / "brain")))
     core_loop = next(plugin for plugin in status["plugins"] if plugin["name"] == "core_loop")
     assert ("ready", str(ROOT / "plugins/core_loop.py")) == (core_loop["state"], core_loop["path"])
+
+
+def test_each_library_is_used_for_what_it_is_for() -> None:
+    """The libraries that the project is built on are imported where their job is done.
+
+    Seeds: U1.
+    """
+    uses = {
+        "watchdog": "brainiac/watch.py",
+        "frontmatter": "brainiac/notes/yaml_handler.py",
+        "ruamel.yaml": "brainiac/notes/yaml_handler.py",
+        "fasteners": "brainiac/locks.py",
+        "pluggy": "brainiac/plugins.py",
+        "structlog": "brainiac/logs.py",
+        "litellm": "brainiac/llm/completion.py",
+        "pytest": "tests/conftest.py",
+        "freezegun": "tests/test_clock.py",
+    }
+    used = {name for name, path in uses.items() if re.search(rf"(import|from) {name}\b", (ROOT / path).read_text())}
+    assert set(uses) == used
