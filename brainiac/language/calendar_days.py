@@ -32,7 +32,7 @@ COUNT = (
     r"(?:\d+(?:[.,]\d+)?|half\ an?|a\ couple\ of|a\ few|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven"
     r"|twelve|fifteen|twenty|thirty|forty|fifty|several|couple\ of|few)"
 )
-UNIT = r"(?:second|minute|min|hour|hr|day|night|week|weekend|fortnight|month|quarter|year|decade)s?"
+UNIT = r"(?:seconds|minute|min|hour|hr|day|night|week|weekend|fortnight|month|quarter|year|decade)s?"
 YEAR = r"(?:19|20)\d\d"
 Found = tuple[date, date, TimeKind] | None
 

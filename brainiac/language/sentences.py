@@ -57,20 +57,14 @@ def _blocks(text: str) -> Iterable[str]:
 
 
 def _is_end(block: str, match: re.Match[str]) -> bool:
-    if not match.group().startswith("."):
-        return _next_may_start(block, match.end()) or match.end() == len(block)
-    before = block[: match.start()].rsplit(None, 1)
-    last = before[-1].lstrip("(\"'“‘") if before else ""
     if match.end() == len(block):
         return True
-    if last.lower() in _ABBREVIATIONS or (len(last) == 1 and last.isalpha() and last.isupper() and last != "I"):
-        return False
-    return _next_may_start(block, match.end())
-
-
-def _next_may_start(block: str, position: int) -> bool:
-    rest = block[position:].lstrip()
-    return not rest or not rest[0].islower()
+    if match.group() != ".":
+        return not match.group().startswith(("..", "…")) or not block[match.end() :].lstrip()[0].islower()
+    before = block[: match.start()].rsplit(None, 1)
+    last = before[-1].lstrip("(\"'“‘") if before else ""
+    is_initial = len(last) == 1 and last.isalpha() and last.isupper() and last != "I"
+    return last.lower() not in _ABBREVIATIONS and not is_initial
 
 
 def words(text: str) -> list[str]:

@@ -18,8 +18,8 @@ from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates, Category
 
 _IMPORTANCE = {"low": 0.3, "medium": 0.5, "high": 0.8}
 _EMOTIONS = {
-    "joy": "happy glad love loved great wonderful excited exciting thrilled delighted fun awesome amazing enjoyed win won "
-    "celebrate engaged married finally",
+    "joy": "happy glad love loved great wonderful excited exciting thrilled delighted fun awesome amazing enjoyed win "
+    "won celebrate engaged married finally",
     "pride": "proud accomplished achievement",
     "sadness": "sad died death miss missed lost grief heartbroken lonely cried funeral",
     "anxiety": "worried anxious nervous afraid scared stress stressed stressful panic fear",

@@ -120,7 +120,7 @@ def _in_context(question: Question, told: Sequence[Said], desk: _Desk) -> Questi
         return replace(question, terms=(*names, *question.terms)) if names else question
     kept = tuple(term for term in last.terms if not question.terms or term.phrase < 0)
     if not question.asks_former:
-        return replace(last, terms=(*question.terms, *kept), span=question.span or last.span)
+        return replace(last, subject="", terms=(*question.terms, *kept), span=question.span or last.span)
     answers = _answers(last, told, desk)
     said = answers[0].evidence.sentence.stems if answers else frozenset()
     since = said - {term.stem for term in last.terms}

@@ -1,0 +1,77 @@
+"""Time expressions and the days they mean."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brainiac.language.times import find_times, format_date, format_span, with_dates
+
+NOW = datetime(2026, 3, 16, 8, 30, tzinfo=UTC)  # a Monday
+
+
+@pytest.mark.parametrize(
+    ("text", "earliest", "latest", "kind"),
+    [
+        ("Last Friday we shipped", "2026-03-13", "2026-03-13", "point"),
+        ("I left two weeks ago", "2026-03-02", "2026-03-02", "point"),
+        ("moved in June 2020", "2020-06-01", "2020-06-30", "range"),
+        ("lived here since 2020", "2020-01-01", "2026-03-16", "range"),
+        ("worked there for 5 years", "2021-03-16", "2026-03-16", "duration"),
+        ("born 3 May 2023", "2023-05-03", "2023-05-03", "point"),
+        ("the party is on May 3rd", "2026-05-03", "2026-05-03", "point"),
+        ("it is 2026-04-01", "2026-04-01", "2026-04-01", "point"),
+        ("due on the 14th", "2026-04-14", "2026-04-14", "point"),
+        ("We hiked last weekend", "2026-03-14", "2026-03-15", "range"),
+        ("planned for Q3 2025", "2025-07-01", "2025-09-30", "range"),
+        ("every Thursday afternoon", "2026-03-16", "2026-03-16", "frequency"),
+        ("What happened last week?", "2026-03-09", "2026-03-15", "range"),
+        ("We moved last month", "2026-02-01", "2026-02-28", "range"),
+        ("engaged last Christmas", "2025-12-25", "2025-12-25", "point"),
+        ("she ate it on Tuesday", "2026-03-10", "2026-03-10", "point"),
+        ("need it on Tuesday", "2026-03-17", "2026-03-17", "point"),
+        ("let us meet next Friday", "2026-03-27", "2026-03-27", "point"),
+        ("in the past two months", "2026-01-16", "2026-03-16", "range"),
+        ("see you tomorrow", "2026-03-17", "2026-03-17", "point"),
+        ("on 31.12.2025", "2025-12-31", "2025-12-31", "point"),
+    ],
+)
+def test_expressions_are_resolved(text: str, earliest: str, latest: str, kind: str) -> None:
+    """An expression means certain days, counted from when it was said and by the sentence's tense."""
+    (span,) = find_times(text, NOW)
+    assert (earliest, latest, kind) == (str(span.earliest), str(span.latest), span.kind)
+
+
+@pytest.mark.parametrize("text", ["I may go", "Feb 30", "the last day at work", "call 555 0100", "a second thought"])
+def test_what_tells_no_time(text: str) -> None:
+    """Words that only look like times, and days that do not exist, give nothing."""
+    assert [] == find_times(text, NOW)
+
+
+@given(st.text(alphabet="0123456789 .-/adehlmnorstuwy", max_size=60))
+def test_any_text_gives_spans_in_order(text: str) -> None:
+    """Whatever is typed, spans quote the text, do not overlap, and do not end before they start."""
+    end = 0
+    for span in find_times(text, NOW):
+        assert span.text == text[span.start : span.end]
+        assert span.start >= end
+        assert span.earliest <= span.latest
+        end = span.end
+
+
+def test_relative_expressions_get_their_date() -> None:
+    """The words stay and the date follows them; what is absolute is left alone."""
+    assert "I left Google last month (February 2026)" == with_dates("I left Google last month", NOW)
+    assert "I moved in June 2020" == with_dates("I moved in June 2020", NOW)
+    assert "due May 23" == with_dates("due May 23", NOW, except_year=True)
+
+
+def test_reading_forms() -> None:
+    """Days, months, years and stretches of days are written for a reader."""
+    assert "3 March 2026" == format_date(date(2026, 3, 3))
+    assert ["13 March 2026", "February 2026", "2025", "9 March 2026 to 15 March 2026"] == [
+        format_span(find_times(text, NOW)[0]) for text in ("last Friday", "last month", "last year", "last week")
+    ]

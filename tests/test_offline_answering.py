@@ -1,0 +1,234 @@
+"""What the offline engine answers, from memory alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import pytest
+
+from brainiac.clock import parse_iso
+from brainiac.events import content_hash
+from brainiac.llm.offline import OfflineEngine
+from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
+from brainiac.notes.prompt import Exchange, Prompt
+from brainiac.notes.short_term import Item, ShortTermMemory, StmEvent
+from brainiac.recall.hit import Hit
+
+NOW = parse_iso("2026-05-01T10:00:00Z")  # a Friday
+TOLD = (
+    ("2026-03-02T09:00:00Z", "I moved to Portland in June 2020."),
+    ("2026-03-02T09:05:00Z", "I work as a developer at Northwind Freight."),
+    ("2026-03-03T09:00:00Z", "My sister Elena lives in Madrid with her husband Pablo."),
+    ("2026-03-04T09:00:00Z", "We decided to use Postgres for the Harbor project because the team knows it."),
+    ("2026-03-04T09:30:00Z", "For Harbor's queue we picked Redis over RabbitMQ."),
+    ("2026-03-05T09:00:00Z", "remind me to call the landlord about the leaking tap"),
+    ("2026-03-05T09:01:00Z", "todo: send Denise the benefits forms"),
+    ("2026-03-09T09:00:00Z", "The Harbor beta has 34 users."),
+    ("2026-03-16T09:00:00Z", "Last Friday we shipped the Harbor beta."),
+    ("2026-03-17T09:00:00Z", "Elena's birthday is May 23."),
+    ("2026-03-18T09:00:00Z", "Called the landlord, the tap is fixed. So that one's done."),
+    ("2026-03-19T09:00:00Z", "To restart staging: ssh into stg-2, run systemctl restart harbor, check the page."),
+    ("2026-03-31T09:00:00Z", "Correction: Elena's birthday is May 25, not the 23rd."),
+    ("2026-04-08T09:00:00Z", "Before Portland I lived in Tucson for six years."),
+    ("2026-04-10T09:00:00Z", "I can't stand cilantro."),
+    ("2026-04-16T09:00:00Z", "The Harbor beta is up to 112 users now."),
+    ("2026-04-23T09:00:00Z", "Biscuit ate a stick of butter on Tuesday."),
+)
+
+
+def prompt(text: str) -> Prompt:
+    return Prompt(path="inbox/q.md", text=text, sha256=content_hash(text.encode()), at="2026-05-01T10:00:00Z")
+
+
+def memory(told: Sequence[tuple[str, str]] = TOLD, **lists: tuple[Item, ...]) -> ShortTermMemory:
+    events = [StmEvent(f"e{i}", at, text, ai="Noted: nothing of this counts.") for i, (at, text) in enumerate(told)]
+    return ShortTermMemory(events=tuple(reversed(events)), **lists)
+
+
+def ask(text: str, stm: ShortTermMemory | None = None, *, now: datetime = NOW, **more: object) -> Answer:
+    request = AnswerRequest(now=now, prompt=prompt(text), short_term=stm or memory(), **more)  # type: ignore[arg-type]
+    result = OfflineEngine().run(request)
+    assert isinstance(result, Answer)
+    return result
+
+
+def first_line(text: str, stm: ShortTermMemory | None = None) -> str:
+    return ask(text, stm).text.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "held"),
+    [
+        ("Where do I live?", "Portland"),
+        ("where do i live", "Portland"),
+        ("Where did I live before Portland?", "Tucson"),
+        ("I live in Portland now. Where did I live before that?", "Tucson"),
+        ("Where does Elena live?", "Madrid"),
+        ("Who is Elena's husband?", "Pablo"),
+        ("When is Elena's birthday?", "May 25"),
+        ("When did we ship the Harbor beta?", "13 March 2026"),
+        ("When did Biscuit eat the butter?", "21 April 2026"),
+        ("How many users does the Harbor beta have?", "112"),
+        ("Why did we choose Postgres?", "because the team knows it"),
+        ("What database did we decide on for Harbor?", "Postgres"),
+        ("Which herb do I hate?", "cilantro"),
+        ("How do I restart staging?", "systemctl restart harbor"),
+        ("What did Biscuit eat last week?", "butter"),
+    ],
+)
+def test_the_first_line_holds_the_answer(question: str, held: str) -> None:
+    """The answering statement is quoted at once, what was said last before what it replaced."""
+    assert held in first_line(question)
+
+
+def test_answers_are_dated_quotes() -> None:
+    """A quote says when it was told, in the person's own words."""
+    assert "You said on 2 March 2026: “I moved to Portland in June 2020.”" == first_line("Where do I live?")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which bank holds my mortgage?",
+        "How old is Biscuit?",
+        "What is Elena's last name?",
+        "When is Pablo's birthday?",
+        "Where does Denise live?",
+        "What is my salary at Northwind?",
+        "Which programming language is Harbor written in?",
+        "Who is my husband?",
+    ],
+)
+def test_what_memory_cannot_know_is_refused(question: str) -> None:
+    """A topic that was never told, and an attribute of a known thing that was never told, get a plain nothing."""
+    assert "Nothing in memory on that." == first_line(question)
+
+
+def test_a_miss_names_the_nearest() -> None:
+    """Behind a plain nothing stand at most three things that memory does hold."""
+    lines = ask("How old is Elena?").text.splitlines()
+    items = [line for line in lines if line.startswith("- ")]
+    assert 1 <= len(items) <= 3
+    assert any("Elena" in item for item in items)
+
+
+def test_open_tasks_leave_out_what_is_done() -> None:
+    """Tasks that were reported done, or ticked by hand, are not listed."""
+    text = ask("What are my open tasks?").text
+    assert ("benefits forms" in text, "landlord" in text) == (True, False)
+    ticked = memory(tasks=(Item("send Denise the benefits forms", is_done=True),))
+    assert "Nothing in memory on that." == first_line("What are my open tasks?", ticked)
+
+
+def test_decisions_on_a_topic() -> None:
+    """A list holds each decision on the topic."""
+    text = ask("Which decisions have we made about Harbor?").text
+    assert text.startswith("2 decisions in memory:")
+    assert "Postgres" in text
+    assert "Redis" in text
+
+
+def test_a_list_is_limited_to_the_days_asked_for() -> None:
+    """Last week is the calendar week before this one."""
+    assert ["Biscuit ate a stick of butter on Tuesday"] == [
+        line.split("“")[1].split(" (")[0] for line in ask("What happened last week?").text.splitlines()
+    ]
+
+
+def test_ai_text_is_no_evidence() -> None:
+    """What the engine itself answered before is never quoted back as memory."""
+    stm = ShortTermMemory(events=(StmEvent("e", "2026-03-02T09:00:00Z", "What is my shoe size?", ai="Shoe size 44."),))
+    assert "Nothing in memory on that." == first_line("What is my shoe size?", stm)
+
+
+def test_hits_are_quoted_linked_and_cited() -> None:
+    """A memory page's statement is quoted with a link from the prompt's folder, and the hit is cited."""
+    hits = [
+        Hit(
+            "statement",
+            "memory/long_term/concrete/home.md",
+            "Home",
+            "User lives in Oslo since 2021. ^ab12",
+            1.0,
+            "u1",
+            "ab12",
+        ),
+        Hit(
+            "exchange",
+            "memory/long_term/events/2026/01/01.md",
+            "1 January",
+            '**User:** "hi"\n**AI:** "You live in Rome"',
+            0.5,
+        ),
+    ]
+    answer = ask("Where do I live?", ShortTermMemory(), hits=hits)
+    assert (
+        'Memory holds: “User lives in Oslo since 2021.” ([Home](../memory/long_term/concrete/home.md "uuid:u1"))'
+        == answer.text
+    )
+    assert [0] == answer.cited
+
+
+def test_history_is_past() -> None:
+    """What stands under History does not answer what holds now."""
+    page = "# Home\n\n- User lives in Oslo. ^a1\n\n## History\n\n- User lives in Bergen. ^b2\n"
+    hit = Hit("memory", "memory/long_term/concrete/home.md", "Home", page, 1.0, "u1", at="2026-01-01T00:00:00Z")
+    assert "Oslo" in ask("Where do I live?", ShortTermMemory(), hits=[hit]).text.splitlines()[0]
+
+
+def test_it_looks_further_when_hits_do_not_answer() -> None:
+    """A search function is asked once more before memory is said to hold nothing."""
+    hit = Hit("statement", "memory/long_term/concrete/home.md", "Home", "User lives in Oslo.", 1.0, "u1")
+    answer = ask("Where do I live?", ShortTermMemory(), search=lambda query, limit: [hit])
+    assert "Oslo" in answer.text.splitlines()[0]
+
+
+def test_what_is_told_is_confirmed_with_its_date_and_what_it_replaces() -> None:
+    """A confirmation names the statement, the day its words mean, and the older statement."""
+    text = ask("I left Northwind Freight for Cedar Health last month.").text
+    assert "Noted: User left Northwind Freight for Cedar Health last month (April 2026)" == text.splitlines()[0]
+    assert "This replaces: “I work as a developer at Northwind Freight.” (said on 2 March 2026)" in text
+
+
+def test_commands() -> None:
+    """Tasks are added, what is done is ticked, and what is to be forgotten is shown."""
+    tasks = memory(tasks=(Item("send Denise the benefits forms"),))
+    assert "Added to your tasks: buy milk" == ask("todo: buy milk").text
+    assert "Ticked off: send Denise the benefits forms" in ask("I've sent Denise the benefits forms.", tasks).text
+    assert ask("forget what I said about cilantro").text.startswith("Will be forgotten: cilantro")
+
+
+def test_every_sentence_of_a_longer_prompt_is_handled() -> None:
+    """Questions are answered first, and what was told beside them is noted."""
+    text = ask("I bought a kayak yesterday. Where does Elena live?").text
+    assert "Madrid" in text.splitlines()[0]
+    assert "Noted: User bought a kayak yesterday (30 April 2026)" in text
+
+
+def test_an_elliptic_question_rests_on_the_last_one() -> None:
+    """ "What about Elena?" asks the last question of someone else; "and before that?" asks for what was."""
+    last = Exchange("x", prompt("Where do I live?"), None, "2026-05-01T09:59:00Z")
+    assert "Madrid" in ask("And what about Elena?", conversation=[last]).text.splitlines()[0]
+    assert "Tucson" in ask("And before that?", conversation=[last]).text.splitlines()[0]
+
+
+def test_the_same_request_gets_the_same_answer() -> None:
+    """Answers are deterministic, and streamed to whoever listens."""
+    heard: list[str] = []
+    assert ask("Where do I live?").text == ask("Where do I live?", on_text=heard.append).text == "".join(heard)
+
+
+def test_queries_come_from_the_prompt_and_the_last_turn() -> None:
+    """Words with content are searched for; small talk is not. Seeds: S10."""
+    last = Exchange("x", prompt("Where does Elena live?"), None, "2026-05-01T09:59:00Z")
+
+    def queries(text: str) -> list[str]:
+        request = QueriesRequest(now=NOW, prompt=prompt(text), short_term=ShortTermMemory(), conversation=[last])
+        result = OfflineEngine().run(request)
+        assert isinstance(result, Queries)
+        return result.queries
+
+    assert ["birthday marcus"] == queries("When is the birthday of Marcus?")
+    assert "elena live" == queries("and before that?")[0]
+    assert [] == queries("thanks!")
