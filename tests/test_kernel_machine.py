@@ -121,6 +121,14 @@ class KernelMachine(RuleBasedStateMachine):
             assert line in standing, (path, line, standing)
         self.buffers[path] = (content, ours)
 
+    @rule(path=paths, commits=st.integers(1, 3), is_at_top=st.booleans(), is_ours_at_top=st.booleans())
+    def editor_saves_over_our_commits(self, path: str, commits: int, is_at_top: bool, is_ours_at_top: bool) -> None:
+        """The same in one stroke, which chance would seldom put together."""
+        self.editor_opens(path)
+        for _ in range(commits):
+            self.commit_adds(path, is_ours_at_top, path)
+        self.editor_saves(path, is_at_top)
+
     @rule(index=st.integers(0, 20))
     def git_checks_out(self, index: int) -> None:
         self.git("add", "-A")
