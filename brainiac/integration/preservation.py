@@ -184,6 +184,8 @@ def _turned(source: _Source, text: str, merged: str) -> list[Loss]:
     losses: list[Loss] = []
     for match in _RANKED.finditer(text):
         first, second = _ranked(match)
+        if match.group() in merged or not first or not second:
+            continue
         if any(_shares(first, lower) and _shares(second, higher) for higher, lower in told if higher and lower):
             losses.append(Loss("preference", source.side, match.group()))
     return losses
@@ -223,6 +225,8 @@ def _lost_numbers(sources: Sequence[_Source], told: Sequence[Mention]) -> list[L
 
 def _head(number: Mention, mentions: Sequence[Mention]) -> Mention | None:
     """Return what a number counts: the sign or month before it, or the word after it."""
+    if number.kind == "date":
+        return None  # a year or a time of day counts nothing
     before = mentions[number.position - 1] if number.position else None
     if before is not None and not before.values.isdisjoint(_LEADING) and before.end + 1 >= number.start:
         return before
