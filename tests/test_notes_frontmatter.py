@@ -84,6 +84,8 @@ def test_a_bom_and_crlf_are_accepted() -> None:
         ("a: 1\nb: !!int x", 3, "invalid literal"),
         ("a: &a [*a]", 2, "levels deep"),
         ("a: " + "[" * 5000, 2, "no valid YAML"),
+        ("a: " + "[" * 100_000, 2, "levels deep"),
+        ("- " * 50_000, 2, "levels deep"),
         ("a: \x00", 2, "no valid YAML"),
         ("? [a]\n: b", 2, "unhashable"),
         ("a: *x", 2, "undefined alias"),

@@ -17,6 +17,7 @@ from brainiac.errors import FormatError
 
 MAX_ALIASES = 20  # n aliases can multiply a document by no more than 3^(n/3)
 MAX_DEPTH = 100
+_OPENERS = ("[", "{", "-", ":", "?")  # without more of these than that, nothing nests so deep
 MERGE = "tag:yaml.org,2002:merge"
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
@@ -77,6 +78,8 @@ class Handler(YAMLHandler):
         try:
             if "&" in fm and "*" in fm:
                 _check_aliases(fm)
+            if sum(map(fm.count, _OPENERS)) > MAX_DEPTH:
+                _check_nesting(fm)
             value = yaml.load(fm, Loader=_StrictLoader)
             _check_depth(value)
         except _BROKEN as error:
@@ -185,7 +188,17 @@ def _check_aliases(fm: str) -> None:
         raise ValueError(f"more than {MAX_ALIASES} aliases (`*name`); write the values out")
 
 
+def _check_nesting(fm: str) -> None:
+    """Refuse deep nesting by its events, since libyaml's composer overruns the stack and ends the process."""
+    depth = 0
+    for event in yaml.parse(fm, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+
+
 def _check_depth(value: object, depth: int = 0) -> None:
+    """Refuse a value that holds itself by an alias."""
     if depth > MAX_DEPTH:
         raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, dict):
