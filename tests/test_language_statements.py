@@ -42,6 +42,7 @@ def test_third_person(typed: str, statement: str) -> None:
         ("todo: renew my passport", "task"),
         ("remind me to call the landlord", "task"),
         ("gotta pick up the parcel", "task"),
+        ("User needs to renew their passport", "task"),
         ("Passport renewal is done", "done"),
         ("I left Google for Microsoft last month", "change"),
         ("I don't like coffee anymore", "change"),

@@ -57,12 +57,11 @@ _TASK = re.compile(
     r"^(?:\[ ?\]\s*)?(?:(?:please )?(?:"
     r"(?:todo|to-do|to do|task|action item|next step)s?\s*[:–—-]\s*"
     r"|(?:(?:add|put) )?(?:a )?(?:todo|task|reminder) (?:to|:)\s*"
-    r"|remind me (?:again )?(?:[\w ]{0,20}?)(?=to |about |that )(?:to |about |that )"
+    r"|remind (?:me|user) (?:again )?(?:[\w ]{0,20}?)(?=to |about |that )(?:to |about |that )"
     r"|(?:don't|do not|mustn't|let me not|make sure i don't) (?:let me )?forget (?:to |that i (?:need|have) to |about )"
     r"|(?:i must |must )?(?:remember|make sure) to "
-    r"|(?:and |but |so |now |then )?(?:i|we)(?:'ve| have| ve)? (?:still |also |really |just )*(?:got to |need "
-    r"to |have to |must |gotta |should "
-    r"|ought to |am supposed to |want to remember to )(?=\w)"
+    r"|(?:and |but |so |now |then )?(?:i|we|user)(?:'ve| have| ve)? (?:still |also |really |just )*"
+    r"(?:got to |needs? to |ha(?:ve|s) to |must |gotta |should |ought to |am supposed to |want to remember to )(?=\w)"
     r"|(?:still )?(?:need|have) to |must (?!have|be)|gotta ))(?P<what>.+)$",
     _I | re.S,
 )

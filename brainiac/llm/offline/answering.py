@@ -13,6 +13,7 @@ from brainiac.llm.offline import listing, telling
 from brainiac.llm.offline.evidence import Evidence, gather
 from brainiac.llm.offline.former import answer_former
 from brainiac.llm.offline.matching import Match, best, match
+from brainiac.llm.offline.querying import in_other_words
 from brainiac.llm.offline.questions import Question, parse_question
 from brainiac.llm.offline.tasks import with_finish
 from brainiac.llm.offline.wording import NOTHING, listed, quoted
@@ -102,6 +103,7 @@ def _answer_question(text: str, told: Sequence[Said], desk: _Desk) -> str:
     answers = _answers(question, told, desk)
     if not answers and desk.request.search is not None:
         desk.look_further(" ".join(term.stem for term in question.terms))
+        desk.look_further(in_other_words(question.text, desk.language))
         answers = _answers(question, told, desk)
     if not answers:
         return _render_nothing(question, desk)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from brainiac.language.sentences import stop_words, tokenize
+from brainiac.language.sentences import content_stems, related, stop_words, tokenize
 from brainiac.language.statements import statements_of
 from brainiac.llm.schemas import Queries, QueriesRequest
 
 MAX_CHARACTERS = 300
+MAX_SYNONYMS = 12
 
 
 def write_queries(request: QueriesRequest, language: str) -> Queries:
@@ -18,7 +19,18 @@ def write_queries(request: QueriesRequest, language: str) -> Queries:
     if is_elliptic and request.conversation:
         last = _words(request.conversation[-1].prompt.text, language)
         queries = [f"{last} {queries[0] if queries else ''}".strip(), *queries]
+    if said and said[0].kind == "question" and (others := in_other_words(said[0].plain, language)):
+        queries.append(others)
     return Queries(queries=[query[:MAX_CHARACTERS] for query in dict.fromkeys(queries) if query][:8])
+
+
+def in_other_words(text: str, language: str) -> str:
+    """Return near-synonyms of the words that count, for an index that knows none; stems serve as well as words."""
+    found: dict[str, None] = {}
+    for one in content_stems(text, language):
+        near = sorted(related(one).items(), key=lambda pair: (-pair[1], pair[0]))
+        found |= dict.fromkeys(word for word, likeness in near[: MAX_SYNONYMS + 1] if likeness > 0.8 and word != one)
+    return " ".join(found)[:MAX_CHARACTERS]
 
 
 def _words(text: str, language: str) -> str:
