@@ -16,7 +16,7 @@ from brainiac.journal import Journal
 from brainiac.lastseen import LastSeen
 from brainiac.locks import locked
 from brainiac.noticing import Noticing, NotRestedError
-from brainiac.planning import Plan, Planner, confined, is_off_record
+from brainiac.planning import Plan, Planner, confined, confined_change, is_off_record
 from brainiac.transactions import CHECKPOINT_BYTES, Recovery, Transactions
 from brainiac.tree import OUR_TEMPORARY_PREFIX, LocalPlaces, Tree
 
@@ -76,9 +76,11 @@ class Committer:
         """
         with locked(self._journal.lock):
             self._transactions.settle()
+            changes = [confined_change(self._tree, change) for change in changes]
+            expect = {confined(self._tree, path): digest for path, digest in (expect or {}).items()}
             paths = {p for change in changes if change.op != "append" for p in (change.path, change.source) if p}
-            recorded = self.notice(sorted(paths | set(expect or ())))
-            plan = self._plan(changes, expect or {}, recorded)
+            recorded = self.notice(sorted(paths | set(expect)))
+            plan = self._plan(changes, expect, recorded)
             hidden = {"off_record": plan.off_record} if plan.off_record else {}
             event = self._event(kind, by, plan.recorded, {**(data or {}), **hidden}, cause)
             return self._run(event, plan)
@@ -136,7 +138,7 @@ class Committer:
             self._disk.sync_filesystem(self._journal.blobs.folder)
 
     def notice(self, paths: Sequence[str]) -> dict[str, bytes | None]:
-        """Record what a person did to these files and nobody has seen; the caller holds the commit lock.
+        """Record what a person did to these (relative) paths and nobody has seen; the caller holds the commit lock.
 
         Whatever is decided or merged then rests on what the history has as theirs.
 
@@ -147,8 +149,7 @@ class Committer:
             ConflictError: A file is being saved at this moment.
         """
         contents: dict[str, bytes | None] = {}
-        for path in paths:
-            relative = confined(self._tree, path)
+        for relative in paths:
             is_tracked = self._tree.is_tracked(relative)
             try:
                 if is_tracked and self.noticing.look(relative) is not None:

@@ -11,7 +11,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ BASELINE = "tree-adopted"
 
 def to_line(event: Event) -> bytes:
     """Render an event as its journal line, newline included."""
-    record = asdict(event)
+    fields = ("seq", "id", "at", "kind", "by", "cause", "data")  # `asdict` would copy everything, deeply
+    record = {name: getattr(event, name) for name in fields}
     record["changes"] = [_change_record(change) for change in event.changes]
     try:
         return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
@@ -252,7 +253,5 @@ class Journal:
 
 
 def _change_record(change: RecordedChange) -> dict[str, Any]:
-    record = asdict(change)
-    if change.source is None:
-        del record["source"]
-    return record
+    record = {"op": change.op, "path": change.path, "before": change.before, "after": change.after}
+    return record if change.source is None else {**record, "source": change.source}

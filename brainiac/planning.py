@@ -39,6 +39,12 @@ def confined(tree: Tree, path: str) -> str:
     return tree.relative(absolute)
 
 
+def confined_change(tree: Tree, change: Change) -> Change:
+    """Return a change with its paths confined, or refuse it as `confined` does."""
+    source = None if change.source is None else confined(tree, change.source)
+    return replace(change, path=confined(tree, change.path), source=source)
+
+
 @dataclass(slots=True)
 class Plan:
     """What a commit will do.
@@ -77,28 +83,23 @@ class Planner:
         """Return the plan; with conflicts in it nothing may be done.
 
         Args:
-            changes: What is asked for.
+            changes: What is asked for; their paths are confined.
             expect: Path → hash of further files, None for "must not exist".
             standing: Content of files that were read already.
 
         Raises:
-            ConfinementError: A path leaves the brain.
-            UserError: Two changes name one path, or a path is a symbolic link.
+            UserError: Two changes name one path.
         """
         self._standing.update(standing)
         for path, expected in expect.items():
-            self._expect(confined(self._tree, path), expected)
-        joined = _join_appends([self._confine(change) for change in changes])
+            self._expect(path, expected)
+        joined = _join_appends(changes)
         _check_distinct(joined)
         for change in joined:
             self._add(change)
         last = self._tree.relative(self._tree.short_term)
         self._plan.steps.sort(key=lambda step: (step.path == last, _ORDER[step.op]))
         return self._plan
-
-    def _confine(self, change: Change) -> Change:
-        source = None if change.source is None else confined(self._tree, change.source)
-        return replace(change, path=confined(self._tree, change.path), source=source)
 
     def _add(self, change: Change) -> None:
         before = None if change.before is None else content_hash(change.before)
@@ -170,7 +171,7 @@ class Planner:
         return digest
 
 
-def _join_appends(changes: list[Change]) -> list[Change]:
+def _join_appends(changes: Sequence[Change]) -> list[Change]:
     """Make one addition of several to the same log."""
     joined: dict[str, Change] = {}
     others = []
