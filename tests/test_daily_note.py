@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from brainiac import Brain
+from brainiac.daemon import Daemon
 from brainiac.testing import install_plugin, make_brain, run_once
 
 EXAMPLE = Path(__file__).parent.parent / "examples/plugins/daily_note.py"
@@ -72,3 +74,21 @@ def test_a_persons_lines_stay(brain: Brain) -> None:
     lines = ask(brain, "two.md", "Where do I live?")
     assert ["- bought bread"] == lines[1:2]
     assert 3 == len(lines)
+
+
+def test_a_running_daemon_keeps_the_note(brain: Brain) -> None:
+    """With the daemon at work, a dropped prompt is answered and noted without anybody asking.
+
+    Seeds: U3, U4.
+    """
+    daemon = Daemon(brain)
+    daemon.start()
+    try:
+        (brain.tree.inbox / "live.md").write_text("I live in Portland.\n")
+        deadline = time.monotonic() + 30
+        while not list((brain.root / "daily").glob("[0-9]*.md")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+    finally:
+        daemon.stop()
+    (note,) = (brain.root / "daily").glob("[0-9]*.md")
+    assert "live.response.md" in note.read_text()

@@ -377,6 +377,10 @@ LISTENER = """
     def file_changed(brain, change): note(brain, "file_changed " + change.path)
     @hookimpl
     def event_recorded(brain, event): note(brain, "event_recorded " + event.kind)
+    @hookimpl
+    def retrieve(brain, query, limit): note(brain, "retrieve")
+    @hookimpl
+    def rerank(brain, query, hits): note(brain, "rerank")
 """
 
 
@@ -393,7 +397,7 @@ def test_hooks_reach_a_brains_own_plugin(tmp_path: Path) -> None:
     (brain.tree.inbox / "q.md").write_text("What is Mira?\n")
     assert {"startup", "shutdown", "prompt_arrived inbox/q.md", "memory_created Mira"} <= (heard := happened(brain))
     assert {"plugin_failed listener response_arrived broken", "event_recorded prompt-answered"} <= heard
-    assert "file_changed memory/long_term/concrete/mira.md" in heard
+    assert {"file_changed memory/long_term/concrete/mira.md", "retrieve", "rerank"} <= heard
     page.write_text("# Mira B\n\n- Mira is a botanist.\n")
     assert "memory_modified Mira B" in happened(brain)
     page.rename(page.with_name("sister.md"))
