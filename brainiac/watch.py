@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -210,6 +211,8 @@ def _event_observer() -> BaseObserver:
     watchdog holds everything behind half a rename for 0.5 s to pair it with the other half; renames are told here
     by content, and our own atomic writes are renames, so that wait would land on answers.
     """
+    # it watches a fresh nested folder twice and then prints all of its watches; the second one replaces the first
+    warnings.filterwarnings("ignore", r"Callback with id", RuntimeWarning)
     try:
         from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
     except ImportError:  # not Linux, or another version
