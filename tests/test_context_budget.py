@@ -161,3 +161,22 @@ def test_counting_errs_on_the_safe_side_for_other_families() -> None:
     """A model of unknown tokenizer is given a margin."""
     text = "The user lives in Portland, since 2020. " * 20
     assert count(text, "openai/gpt-4o") < count(text, "anthropic/claude-sonnet-4-5")
+
+
+def test_lists_are_right_however_much_is_cut(tmp_path: Path) -> None:
+    """Lists above the log and the changes told in it add up to what stands, through trims, ticks and removals."""
+    import re
+
+    from brainiac.notes.short_term import Item
+
+    assembler = Assembler(make_brain(tmp_path, {"context": {"budget_tokens": 2500}}))
+    for turn in range(1, 90):
+        tasks = tuple(Item(f"Task {n}", is_done=n % 3 == turn % 2) for n in range(turn // 4, turn // 2))
+        text = assembler.assemble(
+            answer_request(short_term=short_term(turn, goals=(), facts=(), tasks=tasks)), model=MODEL
+        ).text
+        text = text[text.index("## Short-Term Memory") : text.index("## User Prompt")]
+        shown = set(re.findall(r"^> - (\[[x ]\] Task \d+)$", text, re.MULTILINE))
+        for change, line in re.findall(r"^> - (now in|no longer in) Tasks: (.*)$", text, re.MULTILINE):
+            shown = shown | {line} if change == "now in" else shown - {line}
+        assert {f"[{'x' if item.is_done else ' '}] {item.text}" for item in tasks} == shown

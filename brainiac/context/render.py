@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from brainiac.context import tokens
 from brainiac.context.background import background_block
-from brainiac.context.blocks import Block, Stability, WorkingMemory
+from brainiac.context.blocks import Block, Cut, Stability, WorkingMemory
 from brainiac.context.budget import budget_tokens, fit, tokens_of
 from brainiac.context.fence import one_line, spoken
 from brainiac.context.long_term import Places
 from brainiac.context.roles import instructions, schema_of
 from brainiac.context.sections import SECTIONS, Reader
-from brainiac.context.short_term import ListsSoFar
+from brainiac.context.short_term import ListsSoFar, has_lost_changes
 from brainiac.llm.schemas import IntegrateRequest, Purpose, Request
 
 if TYPE_CHECKING:
@@ -55,9 +55,8 @@ class Assembler:
         reader = Reader(
             self._brain, f"{request.purpose}:{model}", self._lists, self._places, limit, count, is_remote=is_remote
         )
-        blocks = [*self._head(request, tools), *SECTIONS[request.purpose](reader, request), *self._plugins(request)]
-        blocks = sorted((block for block in blocks if block.parts), key=lambda block: block.stability)
-        fitted, cuts = fit(blocks, limit, count)
+        around = [*self._head(request, tools), *self._plugins(request)]
+        fitted, cuts = self._fitted(around, reader, request)
         sizes = {block.name: tokens_of(block, count) for block in fitted}
         return WorkingMemory(
             blocks=tuple(fitted),
@@ -69,6 +68,17 @@ class Assembler:
             block_tokens=sizes,
             cached=tuple(block.name for block in fitted if block.stability <= Stability.EVENT_LOG),
         )
+
+    def _fitted(self, around: list[Block], reader: Reader, request: Request) -> tuple[list[Block], list[Cut]]:
+        """Put the purpose's sections between the others and cut to the budget."""
+        for _ in range(2):
+            blocks = [*around, *SECTIONS[request.purpose](reader, request)]
+            blocks = sorted((block for block in blocks if block.parts), key=lambda block: block.stability)
+            fitted, cuts = fit(blocks, reader.limit_tokens, reader.count)
+            if not has_lost_changes(blocks, fitted):
+                break
+            self._lists.forget(reader.name)
+        return fitted, cuts
 
     def _head(self, request: Request, tools: Sequence[str]) -> list[Block]:
         """Identity, how memory works, the role, tools, workflows, background: what stays the same from turn to turn."""

@@ -2,14 +2,14 @@
 
 The file's event log is newest first; here it is oldest first, and a turn appends. The lists of Structured Data
 stand above the log and change with nearly every turn, which would cost the cache of everything below them: so
-they stay as they were when the log began, and what changed since is told after the log.
+they stay as they were when the log began, and each change is told once, after the event that brought it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from brainiac.context.blocks import Block, Stability
 from brainiac.context.budget import Count, shortened
@@ -18,46 +18,63 @@ from brainiac.notes.prompt import Exchange
 from brainiac.notes.short_term import ShortTermMemory, StmEvent
 
 HEADING = "## Short-Term Memory"
+LOG = "event log"
 LOG_SHARE = 0.6
 CONVERSATION_SHARE = 0.15
 LAST_TURNS = 4
-MAX_CHANGES = 12
+MAX_CHANGES = 40
+CHANGES = "The lists above change here:"
 _LISTS = (("Goals", "goals"), ("Key Facts & Decisions", "facts"), ("Tasks", "tasks"))
 
+Lists = tuple[tuple[str, ...], ...]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class _Epoch:
-    """Structured Data as it is shown until short-term memory is pruned or too much has changed."""
+    """Structured Data as one reader was first shown it, and the changes told since, by the event they follow."""
 
-    summary: str
-    first_event: str
-    lists: tuple[tuple[str, ...], ...]
+    key: tuple[str, str]
+    first: Lists
+    now: Lists
+    changes: dict[str, list[str]] = field(default_factory=dict)
 
 
 class ListsSoFar:
-    """Remembers how the lists were first shown, per reader; forgotten with the process, at the price of one miss."""
+    """Remembers how the lists were first shown, per reader; forgotten with the process, at the price of one miss.
+
+    An epoch ends when short-term memory is pruned, when an event that a change follows is gone, or when there are
+    many changes: then the lists are shown anew. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._epochs: dict[str, _Epoch] = {}
 
-    def split(self, reader: str, memory: ShortTermMemory) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
-        """Return the lists to show above the log, and the changes to tell below it.
+    def told(self, reader: str, memory: ShortTermMemory) -> tuple[Lists, dict[str, list[str]]]:
+        """Return the lists to show above the log, and the changes to tell after its events.
 
         Args:
             reader: Who is shown them: a purpose and model.
             memory: As it stands.
         """
-        now = tuple(tuple(_line(item) for item in getattr(memory, name)) for _, name in _LISTS)
-        first = memory.events[-1].id if memory.events else ""
+        now: Lists = tuple(tuple(_line(item) for item in getattr(memory, name)) for _, name in _LISTS)
+        ids = [event.id for event in memory.events]
+        key = (memory.summary, ids[-1] if ids else "")
         with self._mutex:
             epoch = self._epochs.get(reader)
-            if epoch and (epoch.summary, epoch.first_event) == (memory.summary, first):
-                changes = _changes(epoch.lists, now)
-                if len(changes) <= MAX_CHANGES:
-                    return epoch.lists, changes
-            self._epochs[reader] = _Epoch(memory.summary, first, now)
-        return now, []
+            if epoch is None or epoch.key != key or not ids or not set(ids) >= set(epoch.changes):
+                epoch = self._epochs[reader] = _Epoch(key, now, now)
+            elif changes := _changes(epoch.now, now):
+                epoch.changes.setdefault(ids[0], []).extend(changes)
+                epoch.now = now
+            if sum(map(len, epoch.changes.values())) > MAX_CHANGES:
+                epoch = self._epochs[reader] = _Epoch(key, now, now)
+            return epoch.first, {event: list(lines) for event, lines in epoch.changes.items()}
+
+    def forget(self, reader: str) -> None:
+        """Show the lists anew next time: an event that a change follows was cut away."""
+        with self._mutex:
+            self._epochs.pop(reader, None)
 
 
 def _line(item: object) -> str:
@@ -65,10 +82,10 @@ def _line(item: object) -> str:
     return f"- [{'x' if is_done else ' '}] {text}"
 
 
-def _changes(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> list[str]:
+def _changes(before: Lists, now: Lists) -> list[str]:
     found = []
     for (title, _), old, new in zip(_LISTS, before, now, strict=True):
-        found += [f"- added to {title}: {line[2:]}" for line in new if line not in old]
+        found += [f"- now in {title}: {line[2:]}" for line in new if line not in old]
         found += [f"- no longer in {title}: {line[2:]}" for line in old if line not in new]
     return found
 
@@ -76,7 +93,7 @@ def _changes(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> l
 def short_term_blocks(
     memory: ShortTermMemory, lists: ListsSoFar, reader: str, limit_tokens: int, count: Count
 ) -> list[Block]:
-    """Return summary and lists, the event log oldest first, and what changed in the lists since.
+    """Return summary and lists, then the event log, oldest first.
 
     Args:
         memory: As it stands; private events are the caller's to leave out.
@@ -85,35 +102,37 @@ def short_term_blocks(
         limit_tokens: The whole budget; one event gets a quarter of the log's share at most.
         count: Tokens of a text.
     """
-    shown, changes = lists.split(reader, memory)
+    shown, changes = lists.told(reader, memory)
     head = [_section("### Summary", memory.summary)] if memory.summary.strip() else []
     named = [(title, lines) for (title, _), lines in zip(_LISTS, shown, strict=True) if lines]
     if named:
         head.append("### Structured Data")
         head += [_section(f"#### {title}", "\n".join(lines)) for title, lines in named]
-    if not head and not memory.events:
-        head = ["Empty: nothing has been said yet."]
-    blocks = [
-        Block("short-term memory", head, Stability.SHORT_TERM, HEADING),
-        event_log(memory.events[::-1], limit_tokens, count),
-        Block("changed lists", [quoted("\n".join(changes))] if changes else [], Stability.CONVERSATION,
-              "### Changes to the lists above, since"),
-    ]  # fmt: skip
-    return [block for block in blocks if block.parts or block.heading == HEADING]
+    if not head:
+        head = ["No summary and no lists yet." if memory.events else "Empty: nothing has been said yet."]
+    short_term = Block("short-term memory", head, Stability.SHORT_TERM, HEADING)
+    return [short_term, event_log(memory.events[::-1], changes, limit_tokens, count)]
 
 
-def event_log(events: Sequence[StmEvent], limit_tokens: int, count: Count) -> Block:
+def event_log(events: Sequence[StmEvent], changes: dict[str, list[str]], limit_tokens: int, count: Count) -> Block:
     """Return the block of events, given oldest first; its oldest quarters go first when there is no room."""
     longest = int(limit_tokens * LOG_SHARE / 4)
-    return Block(
-        "event log",
-        [event_text(event, longest, count) for event in events],
-        Stability.EVENT_LOG,
-        "### Event Log",
-        share=LOG_SHARE,
-        cut_order=60,
-        drops="first-quarters",
+    parts = []
+    for event in events:
+        parts.append(event_text(event, longest, count))
+        if event.id in changes:
+            parts.append(_section(CHANGES, "\n".join(changes[event.id])))
+    heading = "### Event Log"
+    return Block(LOG, parts, Stability.EVENT_LOG, heading, share=LOG_SHARE, cut_order=60, drops="first-quarters")
+
+
+def has_lost_changes(blocks: Sequence[Block], fitted: Sequence[Block]) -> bool:
+    """Tell whether cutting took away a change of the lists, which would leave the lists above it wrong."""
+    told, kept = (
+        [part for block in some if block.name == LOG for part in block.parts if part.startswith(CHANGES)]
+        for some in (blocks, fitted)
     )
+    return told != kept
 
 
 def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False) -> str:
