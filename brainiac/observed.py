@@ -125,6 +125,8 @@ class Observed:
 
     def changed(self) -> list[str]:
         """Return the tracked paths whose stat tells that they may not be as last seen; for a rescan."""
+        with locked(self._journal.lock):
+            self._committer.settle()  # a journal that git took back makes every file one to be looked at
         known, unkept = self._seen.all(), self._seen.all_unkept()
         paths, found = [], set()
         for path, stat in self._files():

@@ -338,7 +338,7 @@ class KernelMachine(RuleBasedStateMachine):
 assert set(OPERATIONS) <= set(dir(Disk))
 TestKernelMachine = KernelMachine.TestCase
 TestKernelMachine.settings = settings(
-    max_examples=int(os.environ.get("KERNEL_EXAMPLES", "25")),
+    max_examples=int(os.environ.get("KERNEL_EXAMPLES", "20")),
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),

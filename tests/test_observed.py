@@ -171,3 +171,17 @@ def test_large_files_are_known_by_their_stat(kernel: Kernel) -> None:
     assert kernel.observed.note_change(B) is None
     assert B not in kernel.journal.fold()
     assert [] == [change for change in kernel.observed.adopt() if change.path == B]
+
+
+def test_a_journal_that_git_took_back_is_folded_anew(kernel: Kernel) -> None:
+    """A file that the checkout left alone is recorded again when its journal line went."""
+    kernel.write(A, "edited\n")
+    journal = next(kernel.journal.folder.iterdir())
+    old = journal.read_bytes()
+    assert kernel.observed.note_change(A) is not None
+    journal.unlink()
+    journal.write_bytes(old)
+    for path in kernel.observed.changed():
+        kernel.observed.note_change(path)
+    assert kernel.tracked() == kernel.folded()
+    assert [1, 2] == [event.seq for event in kernel.journal.events()]
