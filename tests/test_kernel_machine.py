@@ -172,8 +172,8 @@ class KernelMachine(RuleBasedStateMachine):
         if content is not None:
             self.person_adds(path, False, False)
             standing = self.kernel.tracked()
+            changes = [update(path, content, content + self.line("process")), create("inbox/n.md", "n")]
             with pytest.raises(ConflictError):
-                changes = [update(path, content, content + self.line("process")), create("inbox/n.md", "n")]
                 self.commit(self.kernel, changes)
             assert "inbox/n.md" not in self.kernel.tracked()
             assert standing.keys() == self.kernel.tracked().keys()
