@@ -55,7 +55,7 @@ OUTPUT_TOKENS = 75  # a call
 FIRST = 9  # turns before the tenth are not counted
 ANSWERS = (
     "Noted. That fits with what you said before about it, and I have put it beside the earlier plan.",
-    "Here is what I hold on that: the date, who is coming, and the one thing that was still open. Shall I add the rest?",
+    "Here is what I hold on that: the date, who is coming, and what was still open. Shall I add the rest?",
     "Taken in. You had wanted to settle this before the end of the month; two of the three points are done now.",
 )
 
@@ -191,7 +191,7 @@ def _measured(requests: Sequence[list[tuple[str, bool]]]) -> list[Turn]:
     turns, before = [], ""
     for parts in requests:
         text = "".join(part for part, _ in parts)
-        shared = count(os.path.commonprefix([before, text])) if before else 0
+        shared = count(os.path.commonprefix([before, text])) if before else 0  # noqa: RUF071 - texts, not paths
         turns.append(Turn(count(text), shared, parts))
         before = text
     return turns
@@ -213,7 +213,7 @@ def _openai(turn: Turn) -> tuple[int, int]:
 
 
 def _anthropic(before: Turn, turn: Turn) -> tuple[int, int]:
-    """Cached: the longest run of whole parts up to a mark of the request before; written: from there to our last mark."""
+    """Cached: the longest run of whole parts up to a mark of the request before; written: from there to our mark."""
     same = 0
     for (old, _), (new, _) in zip(before.parts, turn.parts, strict=False):
         if old != new:

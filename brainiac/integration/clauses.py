@@ -66,7 +66,8 @@ _MOVES = frozenset(
 _CHANGE = re.compile(
     r"\b(?:moved|relocated|left|quit|switched|changed|replaced|transferred|resigned|retired|sold|became"
     r"|postponed|pushed"
-    r"|brought forward|rescheduled|instead|now|laid off|fired|handed in|gave notice|new (?:job|position"
+    r"|brought forward|rescheduled|instead|now|laid off|fired|lost (?:their|the|his|her) job|handed in"
+    r"|gave notice|new (?:job|position"
     r"|role)|any ?more|no longer|used to|stopped|gave up|started|promoted|joined"
     r"|broke up|divorced|turned|up to|down to)\b",
     re.IGNORECASE,

@@ -10,7 +10,7 @@ from brainiac.language.entities import Mention, means_same
 
 TIMES = frozenset({"date", "duration", "quantity"})
 
-GENERIC = frozenset("food activ hobbi new good great lot job time day user home name birthday year birth".split())
+GENERIC = frozenset("food activ hobbi new good great lot job time day user home name birthday year birth resid".split())
 
 EMPTY_VERBS = frozenset("like live work start stop quit have be leav left mov join own".split())
 
@@ -50,6 +50,12 @@ def things_of(clause: Clause) -> list[Mention]:
     return [mention for mention in inside if mention.values.isdisjoint(EMPTY_VERBS)]
 
 
+def _leanings(clause: Clause) -> set[str]:
+    """Return what kinds of preference a clause tells; a denied liking counts as both, to be set against either."""
+    leanings = {value for mention in clause.mentions if mention.kind == "preference" for value in mention.values}
+    return leanings | {"like"} if clause.is_denied and "dislike" in leanings else leanings
+
+
 def is_verb_of(mention: Mention, clause: Clause) -> bool:
     return bool(clause.verb) and clause.verb in mention.values
 
@@ -61,8 +67,7 @@ def verb_mentions(clause: Clause) -> list[Mention]:
 def are_alike(new: Clause, old: Clause) -> bool:
     """Tell whether two predicates say the same kind of thing."""
     if new.manner == "preference" or old.manner == "preference":
-        shared = {v for m in new.mentions if m.kind == "preference" for v in m.values}
-        return not shared.isdisjoint(v for m in old.mentions if m.kind == "preference" for v in m.values)
+        return not _leanings(new).isdisjoint(_leanings(old))
     if new.verb == old.verb or (new.aspect and new.aspect == old.aspect):
         return new.verb == old.verb or "event" not in (new.manner, old.manner)
     return any(same(verb, m) for verb in verb_mentions(new) for m in old.mentions) or any(

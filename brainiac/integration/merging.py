@@ -157,6 +157,8 @@ def _completed(old: str, new: str, relation: Relation) -> str:
 def _described(old: str, new: str, relation: Relation) -> str:
     added, clause = relation.new, relation.old
     last = clause.mentions[-1] if clause.mentions else None
+    if "User" in added.predicate:
+        return ""  # "Mia, User's cat, is deaf"
     if last is None or last.values.isdisjoint(added.subject) or last.end < len(clause.text) or added.start:
         return ""
     is_alive = clause.aspect in ("pet", "family") or last.kind == "name"

@@ -10,20 +10,22 @@ from brainiac.integration.merging import merge
 from brainiac.integration.preservation import check, contradictions
 from brainiac.integration.relevance import HIGH, MODERATE, Link, Relation, is_known, relate, shared_count
 from brainiac.integration.replacement import coordinated
-from brainiac.language.sentences import content_stems
+from brainiac.language.entities import means_same
+from brainiac.language.sentences import content_stems, stem
 from brainiac.llm.schemas import Existing, IntegrateRequest, Operation, Operations, Relevance
 
 MAX_STATEMENT_CHARACTERS = 400
 _FORGET = re.compile(
     r"^(?:(?:please|can you|could you|user (?:wants?|asks?|asked|would like) (?:\w+ )?to)\s+)*"
-    r"(?:user (?:doesn't|does not) want \w+ (?:\w+ )?to (?:remember|know|keep|store)|delete|forget|erase"
+    r"(?:user (?:doesn't|does not) want \w+ (?:\w+ )?to (?:remember|know|keep|store)|(?:don't"
+    r"|do not) remember|delete|forget|erase"
     r"|drop|remove|cancel|scrap|discard)\b(?!\s+to\b)",
     re.IGNORECASE,
 )
-_COMMAND_WORDS = frozenset(
-    "delet forget eras drop remov cancel scrap discard remind remember note memori fact want ask pleas"
-    " tell told say said inform know store keep assist everyth anyth thing".split()
-)
+_COMMAND_WORDS = (
+    "delete forget erase drop remove cancel scrap discard remind reminder remember note memory fact want ask please"
+    " tell say information know store keep assistant everything anything thing don't"
+).split()
 
 
 def decide(request: IntegrateRequest) -> Operations:
@@ -76,7 +78,8 @@ def _joined(statement: str, existing: Existing, relation: Relation) -> Operation
 
 def _is_complete_contradiction(statement: str, existing: Existing, relation: Relation) -> bool:
     """Tell whether nothing of the existing statement holds any longer (and no change is told that it is part of)."""
-    if len(split_clauses(existing.content)) > 1 or len(split_clauses(statement)) > 1:
+    told = split_clauses(statement)
+    if len(split_clauses(existing.content)) > 1 or (len(told) > 1 and not all(clause.is_denied for clause in told)):
         return False
     if relation.link is Link.NEGATES:
         return coordinated(relation.new, relation.old) is None
@@ -109,7 +112,7 @@ def band(relevance: Relevance) -> str:
 def _forget(statement: str, request: IntegrateRequest) -> list[Operation]:
     """Retire the statement that is meant by a request to forget; none when no one is meant for sure."""
     wanted = _meant(statement) or _meant(request.message)
-    found = [(len(wanted & set(content_stems(one.content))) / len(wanted), one) for one in request.existing if wanted]
+    found = [(_share_of(wanted, content_stems(one.content)), one) for one in request.existing]
     best = max(found, key=lambda pair: pair[0], default=None)
     if best is None or best[0] < 0.6:
         return []
@@ -119,5 +122,12 @@ def _forget(statement: str, request: IntegrateRequest) -> list[Operation]:
     return [Operation(operation="DELETE", id=best[1].id, relevance=full, importance=importance, reasoning=reasoning)]
 
 
-def _meant(text: str) -> set[str]:
-    return {one for one in content_stems(text) if one not in _COMMAND_WORDS}
+def _meant(text: str) -> list[str]:
+    commands = {stem(word) for word in _COMMAND_WORDS}
+    return [one for one in content_stems(text) if one not in commands]
+
+
+def _share_of(wanted: Sequence[str], stems: Sequence[str]) -> float:
+    values = [frozenset({one}) for one in stems]
+    found = [one for one in wanted if any(means_same(frozenset({one}), other) for other in values)]
+    return len(found) / len(wanted) if wanted else 0.0

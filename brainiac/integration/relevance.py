@@ -176,7 +176,7 @@ def _is_personal(clause: Clause) -> bool:
 
 def _is_same_in_other_words(new: Clause, old: Clause) -> bool:
     """Tell whether two clauses of being or having hold the same (`has a cat called Max`, `User's cat is named Max`)."""
-    is_plain = {new.verb, old.verb} <= {"be", "have"} and new.is_denied == old.is_denied
+    is_plain = {new.verb, old.verb} <= {"be", "have"} and _hold_alike(new, old)
     is_personal = "user" in new.text.lower() and "user" in old.text.lower()
     return is_plain and is_personal and not new.rejected and within(new.mentions, old.mentions)
 
@@ -219,9 +219,20 @@ def _introduces(clause: Clause) -> bool:
     )
 
 
+def _hold_alike(new: Clause, old: Clause) -> bool:
+    """Tell whether both hold in the same way: what was done, or changed, is no news of what is."""
+    if (new.manner == "event") != (old.manner == "event"):
+        return False
+    return new.is_denied == old.is_denied and (new.manner != "change" or new.verb == old.verb)
+
+
 def _is_same(new: Clause, old: Clause) -> bool:
-    is_alike = new.is_denied == old.is_denied and are_alike(new, old)
+    is_alike = _hold_alike(new, old) and are_alike(new, old)
     told = [m for m in new.mentions if not (is_verb_of(m, new) or m.values & _STANDING_FOR_VERBS)]
+    if new.verb == old.verb:
+        told = [m for m in told if m.values.isdisjoint(pale_verbs())]
+    if new.is_denied:
+        told = [m for m in told if m.kind != "negation" and m.values.isdisjoint(("like", "dislike"))]
     return is_alike and not new.rejected and within(told, old.mentions) and bool(told)
 
 
@@ -230,7 +241,9 @@ _STANDING_FOR_VERBS = frozenset({"own", "resid", "employ", "job", "home"})  # "U
 
 def _refines(new: Clause, old: Clause) -> bool:
     kept = [m for m in old.mentions if not (is_verb_of(m, old) and not m.values.isdisjoint(pale_verbs()))]
-    is_alike = new.is_denied == old.is_denied and are_alike(new, old) and within(kept, new.mentions)
+    is_past_of_present = new.manner == "event" != old.manner
+    is_denied_alike = new.is_denied == old.is_denied and not is_past_of_present
+    is_alike = is_denied_alike and are_alike(new, old) and within(kept, new.mentions)
     return is_alike and not _is_compound(new, old)
 
 
@@ -271,7 +284,8 @@ def _adds_slot(new: Clause, old: Clause) -> bool:
 
 def _qualifies(new: Clause, old: Clause) -> bool:
     habits = {"preference", "activity", "change"}
-    is_habit = new.manner in habits or (new.manner == "event" and new.verb in _POSSIBLE_EVENTS)
+    is_liked = old.manner == "preference" or new.verb in _POSSIBLE_EVENTS
+    is_habit = new.manner in habits or (new.manner == "event" and is_liked)
     if not is_habit or old.manner not in habits | {"state"}:
         return False
     head = _head(old)

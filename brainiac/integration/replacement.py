@@ -19,7 +19,8 @@ from brainiac.integration.comparison import (
 from brainiac.language.entities import Mention, means_same
 
 _DEPARTURE = re.compile(
-    r"\b(?:left|leaving|quit|gave notice|handed in|sold|replaced|switched|resigned|retired|laid off|fired"
+    r"\b(?:left|leaving|quit|lost (?:their|the|his|her) job|gave notice|handed in|sold|replaced|switched"
+    r"|resigned|retired|laid off|fired"
     r"|let go|made redundant)\b",
     re.IGNORECASE,
 )
@@ -107,7 +108,11 @@ def has_another_slot(new: Clause, old: Clause) -> bool:
     common = [slot for slot in new_slots if slot in old_slots and slot in ("in", "at", "as")]
     return any(
         not share(new_slots[slot], old_slots[slot])
-        and (slot == "as" or (names_of(new_slots[slot]) and names_of(old_slots[slot])) or new.verb == old.verb)
+        and (
+            slot == "as"
+            or (names_of(new_slots[slot]) and names_of(old_slots[slot]))
+            or (new.verb == old.verb and new.aspect != "residence")
+        )
         for slot in common
     )
 
