@@ -15,6 +15,7 @@ from brainiac.integration import decide
 from brainiac.integration.operations import band
 from brainiac.integration.preservation import check, contradictions
 from brainiac.integration.relevance import score
+from brainiac.language.entities import find_mentions, pale_verbs
 from brainiac.llm.schemas import Candidate, Existing, IntegrateRequest, Operation, Operations
 
 DATA = Path(__file__).parents[1] / "benchmarks" / "data"
@@ -57,6 +58,15 @@ def test_an_answer_that_damages_an_example_is_refused(example: dict[str, Any]) -
     for word in [*example.get("ours", {}).get("must_keep", []), whole.split()[-1]]:
         assert [] != check(old, new, whole.replace(word, ""), gone)
     assert [] != check(old, new, whole + " in Reykjavik", gone)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example["id"] for example in EXAMPLES])
+def test_a_damaged_statement_is_refused_in_every_example(example: dict[str, Any]) -> None:
+    """Whatever the operation, the new statement without one of its words does not pass. Seeds: I9, I4."""
+    new = example["candidate"]
+    told = [m for m in find_mentions(new) if m.kind in ("name", "place", "other") and not m.values & pale_verbs()]
+    assert [] == check("", new, new)
+    assert [] != check("", new, new[: told[-1].start] + new[told[-1].end :])
 
 
 def test_the_first_anti_example_is_refused_by_the_check() -> None:
