@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.integration.merging import merge
+from brainiac.integration.merging import merge, past_of
 from brainiac.integration.preservation import Loss, check, contradictions
 
 DATA = Path(__file__).parents[1] / "benchmarks" / "data"
@@ -108,3 +108,19 @@ def test_correct_merges_pass() -> None:
         if check(case["old"], case["new"], case["merged"], case["contradicted"])
     ]
     assert len(refused) <= 0.05 * len(MERGES["correct"])
+
+
+@pytest.mark.parametrize(
+    ("verb", "past"),
+    [
+        ("uses", "used"),
+        ("works", "worked"),
+        ("teaches", "taught"),
+        ("plans", "planned"),
+        ("studies", "studied"),
+        ("is", "was"),
+    ],
+)
+def test_what_was_is_put_into_the_past(verb: str, past: str) -> None:
+    """A change over time names what was before in the past tense. Seeds: I5."""
+    assert past == past_of(verb)

@@ -202,7 +202,7 @@ def past_of(verb: str) -> str:
     if verb in fixed or not verb.endswith("s"):
         return fixed.get(verb, verb)
     base = re.sub(r"(?<=[^aeiou])ies$", "y", verb)
-    base = re.sub(r"(?<=s|x|z|h|o)es$|(?<!s)s$", "", base) if base == verb else base
+    base = re.sub(r"(?:(?<=ss)|(?<=x)|(?<=zz)|(?<=ch)|(?<=sh)|(?<=o))es$|(?<!s)s$", "", base) if base == verb else base
     irregular = next((form for form, its_base in irregular_forms().items() if its_base == base), None)
     if irregular:
         return irregular
