@@ -118,7 +118,7 @@ class Script:
         self.memory = ShortTermMemory(summary=f"{self.pages} exchanges were archived by now.", tasks=open_tasks)
 
 
-def naive_messages(request: QueriesRequest | AnswerRequest, head: str) -> list[dict[str, Any]]:
+def naive_messages(request: QueriesRequest | AnswerRequest, head: str, *, has_mark: bool) -> list[dict[str, Any]]:
     """Return the request as a first version would send it: the same words in the naive order."""
     pages: dict[str, list[Hit]] = {}
     for hit in getattr(request, "hits", ()):
@@ -140,7 +140,8 @@ def naive_messages(request: QueriesRequest | AnswerRequest, head: str) -> list[d
         "## User Prompt",
         request.prompt.text,
     ]
-    return [{"role": "system", "content": head}, {"role": "user", "content": "\n\n".join(pieces)}]
+    system = [{"type": "text", "text": head, "cache_control": {"type": "ephemeral"}}] if has_mark else head
+    return [{"role": "system", "content": system}, {"role": "user", "content": "\n\n".join(pieces)}]
 
 
 def conversation(turns: int, promote_every: int, model: str, *, is_naive: bool) -> list[Turn]:
@@ -160,7 +161,7 @@ def conversation(turns: int, promote_every: int, model: str, *, is_naive: bool) 
         for turn in range(turns):
             for request in script.requests(turn):
                 if is_naive:
-                    messages = naive_messages(request, heads[request.purpose])
+                    messages = naive_messages(request, heads[request.purpose], has_mark=model == ANTHROPIC)
                     complete(Call(endpoint_of(model, brain.machine), messages, 100, 30), Completion())
                 else:
                     brain.models.run(request)

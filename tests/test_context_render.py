@@ -214,10 +214,9 @@ def test_text_is_the_same_for_all_models(brain: Brain) -> None:
 
     Seeds: R7.
     """
-    texts = ["".join(part["text"] for message in Assembler(brain).assemble(answer_request(), model=CLAUDE).messages
-                     for part in message["content"]),
-             "\n\n".join(m["content"] for m in Assembler(brain).assemble(answer_request(), model=MODEL).messages)]  # fmt: skip
-    assert texts[1].split() == texts[0].split()
+    marked, plain = (Assembler(brain).assemble(answer_request(), model=model).messages for model in (CLAUDE, MODEL))
+    joined = "".join(part["text"] for message in marked for part in message["content"])
+    assert "\n\n".join(message["content"] for message in plain).split() == joined.split()
 
 
 def test_conversation_is_told_once(brain: Brain) -> None:
@@ -278,7 +277,7 @@ def test_own_template_replaces_the_built_in_one(brain: Brain) -> None:
     own.write_text("---\npurpose: answer\n---\nSpeak like a pirate. {{ 1 + 1 }}\n")
     assert "Speak like a pirate. 2" in assemble(brain, answer_request()).text
     own.write_text("{% for %}")
-    with pytest.raises(ModelError, match="system/prompts/answer.md"):
+    with pytest.raises(ModelError, match=r"system/prompts/answer\.md"):
         assemble(brain, answer_request())
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.context.tools import TOTAL_TOKENS, Toolbox
+from brainiac.context.budget import TOOL_TOKENS
+from brainiac.context.tools import Toolbox
 from brainiac.errors import ModelError
 from brainiac.llm.schemas import Answer
 from brainiac.notes.dialogue import render_exchange
@@ -178,7 +179,7 @@ def test_tools_give_out_a_bounded_amount(brain: Brain) -> None:
         write_memory(brain.root, f"concrete/long{number}.md", f"Long {number}", number, sentence * 2000)
     tools = box(brain)
     results = [call(tools, "read_memory", id=f"Long {number}") for number in range(3, 10)]
-    assert sum(map(len, results)) < TOTAL_TOKENS * 8
+    assert sum(map(len, results)) < TOOL_TOKENS * 8
     assert "given out all" in results[-1]
     assert len(tools.read) == sum(not result.startswith("Error") for result in results)
 
@@ -223,6 +224,7 @@ def test_model_without_tools_is_served_without(tmp_path: Path, server: ChatServe
     for _ in range(2):
         assert "Portland." == brain.models.run(answer_request()).text  # type: ignore[attr-defined]
     assert [True, False, False] == ["tools" in body for body in server.bodies]
+    assert [True, False, False] == ["tool_choice" in body for body in server.bodies]
 
 
 def test_broken_calls_through_the_protocol_do_no_harm(tmp_path: Path, server: ChatServer) -> None:

@@ -11,6 +11,7 @@ from brainiac.llm.catalog import facts
 from brainiac.settings import Settings
 
 DEFAULT_BUDGET_TOKENS = 32_000
+TOOL_TOKENS = 8_000
 Count = Callable[[str], int]
 
 
@@ -25,6 +26,11 @@ def budget_tokens(settings: Settings, model: str) -> int:
     window = facts(model).window_tokens
     room = window - min(settings.llm.max_output_tokens, window // 4)
     return min(wanted or DEFAULT_BUDGET_TOKENS, room)
+
+
+def tool_tokens(budget: int) -> int:
+    """Return how much of a budget is kept for what tools give out."""
+    return min(TOOL_TOKENS, budget // 4)
 
 
 def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[Block], list[Cut]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from brainiac.context import tokens
 from brainiac.context.background import background_block
 from brainiac.context.blocks import Block, Cut, Stability, WorkingMemory
-from brainiac.context.budget import budget_tokens, fit, tokens_of
+from brainiac.context.budget import budget_tokens, fit, tokens_of, tool_tokens
 from brainiac.context.fence import one_line, spoken
 from brainiac.context.long_term import Places
 from brainiac.context.roles import instructions, schema_of
@@ -52,6 +52,7 @@ class Assembler:
         """
         count = partial(tokens.count, model=model)
         limit = budget_tokens(self._brain.settings, model)
+        limit -= tool_tokens(limit) if tools else 0
         reader = Reader(
             self._brain, f"{request.purpose}:{model}", self._lists, self._places, limit, count, is_remote=is_remote
         )

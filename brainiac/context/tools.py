@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from brainiac.context.budget import shortened
+from brainiac.context.budget import TOOL_TOKENS, shortened
 from brainiac.context.fence import one_line, quoted, reference
 from brainiac.context.long_term import page_text
 from brainiac.context.pages import Pages, readable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from brainiac.llm.schemas import AnswerRequest
 
 RESULT_TOKENS = 2_000
-TOTAL_TOKENS = 8_000
 MAX_ENTRIES = 100
 
 
@@ -70,16 +69,19 @@ class Toolbox:
 
     Args:
         brain: Whose memory.
-        request: The answer they serve; private events stay out where `is_remote`.
-        is_remote: Results leave this machine.
+        request: The answer they serve.
+        is_remote: Results leave this machine: private events stay out.
+        room_tokens: All that they may give out.
 
     Attributes:
         read: Paths of long-term memories whose text was given out, for the access log.
     """
 
-    def __init__(self, brain: Brain, request: AnswerRequest, *, is_remote: bool) -> None:
+    def __init__(
+        self, brain: Brain, request: AnswerRequest, *, is_remote: bool, room_tokens: int = TOOL_TOKENS
+    ) -> None:
         self._brain, self._request, self._is_remote = brain, request, is_remote
-        self._room_tokens = TOTAL_TOKENS
+        self._room_tokens = room_tokens
         self._pages: Pages | None = None
         self._hits = list(request.hits)
         self.read: list[str] = []

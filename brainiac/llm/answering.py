@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from brainiac.context.budget import budget_tokens, tool_tokens
 from brainiac.context.tools import Toolbox
 from brainiac.errors import ModelError
 from brainiac.llm.catalog import facts
@@ -28,7 +29,8 @@ def answer(engine: LiteLLMEngine, brain: Brain, request: AnswerRequest) -> Answe
     Raises:
         ModelError: It failed, refused, said nothing twice, or asked for tools without end.
     """
-    toolbox = Toolbox(brain, request, is_remote=engine.is_remote)
+    room = tool_tokens(budget_tokens(brain.settings, engine.name))
+    toolbox = Toolbox(brain, request, is_remote=engine.is_remote, room_tokens=room)
     rounds = brain.settings.context.tool_rounds if facts(engine.name).has_tools is not False else 0
     messages = engine.memory(request, toolbox.descriptions() if rounds else ())
     tokens, cost = 0, 0.0

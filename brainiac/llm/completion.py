@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -136,13 +136,13 @@ def complete(call: Call, completion: Completion) -> None:
         raise model_error(error, endpoint) from None
 
 
-def _chunks(stream: Any) -> Iterator[Any]:
+def _chunks(stream: Any) -> Generator[Any, None, None]:
     try:
         yield from stream
     finally:
-        source = getattr(stream, "completion_stream", None)
-        if hasattr(source, "close"):
-            source.close()  # a server stops generating when nobody listens
+        close = getattr(getattr(stream, "completion_stream", None), "close", None)
+        if close:
+            close()  # a server stops generating when nobody listens
 
 
 def _is_over(call: Call, completion: Completion, deadline: float) -> bool:

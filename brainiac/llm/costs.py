@@ -111,7 +111,9 @@ class Ledger:
     def _check(self, is_background: bool, worst_usd: float) -> None:
         settings = self._brain.settings.llm
         self._catch_up()
-        limits = [("llm.daily_budget_usd", settings.daily_budget_usd, (True, False))]
+        limits: list[tuple[str, float, tuple[bool, ...]]] = [
+            ("llm.daily_budget_usd", settings.daily_budget_usd, (True, False))
+        ]
         if is_background and settings.background_budget_usd is not None:
             limits.append(("llm.background_budget_usd", settings.background_budget_usd, (True,)))
         for name, limit, kinds in limits:
@@ -185,6 +187,10 @@ def cost_rows(events: Iterable[Event], since_day: str = "") -> list[CostRow]:
         key = (event.at[:10], event.by, str(data.get("purpose", "")), str(data.get("model", "")))
         numbers = [1, *(data.get(name, 0) for name in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd"))]
         totals[key] = [a + b for a, b in zip(totals.get(key, [0] * 5), numbers, strict=True)]
-    rows = [CostRow(*key, *map(int, sums[:4]), round(sums[4], 8)) for key, sums in totals.items()]
+    rows = [CostRow(*key, *_whole(sums), cost_usd=round(sums[4], 8)) for key, sums in totals.items()]
     rows.sort(key=lambda row: (row.process, row.purpose, row.model))
     return sorted(rows, key=lambda row: row.day, reverse=True)
+
+
+def _whole(sums: list[float]) -> tuple[int, int, int, int]:
+    return int(sums[0]), int(sums[1]), int(sums[2]), int(sums[3])

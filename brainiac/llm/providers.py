@@ -31,7 +31,11 @@ MAX_OUTPUT_TOKENS = {
     Purpose.SUMMARIZE: 1500,
 }
 ASK_AGAIN = "That is no valid answer: {problems}\nAnswer again, the whole JSON and nothing else."
-_OPTIONAL = {"response_format": ("response_format", "schema", "grammar", "format"), "tools": ("tool", "function")}
+_OPTIONAL = {
+    "response_format": ("response_format", "schema", "grammar", "format"),
+    "tools": ("tool", "function"),
+    "tool_choice": ("tool",),
+}
 
 
 class LiteLLMEngine:
