@@ -150,7 +150,9 @@ def examples(conversation: Conversation, recall: Recall) -> Iterator[Example]:
     for question in conversation.questions:
         ranked = recall.rank(question.text, now=conversation.asked_at)
         if ranked is not None:
-            yield Example(question.category != ADVERSARIAL, ranked, _is_evidence(conversation, ranked, question), question)
+            yield Example(
+                question.category != ADVERSARIAL, ranked, _is_evidence(conversation, ranked, question), question
+            )
 
 
 def _is_evidence(conversation: Conversation, ranked: Ranked, question: Question) -> np.ndarray:
@@ -235,7 +237,9 @@ def main() -> None:
             for label, embedder in embedders.items():
                 gathered = []
                 for conversation in conversations:
-                    recall = open_recall(folder / conversation.name, folder / f"{conversation.name}-{embedder}", embedder)
+                    recall = open_recall(
+                        folder / conversation.name, folder / f"{conversation.name}-{embedder}", embedder
+                    )
                     recall.reindex()
                     gathered.append(list(examples(conversation, recall)))
                     recall.close()

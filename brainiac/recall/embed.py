@@ -64,14 +64,14 @@ class OnnxEmbedder:
         # idle threads that spin take the core from whoever answers
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         try:
-            import onnxruntime
+            import onnxruntime  # type: ignore[import-untyped]
             import tokenizers
         except ImportError as error:
             raise EmbedderError(f"{error}; install it with `pip install 'brainiac[semantic]'`") from error
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
             self._session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
-        except Exception as error:  # noqa: BLE001: both libraries raise bare or private exceptions of their own
+        except Exception as error:
             raise EmbedderError(f"{model.parent}: not a usable ONNX model: {error}") from error
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         self._tokenizer.enable_padding()
@@ -140,7 +140,8 @@ class RemoteEmbedder:
 def unit_norm(vectors: NDArray[Any]) -> Matrix:
     """Return rows of length 1; a zero row stays zero."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return (vectors / np.maximum(length, 1e-12)).astype(np.float32)
+    normal: Matrix = (vectors / np.maximum(length, 1e-12)).astype(np.float32)
+    return normal
 
 
 def make_embedder(setting: str, machine: MachineSettings | None = None) -> Embedder | None:

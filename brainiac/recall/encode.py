@@ -6,15 +6,17 @@ lets a page that is not indexed yet be ranked like any other.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import lru_cache
 
 from brainiac.language.times import find_times
-from brainiac.recall.text import Analyzer, prefix_hash, term_hash
-from brainiac.recall.units import Link, Page, Unit, UnitKind
+from brainiac.recall import text as text_signs
+from brainiac.recall.text import Analyzer, term_hash
+from brainiac.recall.units import Page, Unit, UnitKind
 
 PASSAGE_TERMS = 64
 NO_DAY = -(2**31)
@@ -23,17 +25,6 @@ FACTS = 6  # 32-bit columns of a unit: terms, flags, speaker, day said, first an
 QUESTION, ASKS, TIME, NUMBER, FIRST_PERSON, PLACE, QUOTE, IMAGE = (1 << i for i in range(8))
 _CAPITALS_SHIFT, _KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
 
-_TIME = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|weeks?|weekend|months?|years?|recently|(?:mon|tues|wednes|thurs"
-    r"|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october|november|december|summer"
-    r"|winter|spring|since|\d{4}|morning|evening|birthday|soon|just)\b",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(
-    r"\b(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|several|few|dozen|first|second|third)\b",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = re.compile(r"\b(?:i|my|we|our|me|mine|us)\b", re.IGNORECASE)
 _PLACE = re.compile(r"\b(?:in|at|to|from|near) (?:the )?[A-Z]\w+")
 _CAPITALIZED = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][a-z]+", re.MULTILINE)
 _QUOTED = re.compile(r'["“][^"”\n]{3,80}["”]')
@@ -73,25 +64,29 @@ class EncodedPage:
 def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> EncodedPage:
     """Analyze a page's units; the page's own text is not kept."""
     terms, prefixes, facts, content = array("I"), array("I"), array("i"), array("Q")
-    heading = analyzer.terms(" ".join((page.title, *page.tags, *_folder_words(page.path))))
+    heading = [word for word in analyzer.words(_heading(page)) if word.stem]
     passages: list[list[str]] = [[]]
-    marks = [f"#{tag.casefold()}" for tag in page.tags]
     for unit in page.units:
-        stems = analyzer.terms(_URL.sub("]", unit.text))
-        hashes = [analyzer.hashes(stem) for stem in stems]
-        terms.extend(pair[0] for pair in hashes)
-        prefixes.extend(pair[1] for pair in hashes)
-        days = days_of(unit, page)
-        facts.extend((len(stems), flags_of(unit), signed(term_hash(speaker_key(unit.speaker))), *days))
+        text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
+        words = analyzer.words(text)
+        kept = [word for word in words if word.stem]
+        terms.extend([word.hash for word in kept])
+        prefixes.extend([word.prefix for word in kept])
+        signs = 0
+        for word in words:
+            signs |= word.signs
+        days = _days_of(unit, page, signs)
+        speaker = signed(term_hash(speaker_key(unit.speaker))) if unit.speaker else 0
+        facts.extend((len(kept), _flags_of(unit, signs), speaker, *days))
         content.append(content_key(unit))
-        if len(passages[-1]) + len(stems) > PASSAGE_TERMS and passages[-1]:
+        if passages[-1] and len(passages[-1]) + len(kept) > PASSAGE_TERMS:
             passages.append([])
-        passages[-1] += stems
+        passages[-1] += [word.stem for word in kept]
         passages[-1] += _day_marks(days)
+    head = [word.stem for word in heading] + [f"#{tag.casefold()}" for tag in page.tags]
     bare = Page(page.path, page.title, (), page.uuid, page.at, page.tags, page.uses, page.links, page.is_archived)
-    head = [*heading, *marks]
     return EncodedPage(
-        bare, stamp, terms.tobytes(), prefixes.tobytes(), array("I", map(prefix_hash, heading)).tobytes(),
+        bare, stamp, terms.tobytes(), prefixes.tobytes(), array("I", [word.prefix for word in heading]).tobytes(),
         facts.tobytes(), content.tobytes(), tuple(" ".join((*head, *passage)) for passage in passages),
     )  # fmt: skip
 
@@ -108,29 +103,31 @@ def speaker_key(speaker: str) -> str:
 
 def content_key(unit: Unit) -> int:
     """Return a unit's 64-bit content hash; the same words by the same speaker have the same vector."""
-    import hashlib
-
     digest = hashlib.blake2b(f"{unit.speaker}\0{unit.text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
 
-def flags_of(unit: Unit) -> int:
+def _flags_of(unit: Unit, signs: int) -> int:
     """Return what a unit's words show at a glance, as one number."""
     text, is_image = unit.text, False
     if "![" in text:
         text, is_image = _IMAGE.sub("", text), True
     flags = (
-        QUESTION * ("?" in text)
-        | ASKS * text.rstrip().endswith("?")
-        | TIME * bool(_TIME.search(text))
-        | NUMBER * bool(_NUMBER.search(text))
-        | FIRST_PERSON * bool(_FIRST_PERSON.search(text))
-        | PLACE * bool(_PLACE.search(text))
-        | QUOTE * bool(_QUOTED.search(text))
+        TIME * bool(signs & text_signs.TIME)
+        | NUMBER * bool(signs & text_signs.NUMBER)
+        | FIRST_PERSON * bool(signs & text_signs.FIRST_PERSON)
         | IMAGE * is_image
+        | unit.kind << _KIND_SHIFT
     )
-    capitals = min(MAX_CAPITALS, sum(1 for _ in _CAPITALIZED.finditer(text)))
-    return flags | capitals << _CAPITALS_SHIFT | unit.kind << _KIND_SHIFT
+    if "?" in text:
+        flags |= QUESTION | ASKS * text.rstrip().endswith("?")
+    if signs & text_signs.CAPITAL:
+        flags |= (
+            PLACE * bool(_PLACE.search(text)) | min(MAX_CAPITALS, len(_CAPITALIZED.findall(text))) << _CAPITALS_SHIFT
+        )
+    if '"' in text or "“" in text:
+        flags |= QUOTE * bool(_QUOTED.search(text))
+    return flags
 
 
 def kind_of(flags: int) -> UnitKind:
@@ -138,10 +135,10 @@ def kind_of(flags: int) -> UnitKind:
     return UnitKind(flags >> _KIND_SHIFT & 7)
 
 
-def days_of(unit: Unit, page: Page) -> tuple[int, int, int]:
+def _days_of(unit: Unit, page: Page, signs: int) -> tuple[int, int, int]:
     """Return the day a unit was said and the first and last day it speaks of, as ordinals or `NO_DAY`."""
     said = _day(unit.at or page.at)
-    if said == NO_DAY or unit.kind is UnitKind.SUMMARY:
+    if said == NO_DAY or not signs & (text_signs.TIME | text_signs.NUMBER):
         return said, NO_DAY, NO_DAY
     spans = find_times(unit.text, datetime.combine(date.fromordinal(said), datetime.min.time(), UTC))
     days = [(s.earliest.toordinal(), s.latest.toordinal()) for s in spans if s.kind in ("point", "range")]
@@ -150,6 +147,7 @@ def days_of(unit: Unit, page: Page) -> tuple[int, int, int]:
     return said, min(first for first, _ in days), max(last for _, last in days)
 
 
+@lru_cache(maxsize=4096)
 def _day(at: str) -> int:
     try:
         return date(int(at[:4]), int(at[5:7]), int(at[8:10])).toordinal()
@@ -157,12 +155,20 @@ def _day(at: str) -> int:
         return NO_DAY
 
 
-def _day_marks(days: tuple[int, int, int]) -> Iterator[str]:
-    for day in {days[0], days[1]} - {NO_DAY}:
-        text = date.fromordinal(day).isoformat()
-        yield f"@{text}"
-        yield f"@{text[:7]}"
+def _day_marks(days: tuple[int, int, int]) -> list[str]:
+    marks = _marks_of(days[0])
+    return marks if days[1] in (NO_DAY, days[0]) else marks + _marks_of(days[1])
 
 
-def _folder_words(path: str) -> list[str]:
-    return [word for part in path.removesuffix(".md").split("/")[2:] for word in part.split("-") if not word.isdigit()]
+@lru_cache(maxsize=4096)
+def _marks_of(day: int) -> list[str]:
+    if day == NO_DAY:
+        return []
+    text = date.fromordinal(day).isoformat()
+    return [f"@{text}", f"@{text[:7]}"]
+
+
+def _heading(page: Page) -> str:
+    """Return title, tags and the names of the folders below `memory/…/`, numbers left out."""
+    folders = [word for part in page.path.split("/")[2:-1] for word in part.split("-") if not word.isdigit()]
+    return " ".join((page.title, *page.tags, *folders))

@@ -75,9 +75,7 @@ class EmbeddedIndex:
         schema.add_unsigned_field("page", indexed=True, fast=True)
         built = schema.build()
         self._text = tantivy.Index(built, path=str(text_folder), reuse=not is_new)
-        self._text.register_tokenizer(
-            "whitespace", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
-        )
+        self._text.register_tokenizer("whitespace", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
         self._db = sqlite3.connect(self._folder / "pages.db", check_same_thread=False, isolation_level=None)
         self._db.execute("pragma journal_mode = wal")
         self._db.execute("pragma synchronous = normal")
@@ -213,7 +211,9 @@ class EmbeddedIndex:
     def stamps(self) -> Mapping[str, tuple[int, int]]:
         """Return modification time and size of every page as it was when indexed."""
         with _guarded(self._folder):
-            return {path: (mtime, size) for path, mtime, size in self._db.execute("select path, mtime, size from pages")}
+            return {
+                path: (mtime, size) for path, mtime, size in self._db.execute("select path, mtime, size from pages")
+            }
 
     def contents(self) -> Iterable[tuple[str, bytes]]:
         """Yield the path of every page with its units' content hashes."""

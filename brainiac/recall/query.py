@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from brainiac.language.times import find_times
-from brainiac.recall.text import Analyzer
+from brainiac.recall.text import Analyzer, plain_words
 
 _FIELD = re.compile(r'(?<!\S)(-?)(?:(tag|type|after|before|path):("[^"]*"|\S+)|"([^"]+)"|(?<=-)(\w\S*))', re.IGNORECASE)
 _WHEN = re.compile(r"\b(?:when|(?:what|which) (?:date|day|month|year|time|week)|how long)\b", re.IGNORECASE)
@@ -65,7 +65,9 @@ class Query:
             return []
         first, last = self.days
         days = [date.fromordinal(day).isoformat() for day in range(first, last + 1)]
-        return [f"@{day}" for day in days[:_MARKED_DAYS]] + [f"@{month}" for month in dict.fromkeys(d[:7] for d in days)]
+        return [f"@{day}" for day in days[:_MARKED_DAYS]] + [
+            f"@{month}" for month in dict.fromkeys(d[:7] for d in days)
+        ]
 
 
 def parse_query(text: str, analyzer: Analyzer, now: datetime) -> Query:
@@ -93,7 +95,7 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime) -> Query:
     return Query(
         text=plain,
         terms=tuple(dict.fromkeys(analyzer.terms(plain))),
-        words=frozenset(word.removesuffix("'s").removesuffix("’s") for word in analyzer.words(plain)),
+        words=plain_words(plain),
         days=_days(plain, now),
         asks=_asks(plain),
         phrases=tuple(fields.get('"', ())),
@@ -101,8 +103,8 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime) -> Query:
         tags=tuple(tag.lstrip("#").casefold() for tag in fields.get("tag", ())),
         types=tuple(kind.casefold() for kind in fields.get("type", ())),
         paths=tuple(fields.get("path", ())),
-        after=_edge(fields.get("after"), now, latest=False),
-        before=_edge(fields.get("before"), now, latest=False),
+        after=_edge(fields.get("after"), now),
+        before=_edge(fields.get("before"), now),
     )
 
 
@@ -128,7 +130,7 @@ def _days(text: str, now: datetime) -> tuple[int, int] | None:
     return min(span.earliest for span in spans).toordinal(), max(span.latest for span in spans).toordinal()
 
 
-def _edge(given: list[str] | None, now: datetime, *, latest: bool) -> int | None:
+def _edge(given: list[str] | None, now: datetime) -> int | None:
     if not given:
         return None
     text = given[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +27,24 @@ def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
     Returns:
         A score for each unit, higher is better, and the signals of the second pass.
     """
-    table, context = LEXICAL_WEIGHTS, LEXICAL_CONTEXT_WEIGHTS
-    if "meaning" in signals:
-        table, context = DENSE_WEIGHTS, DENSE_CONTEXT_WEIGHTS
+    table, context = _tables(signals)
     alone = total(signals, table)
     around = context_signals(units, alone)
     priors = {name: signals[name] for name in PRIOR_WEIGHTS if name in signals}
     return alone + total(around, context) + total(priors, PRIOR_WEIGHTS), around
+
+
+def _tables(signals: Mapping[str, Any]) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    if "meaning" in signals:
+        return DENSE_WEIGHTS, DENSE_CONTEXT_WEIGHTS
+    return LEXICAL_WEIGHTS, LEXICAL_CONTEXT_WEIGHTS
+
+
+def contributions(signals: Mapping[str, float]) -> dict[str, tuple[float, float, float]]:
+    """Return value, weight and their product for each signal of one hit that counted."""
+    table, context = _tables(signals)
+    weights = {**table, **context, **PRIOR_WEIGHTS}
+    return {name: (value, weights[name], value * weights[name]) for name, value in signals.items() if name in weights}
 
 
 def total(signals: Mapping[str, Vector], weights: Mapping[str, float]) -> Vector:

@@ -146,9 +146,7 @@ class Retrieval:
 
     # --- hits ---------------------------------------------------------------------------------------------------
 
-    def _hits(
-        self, ranked: Ranked, limit: int, kinds: Collection[HitKind] | None
-    ) -> tuple[list[Hit], list[str]]:
+    def _hits(self, ranked: Ranked, limit: int, kinds: Collection[HitKind] | None) -> tuple[list[Hit], list[str]]:
         """Return hits with their words, and the paths of files that changed since they were ranked."""
         hits: list[Hit] = []
         seen: set[tuple[str, str]] = set()
@@ -254,7 +252,7 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
         anchor=unit.anchor,
         at=unit.at or page.at,
         speaker=unit.side,
-        signals={name: round(float(values[number]), 4) for name, values in ranked.signals.items()},
+        signals={name: value for name, values in ranked.signals.items() if (value := float(values[number]))},
     )
 
 

@@ -118,16 +118,18 @@ class Lexical:
         self.is_named = np.isin(units.speaker, list(own_names)).astype(np.float64) * units.is_turn
         self.name_terms = {term for term in query.terms if _is_name(term, known)}
         self.terms = [term for term in query.terms if term not in self.name_terms] or list(query.terms) or [""]
-        self.exact = self._count(units.terms, [term_hash(term) for term in self.terms])
-        self.near = self._count(units.prefixes, [prefix_hash(term) for term in self.terms])
+        self.exact = self.count(units.terms, [term_hash(term) for term in self.terms])
+        self.near = self.count(units.prefixes, [prefix_hash(term) for term in self.terms])
         total = max(n_documents, 1)
         documents = np.array([frequencies.get(term, 0) for term in self.terms], np.float64)
         in_exact, in_near = (self.exact > 0).sum(0), (self.near > 0).sum(0)
         self.idf = idf_of(documents, total)
-        self.near_idf = idf_of(np.minimum(documents * (in_near + 1) / (in_exact + 1) + (documents == 0) * in_near, total), total)
+        wider = documents * (in_near + 1) / (in_exact + 1) + (documents == 0) * in_near
+        self.near_idf = idf_of(np.minimum(wider, total), total)
         self.weighted = self.near_idf * np.array([_LIGHT_WEIGHT if term in _LIGHT else 1.0 for term in self.terms])
 
-    def _count(self, hashes: NDArray[np.uint32], wanted: Sequence[int]) -> NDArray[np.float64]:
+    def count(self, hashes: NDArray[np.uint32], wanted: Sequence[int]) -> NDArray[np.float64]:
+        """Return how often each of these hashes stands in each unit."""
         counts = np.zeros((self.units.n, len(wanted)))
         for column, value in enumerate(wanted):
             counts[:, column] = np.bincount(self.units.owner[hashes == value], minlength=self.units.n)
@@ -208,7 +210,8 @@ def dialogue_signals(words: Lexical, lexical: Mapping[str, Vector]) -> Signals:
     question, asks = units.flag(e.QUESTION) * units.is_turn, units.flag(e.ASKS) * units.is_turn
     first_person = units.flag(e.FIRST_PERSON)
     one = float(len(words.named) == 1)
-    mentioned = one * (words._count(units.prefixes, [prefix_hash(term) for term in sorted(words.name_terms)]).sum(1) > 0)
+    names = words.count(units.prefixes, [prefix_hash(term) for term in sorted(words.name_terms)])
+    mentioned = one * (names.sum(1) > 0)
     # a page about somebody is what their own words are in an exchange
     about = np.where(units.is_turn > 0, words.is_named * one, mentioned)
     answers = units.shift(question, -1) * units.is_turn
@@ -238,7 +241,8 @@ def dialogue_signals(words: Lexical, lexical: Mapping[str, Vector]) -> Signals:
 
 def content_signals(words: Lexical, lexical: Mapping[str, Vector]) -> Signals:
     """Return whether a unit holds the kind of thing that is asked for."""
-    units, asked = words.units, {name: float(name in words.query.asks) for name in ("when", "where", "count", "who", "why")}
+    units = words.units
+    asked = {name: float(name in words.query.asks) for name in ("when", "where", "count", "who", "why")}
     time, number, place = units.flag(e.TIME), units.flag(e.NUMBER), units.flag(e.PLACE)
     size = np.log1p(units.length) / 4
     return {
@@ -270,4 +274,5 @@ def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
     away = np.maximum(np.maximum(first - said, said - last - 2), 0)  # most things are told a day or two later
     match = np.exp(-away / 7)
     spoken = (units.facts[:, 4] != e.NO_DAY) & (units.facts[:, 4] <= last) & (units.facts[:, 5] >= first)
-    return np.maximum(match, spoken.astype(np.float64))
+    found: Vector = np.maximum(match, spoken.astype(np.float64))
+    return found

@@ -57,6 +57,7 @@ class Store:
         self._tree, self._folder, self._analyzer = tree, folder, analyzer
         self._open_index = open_index or (lambda: EmbeddedIndex(folder, analyzer.language))
         self._is_embedded = open_index is None
+        self._is_rebuilding = False
         self._short_term = tree.relative(tree.short_term)
         self._mutex = threading.RLock()
         self._overlay: dict[str, EncodedPage | None] = {}  # None: gone
@@ -86,10 +87,10 @@ class Store:
         """Compare every file's stat with what the index has."""
         with self._mutex:
             known = dict(self._index.stamps()) if self._index else {}
-            for path, page in self._overlay.items():
+            for path, encoded in self._overlay.items():
                 known.pop(path, None)
-                if page is not None:
-                    known[path] = page.stamp
+                if encoded is not None:
+                    known[path] = encoded.stamp
             changed, gone = difference(self._tree, known)
             self._unread |= dict.fromkeys(changed) | dict.fromkeys(gone)
             self._needs_rescan = False
@@ -253,6 +254,7 @@ class Store:
     def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Build the index anew; return how many files are in it."""
         with self._mutex:
+            self._is_rebuilding = True  # the worker leaves the files to this thread
             self._start_anew(wake=False)
             total = len(self._unread)
         while not self._stopping.is_set():
@@ -264,6 +266,7 @@ class Store:
             if progress:
                 progress(total - len(self._unread), total)
         self.flush()
+        self._is_rebuilding = False
         self._embed(progress)
         return total
 
@@ -283,7 +286,8 @@ class Store:
         """Write the overlay into the index."""
         with self._mutex:
             overlay = dict(self._overlay)
-            if overlay and self._ask(lambda index: self._write(index, overlay)):
+            if not (overlay and self._ask(lambda index: self._write(index, overlay))):
+                return
                 for path, page in overlay.items():
                     if self._overlay.get(path) is page:
                         del self._overlay[path]
@@ -318,7 +322,7 @@ class Store:
         while not self._stopping.is_set():
             self._wake.wait()
             self._wake.clear()
-            while len(self._unread) > _READ_AT_ONCE and not self._stopping.is_set():
+            while len(self._unread) > _READ_AT_ONCE and not (self._is_rebuilding or self._stopping.is_set()):
                 with self._mutex:
                     batch = list(self._unread)[:_BATCH]
                 self._take_in(batch)
@@ -374,4 +378,3 @@ def _holding(pages: Sequence[EncodedPage], terms: Sequence[str], required: Seque
 def _count(pages: Sequence[EncodedPage], term: str) -> int:
     wanted = np.uint32(term_hash(term))
     return sum(1 for page in pages if bool((np.frombuffer(page.terms, np.uint32) == wanted).any()))
-

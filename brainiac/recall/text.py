@@ -8,29 +8,56 @@ from __future__ import annotations
 import re
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 from brainiac.language.sentences import irregular_forms
 
 # Scripts written without spaces become overlapping pairs: a word of two signs is found, and no segmenter is needed.
-_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff"
+_UNSPACED = (
+    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff"
+)
 _TOKEN = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])\w)+(?:['’](?:(?![{_UNSPACED}])\w)+)*")
+_SPACED_TOKEN = re.compile(r"\w+(?:['’]\w+)*")  # three times as fast, for the text that most text is
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 # The engine's own English list has 33 words; questions and talk are made of many more.
 _ENGLISH_STOP_WORDS = frozenset(
-    "a an the and or but if then than so as of at by for with about against between into through during to from in out "
-    "on off over under again here there i me my myself we us our ours you your yours he him his she her hers it its they "
-    "them their theirs this that these those am is are was were be been being have has had having do does did doing done "
-    "will would shall should can could may might must what which who whom whose when where why how all any both each "
-    "more most other some such no nor not only own same too very just also ever many much get got let i'm i've i'd i'll "
-    "it's that's there's he's she's we're we've you're you've they're don't didn't doesn't can't isn't wasn't won't "
-    "what's who's how's let's".split()
+    """a an the and or but if then than so as of at by for with about against between into through during to from in
+    out on off over under again here there i me my myself we us our ours you your yours he him his she her hers it its
+    they them their theirs this that these those am is are was were be been being have has had having do does did
+    doing done will would shall should can could may might must what which who whom whose when where why how all any
+    both each more most other some such no nor not only own same too very just also ever many much get got let i'm
+    i've i'd i'll it's that's there's he's she's we're we've you're you've they're don't didn't doesn't can't isn't
+    wasn't won't what's who's how's let's""".split()
 )
 PREFIX_CHARACTERS = 5
 _MAX_REMEMBERED = 200_000
+
+
+class Word(NamedTuple):
+    """What is known of a word as it stands: its stem ("" for a stop word), its hashes, and what it shows."""
+
+    stem: str
+    hash: int
+    prefix: int
+    signs: int
+
+
+# What a word shows by itself, whatever stands around it.
+TIME, NUMBER, FIRST_PERSON, CAPITAL = 1, 2, 4, 8
+
+_TIME = re.compile(
+    r"yesterday|today|tonight|tomorrow|last|next|ago|weeks?|weekend|months?|years?|recently|(?:mon|tues|wednes|thurs"
+    r"|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october|november|december|summer"
+    r"|winter|spring|since|\d{4}|morning|evening|birthday|soon|just"
+)
+_NUMBER = re.compile(
+    r"\d+|one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|several|few|dozen|first|second|third"
+)
+_FIRST_PERSON = re.compile(r"(?:i|my|we|our|me|mine|us)(?:['’]\w+)?")
 
 
 class Analyzer:
@@ -44,44 +71,45 @@ class Analyzer:
         self.language = language
         self._stem, self.stop_words = _language_tools(language)
         self._base_of = irregular_forms() if language == "english" else {}
-        self._known: dict[str, str] = {}
-        self._hashes: dict[str, tuple[int, int]] = {}
+        self._known: dict[str, Word] = {}
 
-    def words(self, text: str) -> Iterator[str]:
-        """Yield the words of a text as they stand, casefolded, unspaced scripts in pairs."""
-        for token in _TOKEN.findall(text.casefold()):
-            if _IS_UNSPACED.match(token) and len(token) > 1:
-                yield from (token[i : i + 2] for i in range(len(token) - 1))
-            else:
-                yield token
+    def words(self, text: str) -> list[Word]:
+        """Return what is known of each word of a text, in order, unspaced scripts in pairs."""
+        known, found = self._known, []
+        for token in (_SPACED_TOKEN if text.isascii() else _TOKEN).findall(text):
+            word = known.get(token)
+            if word is None:
+                if token[0] > "\u0dff" and len(token) > 1 and _IS_UNSPACED.match(token):
+                    found += [self._word(token[i : i + 2]) for i in range(len(token) - 1)]
+                    continue
+                word = self._word(token)
+            found.append(word)
+        return found
 
     def terms(self, text: str) -> list[str]:
         """Return the stems of a text's content words, in order, stop words left out."""
-        known, stems = self._known, []
-        for word in self.words(text):
-            stem = known.get(word)
-            if stem is None:
-                stem = known[word] = self._term(word)
-            if stem:
-                stems.append(stem)
-        return stems
+        return [word.stem for word in self.words(text) if word.stem]
 
-    def hashes(self, term: str) -> tuple[int, int]:
-        """Return the hashes of a stem and of its beginning, remembered from one page to the next."""
-        found = self._hashes.get(term)
-        if found is None:
-            if len(self._hashes) > _MAX_REMEMBERED:
-                self._hashes.clear()
-            found = self._hashes[term] = (term_hash(term), prefix_hash(term))
-        return found
-
-    def _term(self, word: str) -> str:
+    def _word(self, token: str) -> Word:
         if len(self._known) > _MAX_REMEMBERED:  # a cache, not a vocabulary: hostile text must not fill memory
             self._known.clear()
-        bare = _POSSESSIVE.sub("", unicodedata.normalize("NFKC", word).replace("’", "'"))
-        if word in self.stop_words or bare in self.stop_words:
-            return ""
-        return self._stem(self._base_of.get(bare, bare))
+        folded = token.casefold()
+        bare = _POSSESSIVE.sub("", unicodedata.normalize("NFKC", folded).replace("’", "'"))
+        is_stop = folded in self.stop_words or bare in self.stop_words
+        stem = "" if is_stop else self._stem(self._base_of.get(bare, bare))
+        signs = (
+            TIME * bool(_TIME.fullmatch(folded))
+            | NUMBER * bool(_NUMBER.fullmatch(folded))
+            | FIRST_PERSON * bool(_FIRST_PERSON.fullmatch(folded))
+            | CAPITAL * (len(token) > 1 and token[0].isupper() and token[1].islower())
+        )
+        word = self._known[token] = Word(stem, term_hash(stem), prefix_hash(stem), signs)
+        return word
+
+
+def plain_words(text: str) -> frozenset[str]:
+    """Return the words of a text casefolded and without `'s`, as names of speakers are compared."""
+    return frozenset(_POSSESSIVE.sub("", token) for token in _TOKEN.findall(text.casefold()))
 
 
 @lru_cache(maxsize=8)

@@ -20,6 +20,7 @@ from brainiac.recall.signals import Signals, Units, relative
 from brainiac.recall.units import Page, UnitKind
 
 _NEAREST = 100
+_KNOWN_SHARE = 0.9
 
 
 class VectorFile:
@@ -35,7 +36,7 @@ class VectorFile:
         self._path = folder / f"{safe}.f16"
         self._rows: dict[int, int] = {}
         self._keys = np.empty(0, np.uint64)
-        self._vectors = np.empty((0, 0), np.float32)
+        self._vectors: NDArray[np.float32] = np.empty((0, 0), np.float32)
         self._read()
 
     def _read(self) -> None:
@@ -77,14 +78,14 @@ class VectorFile:
         self._vectors = np.concatenate([self._vectors, kept]) if start else kept
         self._rows.update((int(key), start + number) for number, key in enumerate(keys))
 
-    def similar(self, keys: NDArray[np.uint64], vector: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return the cosine with each key's vector; 0 where there is none yet."""
+    def similar(self, keys: NDArray[np.uint64], vector: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
+        """Return the cosine with each key's vector, 0 where there is none yet, and the share that has one."""
         found = np.array([self._rows.get(int(key), -1) for key in keys])
         near = np.zeros(len(keys))
         has = found >= 0
         if has.any():
             near[has] = self._vectors[found[has]] @ vector
-        return near
+        return near, float(has.mean())
 
     def nearest(self, vector: NDArray[np.float32], limit: int) -> list[int]:
         """Return the keys of the nearest vectors, by an exact product with all."""
@@ -145,8 +146,10 @@ class Vectors:
         if vector is None:
             return {}
         with self._mutex:
-            own = self._file.similar(units.content, vector)
-            with_previous = self._file.similar(following_keys(units.content, units.position == 0), vector)
+            own, known = self._file.similar(units.content, vector)
+            if known < _KNOWN_SHARE:
+                return {}  # still being made: the words alone rank better than half a signal
+            with_previous, _ = self._file.similar(following_keys(units.content, units.position == 0), vector)
         own, with_previous = relative(np.maximum(own, 0)), relative(np.maximum(with_previous, 0))
         best = np.maximum.reduceat(own, units.start)[units.page]
         return {
