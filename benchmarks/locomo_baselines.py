@@ -16,9 +16,9 @@ import numpy as np
 Find = Callable[[str, int], Sequence[int]]
 
 _STOP = frozenset(
-    "a an the and or but if of at by for with about to from in on is are was were be been being do does did has have had "
-    "what when where which who whom whose why how i you he she it we they his her its their my your this that these those "
-    "will would can could should may might not".split()
+    """a an the and or but if of at by for with about to from in on is are was were be been being do does did has have
+    had what when where which who whom whose why how i you he she it we they his her its their my your this that these
+    those will would can could should may might not""".split()
 )
 
 

@@ -51,7 +51,8 @@ def write_brain(root: Path, size: int) -> list[str]:
         statements = "".join(
             f"- User {' '.join(chosen[place : place + 20])}. ^s{place:03d}\n" for place in range(5, 105, 20)
         )
-        meta = f"uuid: 0199aaaa-0000-7000-8000-{number:012x}\ncreated_at: {at}\nupdated_at: {at}\ntags: [{chosen[0]}, {chosen[1]}]\n"
+        meta = f"uuid: 0199aaaa-0000-7000-8000-{number:012x}\ncreated_at: {at}\nupdated_at: {at}\n"
+        meta += f"tags: [{chosen[0]}, {chosen[1]}]\n"
         folder = root / "memory" / "long_term" / "concrete" / f"f{number // PER_FOLDER:04d}"
         folder.mkdir(parents=True, exist_ok=True)
         text = f"---\n{meta}reinforcement_count: 0\n---\n# {' '.join(chosen[2:5])}\n\n{statements}"
@@ -162,7 +163,7 @@ def _edit(recall: Recall, root: Path, number: int) -> float:
     def save_and_find() -> None:
         recall.note_change(path)
         found = recall.search(f"Where is {word}?", limit=1)
-        assert found and found[0].path == path, found
+        assert [path] == [hit.path for hit in found]
 
     return timed(save_and_find)
 

@@ -28,7 +28,8 @@ _TABLES = """
 create table meta (key text primary key, value text);
 create table pages (
     id integer primary key, path text not null unique, mtime integer, size integer, uuid text, title text, at text,
-    tags text, uses integer, links text, archived integer, terms blob, prefixes blob, heading blob, facts blob, content blob
+    tags text, uses integer, links text, archived integer, terms blob, prefixes blob, heading blob, facts blob,
+    content blob
 );
 create index pages_by_uuid on pages (uuid);
 create table links (page integer, target text);
@@ -72,7 +73,8 @@ class EmbeddedIndex:
         text_folder.mkdir(parents=True, exist_ok=True)
         schema = tantivy.SchemaBuilder()
         schema.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
-        schema.add_unsigned_field("page", indexed=True, fast=True)
+        # signed: deletion by an unsigned field's term silently deletes nothing in tantivy-py 0.27
+        schema.add_integer_field("page", indexed=True, fast=True)
         built = schema.build()
         self._text = tantivy.Index(built, path=str(text_folder), reuse=not is_new)
         self._text.register_tokenizer("whitespace", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
@@ -103,7 +105,7 @@ class EmbeddedIndex:
                 for passage in encoded.passages:
                     document = tantivy.Document()
                     document.add_text("text", passage)
-                    document.add_unsigned("page", number)
+                    document.add_integer("page", number)
                     writer.add_document(document)
 
     def _insert(self, encoded: EncodedPage, number: int | None) -> int:

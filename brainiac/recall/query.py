@@ -137,7 +137,7 @@ def _edge(given: list[str] | None, now: datetime) -> int | None:
     parts = [int(part) for part in re.findall(r"\d+", text)][:3]
     try:
         if re.fullmatch(r"\d{4}(-\d{1,2}){0,2}", text):
-            return date(*(parts + [1, 1])[:3]).toordinal()
+            return date(*[*parts, 1, 1][:3]).toordinal()
     except ValueError:
         pass
     spans = find_times(text.replace("-", " "), now)

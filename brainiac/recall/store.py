@@ -286,7 +286,8 @@ class Store:
         """Write the overlay into the index."""
         with self._mutex:
             overlay = dict(self._overlay)
-            if not (overlay and self._ask(lambda index: self._write(index, overlay))):
+            is_written = self._ask(lambda index: self._write(index, overlay)) if overlay else False
+            if not is_written:
                 return
                 for path, page in overlay.items():
                     if self._overlay.get(path) is page:

@@ -1,0 +1,74 @@
+"""The embedded index: the conformance suite, and what happens to a damaged, old or foreign one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from brainiac.recall.conformance import CHECKS, page
+from brainiac.recall.engine import EmbeddedIndex
+from brainiac.recall.index import Index, UnusableIndexError
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_conformance(check: Callable[[Index], None], tmp_path: Path) -> None:
+    """The embedded index does what every index must."""
+    index = EmbeddedIndex(tmp_path / "index", "english")
+    check(index)
+    index.close()
+
+
+def test_it_lasts(tmp_path: Path) -> None:
+    """What was committed is there after closing, what was not is gone."""
+    index = EmbeddedIndex(tmp_path, "english")
+    index.replace([page("garden", "- Tomatoes. ^a1")])
+    index.commit()
+    index.replace([page("kitchen", "- Tea. ^a1")])
+    index.close()
+    index = EmbeddedIndex(tmp_path, "english")
+    assert ["memory/long_term/concrete/garden.md"] == list(index.stamps())
+    index.close()
+
+
+def test_another_language_is_refused(tmp_path: Path) -> None:
+    """An index stemmed for one language does not serve another."""
+    EmbeddedIndex(tmp_path, "english").close()
+    with pytest.raises(UnusableIndexError, match="english"):
+        EmbeddedIndex(tmp_path, "german")
+
+
+@pytest.mark.parametrize("damage", ["pages.db", "text/meta.json"])
+def test_damage_is_told(tmp_path: Path, damage: str) -> None:
+    """A file that was overwritten makes the index unusable, by one error."""
+    EmbeddedIndex(tmp_path, "english").close()
+    (tmp_path / damage).write_bytes(b"not what it was" * 100)
+    with pytest.raises(UnusableIndexError):
+        EmbeddedIndex(tmp_path, "english")
+
+
+def test_one_writer(tmp_path: Path) -> None:
+    """A second opener reads and knows that it may not write."""
+    first, second = EmbeddedIndex(tmp_path, "english"), EmbeddedIndex(tmp_path, "english")
+    first.replace([page("garden", "- Tomatoes. ^a1")])
+    first.commit()
+    assert (True, False) == (first.is_writable(), second.is_writable())
+    first.close()
+    second.close()
+
+
+def test_table_is_behind_after_a_crash_between_the_commits(tmp_path: Path) -> None:
+    """Pages the text engine has and the table has not are not found, so they count as not indexed."""
+    index = EmbeddedIndex(tmp_path, "english")
+    index.replace([page("garden", "- Tomatoes. ^a1")])
+    index.commit()
+    index.close()
+    database = sqlite3.connect(tmp_path / "pages.db")
+    database.execute("delete from pages")
+    database.commit()
+    database.close()
+    index = EmbeddedIndex(tmp_path, "english")
+    assert [] == list(index.query(["tomato"], 5).pages)
+    index.close()

@@ -1,0 +1,86 @@
+"""The link graph: uuid before path, what is dead or alone, and the edits that heal a move."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from brainiac.recall.documents import links_of
+from brainiac.recall.index import LinkedPage
+from brainiac.recall.links import DeadLink, Hub, LinkGraph, healed, healed_own
+from brainiac.recall.units import Link
+from brainiac.tree import Tree
+
+TOP = "memory/long_term"
+
+
+def graph(root: Path, **links: str) -> LinkGraph:
+    """Make a graph of pages `name: text`, their uuids their names."""
+    pages = []
+    for day, (name, text) in enumerate(links.items(), 1):
+        path = f"{TOP}/concrete/{name}.md" if name != "_index" else f"{TOP}/concrete/_index.md"
+        pages.append(LinkedPage(path, name, name.title(), f"2025-01-{day:02d}", tuple(links_of(path, text))))
+    return LinkGraph(pages, Tree(root))
+
+
+def path(name: str) -> str:
+    """Return a page's path."""
+    return f"{TOP}/concrete/{name}.md"
+
+
+def test_forward_and_back_by_uuid_and_path(tmp_path: Path) -> None:
+    """A link leads to the page of its uuid, wherever that is, else to its path; both ways are known."""
+    made = graph(tmp_path, a='[B](elsewhere/b.md "uuid:b") [C](c.md)', b="", c="")
+    assert ([path("b"), path("c")], [path("a")], [path("a")]) == (
+        made.forward("a"),
+        made.back("b"),
+        made.back(path("c")),
+    )
+
+
+def test_orphans_and_dead_links(tmp_path: Path) -> None:
+    """A page without links either way is alone; a link is dead when its page is gone or has moved."""
+    made = graph(tmp_path, a='[B](old/b.md "uuid:b") [X](x.md "uuid:x")', b="", alone="")
+    dead = [
+        DeadLink(path("a"), Link("b", f"{TOP}/concrete/old/b.md"), path("b")),
+        DeadLink(path("a"), Link("x", path("x"))),
+    ]
+    assert ([path("alone")], dead) == (made.orphans(), made.dead())
+
+
+def test_hubs(tmp_path: Path) -> None:
+    """Hubs are the most connected memories, ties by the most recently updated, index pages left out. Seeds: R5."""
+    made = graph(tmp_path, a="[B](b.md) [C](c.md) [B](b.md)", b="[A](a.md)", c="", _index="[C](c.md) [B](b.md)")
+    assert [Hub(path("a"), "a", "A", 2), Hub(path("c"), "c", "C", 1), Hub(path("b"), "b", "B", 1)] == made.hubs()
+
+
+def test_manifest_and_outside_links_are_no_edges(tmp_path: Path) -> None:
+    """Links of a manifest, to the web and within a page connect nothing."""
+    text = "[x](https://x.y) [y](#part) ![i](i.png)\n\n## Manifest\n- [B](b.md)\n"
+    assert [] == graph(tmp_path, a=text, b="").forward("a")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('[B](../old/b.md "uuid:b")', '[B](b%20x.md "uuid:b")'),
+        ('[B](../old/b.md#part "uuid:b")', '[B](b%20x.md#part "uuid:b")'),
+        ('[C](../old/c.md "uuid:c") [B](../old/b.md)', '[C](../old/c.md "uuid:c") [B](../old/b.md)'),
+    ],
+)
+def test_healing_a_link(before: str, after: str) -> None:
+    """A link by uuid follows its page; all else stays byte for byte."""
+    assert f"x {after} y" == healed(f"x {before} y", f"{TOP}/new/a.md", "b", f"{TOP}/new/b x.md")
+
+
+def test_healing_a_moved_pages_own_links() -> None:
+    """A moved page's links lead where they led."""
+    text = '[B](b.md "uuid:b")'
+    assert '[B](../one/b.md "uuid:b")' == healed_own(text, f"{TOP}/one/a.md", f"{TOP}/two/a.md")
+
+
+def test_sources_of_a_moved_page(tmp_path: Path) -> None:
+    """Whoever links to a moved page by its uuid under the old path is to be healed."""
+    made = graph(tmp_path, a='[B](old/b.md "uuid:b")', c='[B](b.md "uuid:b")', b="")
+    assert [path("a")] == made.sources_of("b", path("b"))
