@@ -9,10 +9,21 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.errors import ModelError
-from brainiac.llm.schemas import Answer, Queries
-from tests.models import MODEL, answer_request, model_brain, queries_request
-from tests.openai_server import ChatServer, babble, cut, hang, raw, refuse, say, say_json, stall, status
+from brainiac.errors import ModelError, WindowError
+from brainiac.llm.schemas import AnalyzeRequest, Answer, Queries, SummarizeRequest
+from tests.models import (
+    MODEL,
+    NOW,
+    answer_request,
+    event_of,
+    model_brain,
+    prompt_of,
+    queries_request,
+    short_term,
+    write_machine,
+    write_settings,
+)
+from tests.openai_server import ChatServer, babble, by_request, cut, hang, raw, refuse, say, say_json, stall, status
 
 MODELED = MODEL.removeprefix("openai/")
 
@@ -122,7 +133,6 @@ def test_retry_after_is_kept(brain: Brain, server: ChatServer) -> None:
 
 def test_refused_connection_is_told_apart_from_a_missing_key(brain: Brain, server: ChatServer) -> None:
     """Nothing listening is worth waiting for and names the address."""
-    from tests.models import write_machine
 
     write_machine(brain, {"api_bases": {"openai": "http://127.0.0.1:9/v1"}})
     error = failure(brain)
@@ -240,7 +250,6 @@ def test_links_in_the_answer_lead_from_the_response(brain: Brain, server: ChatSe
 
 def test_private_prompt_is_served_on_this_machine(tmp_path: Path, server: ChatServer) -> None:
     """`private: true` never reaches a remote model; the answer names the offline engine (design 5, 8)."""
-    from tests.models import write_machine
 
     brain = model_brain(tmp_path, server)
     write_machine(brain, {"api_bases": {"openai": "http://198.51.100.1/v1"}})
@@ -259,7 +268,6 @@ def test_model_by_purpose_and_by_prompt(brain: Brain, server: ChatServer) -> Non
 
     Seeds: R11, P3.
     """
-    from tests.models import prompt_of, write_settings
 
     write_settings(brain.root, {"llm": {"model": "openai/a", "models": {"answer": "openai/b"}}})
     server.script(say_json({"queries": []}))
@@ -284,8 +292,6 @@ def test_engine_of_a_plugin_serves_by_its_name(brain: Brain) -> None:
         def register_models(self, register) -> None:  # type: ignore[no-untyped-def]
             register("echo", lambda brain: Echo())
 
-    from tests.models import prompt_of
-
     brain.plugins.register(Plugin(), "echoing")
     answer = brain.models.run(answer_request(prompt_of("Hi", "model: echo")))
     assert ("echo", "echo") == (answer.text, answer.model)  # type: ignore[attr-defined]
@@ -295,7 +301,6 @@ def test_key_of_the_machine_goes_to_its_server_only(
     brain: Brain, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A named key is sent; the environment's usual one is not sent to a server on loopback."""
-    from tests.models import write_machine
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-the-real-one-0123456789")
     monkeypatch.setenv("LOCAL_KEY", "for-this-server")
@@ -310,7 +315,6 @@ def test_keys_appear_in_no_error_journal_or_log(
     brain: Brain, server: ChatServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A provider that repeats the key in its error does not get it into ours, the journal or a log."""
-    from tests.models import write_machine
 
     secret = "gh-very-secret-key-000111"
     monkeypatch.setenv("MY_PROVIDER_KEY", secret)
@@ -328,10 +332,62 @@ def test_keys_appear_in_no_error_journal_or_log(
 def test_events_of_private_exchanges_stay_here(tmp_path: Path, server: ChatServer) -> None:
     """What was said in private stands in no request to a remote model later on."""
     from brainiac.context.render import Assembler
-    from tests.models import event_of, short_term
 
     brain = model_brain(tmp_path, server)
     events = (event_of(2), event_of(1, "My diagnosis is secret.", is_private=True))
     request = answer_request(short_term=short_term(events=events))
     texts = [Assembler(brain).assemble(request, model=MODEL, is_remote=remote).text for remote in (True, False)]
     assert [False, True] == ["diagnosis" in text for text in texts]
+
+
+def test_cache_marks_reach_anthropic_and_nobody_else(tmp_path: Path, server: ChatServer) -> None:
+    """In the captured requests: two marks, the second after the event log, for Claude; none for others.
+
+    Seeds: R7, C4.
+    """
+    claude = model_brain(tmp_path, server, model="anthropic/claude-sonnet-4-5")
+    assert "All right." == claude.models.run(answer_request()).text  # type: ignore[attr-defined]
+    body = server.bodies[0]
+    parts = [*body["system"], *(part for message in body["messages"] for part in message["content"])]
+    marked = [part["text"] for part in parts if "cache_control" in part]
+    assert 2 == len(marked)
+    assert "Thing 1 happened." in marked[1]
+    assert server.requests[0].text.startswith("## Core Identity")
+    other = model_brain(tmp_path, server)
+    other.models.run(answer_request())
+    assert "cache_control" not in json.dumps(server.bodies[1])
+
+
+def test_log_longer_than_the_window_is_analyzed_in_parts(tmp_path: Path, server: ChatServer) -> None:
+    """No event is left unread because the log is long: halves are asked about one after the other."""
+    brain = model_brain(tmp_path, server)
+    write_settings(brain.root, {"llm": {"model": MODEL}, "context": {"budget_tokens": 3000}})
+    server.default = by_request(
+        lambda request: say_json(
+            {
+                "candidates": [
+                    {"statement": f"User said {number}"} for number in range(60) if f"Thing {number} h" in request.text
+                ]
+            }
+        )
+    )
+    events = [event_of(number) for number in range(60)]
+    found = brain.models.run(AnalyzeRequest(now=NOW, events=events, short_term=short_term()))
+    assert [f"User said {number}" for number in range(60)] == [c.statement for c in found.candidates]  # type: ignore[attr-defined]
+    assert len(server.requests) > 1
+
+
+def test_window_exceeded_at_the_provider_says_what_to_do(brain: Brain, server: ChatServer) -> None:
+    """A server whose window is smaller than thought is told apart from other refusals."""
+    server.script(status(400, "This model's maximum context length is 2048 tokens"))
+    error = failure(brain)
+    assert isinstance(error, WindowError)
+    assert "context.budget_tokens" in error.advice
+
+
+def test_background_result_that_fails_waits_and_nothing_stands_in(brain: Brain, server: ChatServer) -> None:
+    """Reflection by a model that cannot is retryable: it is done later, never by something else instead."""
+    server.default = say("no json")
+    with pytest.raises(ModelError) as caught:
+        brain.models.run(SummarizeRequest(now=NOW, remaining=[event_of(1)]))
+    assert caught.value.retryable

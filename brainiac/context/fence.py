@@ -9,7 +9,6 @@ same content gives the same bytes in every request, which keeps a provider's pre
 from __future__ import annotations
 
 import re
-import unicodedata
 from urllib.parse import quote as percent_encode
 
 QUOTE = "> "
@@ -20,6 +19,7 @@ _CONTROL_TOKENS = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"^(\s{0,3})#{1,2}(?=\s|$)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
 
 
@@ -28,12 +28,9 @@ def clean(text: str) -> str:
 
     Line breaks of any kind become newlines; the tokens by which chat templates mark speakers are broken up.
     """
-    text = text.encode("utf-8", "replace").decode("utf-8")
-    lines = [_INVISIBLE.sub("", line) for line in text.splitlines()]
-    joined = "\n".join(
-        "".join(c if c == "\t" or unicodedata.category(c) != "Cc" else " " for c in line) for line in lines
-    )
-    return _CONTROL_TOKENS.sub(lambda found: " ".join(found.group()), joined)
+    lines = text.encode("utf-8", "replace").decode("utf-8").splitlines()
+    visible = _INVISIBLE.sub("", _CONTROL.sub(" ", "\n".join(lines)))
+    return _CONTROL_TOKENS.sub(lambda found: " ".join(found.group()), visible)
 
 
 def quoted(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ def instructions(brain: Brain, name: str, **values: Any) -> str:
         ModelError: The brain's own template does not work.
     """
     path = brain.tree.prompts / f"{name}.md"
-    own = brain.read_text(path)
+    own = brain.read_text(path) if os.path.lexists(path) else None
     source = own if own is not None else _built_in(name)
     try:
         return _rendered(source, tuple(sorted(values.items())))
