@@ -39,13 +39,22 @@ def kinds(shell: Shell, *options: str) -> list[str]:
 
 
 def test_log_shows_newest_last(shell: Shell) -> None:
-    """Each event is a line of local time, kind, by whom, and its files relative to the brain."""
+    """Each event is a line of local time, id, kind, by whom, its files relative to the brain, and its cause."""
     lines = [line.split("\t") for line in shell("log").out.splitlines()]
-    assert ["page-made", "page-moved", "thing-noted"] == [line[1] for line in lines][-3:]
-    assert "memory/long_term/a.md → memory/long_term/b.md" == lines[-2][3]
-    assert all(len(line) == 4 for line in lines)
-    assert lines[-1][3].startswith("text: one two xxx")
-    assert len(lines[-1][3]) < 100
+    assert ["page-made", "page-moved", "thing-noted"] == [line[2] for line in lines][-3:]
+    assert "memory/long_term/a.md → memory/long_term/b.md" == lines[-2][4]
+    assert all(len(line) == 6 for line in lines)
+    assert lines[-1][4].startswith("text: one two xxx")
+    assert len(lines[-1][4]) < 100
+
+
+def test_log_shows_causes(shell: Shell, brain: Brain) -> None:
+    """What an event followed from stands in its line, by the same short id under which it is listed itself."""
+    first = brain.record("thing-asked", by="tester")
+    brain.record("thing-followed", by="tester", cause=first.id)
+    brain.record("thing-reflected", by="tester", data={"exchange": first.id})
+    asked, followed, reflected = (line.split("\t") for line in shell("log", "-n", "3").out.splitlines())
+    assert [asked[1], asked[1], ""] == [followed[5], reflected[5], asked[5]]
 
 
 def test_log_can_be_narrowed(shell: Shell) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from brainiac.events import Event
 
 LOOK_EVERY_SECONDS = 0.5
-COLUMNS = ("time", "event", "by", "what")
+COLUMNS = ("time", "id", "event", "by", "what", "because of")
 
 
 def register(app: typer.Typer) -> None:
@@ -63,8 +63,14 @@ def _print_each(events: list[Event], as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _row(event: Event) -> tuple[str, str, str, str]:
-    return local_time(event.at), event.kind, event.by, _summary(event)
+def _row(event: Event) -> tuple[str, ...]:
+    cause = event.cause or event.data.get("exchange") or event.data.get("undone") or ""
+    return local_time(event.at), short_id(event.id), event.kind, event.by, _summary(event), short_id(str(cause))
+
+
+def short_id(event_id: str) -> str:
+    """Return the end of an id, by which events of one moment differ too; commands take it for the whole."""
+    return event_id[-8:]
 
 
 def local_time(at: str) -> str:
