@@ -253,25 +253,31 @@ def assembly(memories: int, runs: int = 200) -> dict[str, Any]:
             StmEvent(f"e{n}", f"2025-09-16T10:{n:02d}:00Z", ANSWERS[n % 3], ANSWERS[(n + 1) % 3]) for n in range(20)
         )
         memory = ShortTermMemory(summary="Projects.", events=events)
-        assembler, took, sizes = Assembler(brain), [], []
+        assembler, searched, took, sizes = Assembler(brain), [], [], []
         now = parse_iso("2025-09-16T15:30:00Z") + timedelta(0)
         for run in range(runs + 5):
             prompt = parse_prompt("inbox/q.md", f"When is project {run * 37 % memories} due?".encode(), at=iso(now))
             started = time.perf_counter()
             hits = brain.recall.search(prompt.text, limit=8, now=now)
+            searched.append((time.perf_counter() - started) * 1000)
+            started = time.perf_counter()
             found = assembler.assemble(
                 AnswerRequest(now=now, prompt=prompt, short_term=memory, hits=hits), model=OPENAI
             )
             took.append((time.perf_counter() - started) * 1000)
             sizes.append(found.tokens)
         brain.close()
-    took = sorted(took[5:])  # the first ones load tables and templates
     return {
         "memories": memories,
         "tokens_per_turn": round(statistics.mean(sizes)),
-        "p50_ms": round(took[len(took) // 2], 2),
-        "p95_ms": round(took[int(len(took) * 0.95)], 2),
+        "search": _percentiles(searched[5:]),  # the first ones load tables and templates
+        "assembly": _percentiles(took[5:]),
     }
+
+
+def _percentiles(took_ms: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(took_ms)
+    return {f"p{share}_ms": round(ordered[int(len(ordered) * share / 100)], 2) for share in (50, 95)}
 
 
 def main() -> None:
