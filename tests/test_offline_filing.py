@@ -174,18 +174,19 @@ def test_proposals_by_rule() -> None:
     """Read together: linked; read often and deep: lifted; unused: rested; overgrown: split. Seeds: S13."""
     deep = "memory/long_term/concrete/a/b/page.md"
     days = [f"memory/long_term/events/2025/01/{day}.md" for day in ("01", "02")]
+    old = "memory/long_term/concrete/old.md"
     patterns = {
-        "co_accessed": [["x.md", "y.md", 10]],
-        "frequent": [[deep, 30]],
-        "unused": [*days, "memory/long_term/concrete/old.md"],
-        "overgrown": [["memory/long_term/concrete", 260]],
+        "co_accessed": [{"paths": ["x.md", "y.md"], "cited": 10}],
+        "frequent": [{"path": deep, "cited": 30}],
+        "unused": [{"path": path, "last_used": "2025-02-01"} for path in (*days, old)],
+        "overgrown": [{"folder": "memory/long_term/concrete", "entries": 260}],
     }
     found = serve(OrganizeRequest(now=NOW, patterns=patterns, structure={}), Proposals).proposals
     assert [
         ("link", ["x.md", "y.md"], ""),
-        ("move", [deep], "memory/long_term/concrete/a/page.md"),
-        ("archive", ["memory/long_term/concrete/old.md"], ""),
-        ("compress", days, "memory/long_term/events/2025/01/digest.md"),
+        ("move", [deep], "memory/long_term/concrete/a"),
+        ("archive", [old], ""),
+        ("compress", days, ""),
         ("split", ["memory/long_term/concrete"], ""),
     ] == [(one.action, list(one.paths), one.target) for one in found]
 

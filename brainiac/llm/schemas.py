@@ -163,7 +163,11 @@ class Summary(Result):
 
 
 class Proposal(Result):
-    """One refactoring of long-term memory; validated before anything is done."""
+    """One refactoring of long-term memory; validated before anything is done.
+
+    `link`: the memories in `paths`. `move`: those in `paths` up to the folder `target`. `archive`, `compress`: the
+    unused ones in `paths`. `split`: the overgrown folder that `paths` names; its pages tell how it is divided.
+    """
 
     action: Literal["link", "move", "archive", "split", "compress"]
     paths: Annotated[list[str], Field(max_length=400)]
@@ -309,7 +313,8 @@ class OrganizeRequest(Request):
     """What to refactor, from statistics made in code.
 
     Attributes:
-        patterns: `frequent`, `co_accessed`, `unused`, `overgrown`: lists of plain values.
+        patterns: Lists of rows, each kind only where there are any: `frequent` ({path, cited}), `co_accessed`
+            ({paths: [two], cited}), `unused` ({path, last_used: date}), `overgrown` ({folder, entries}).
         structure: Folder to number of entries.
     """
 

@@ -1,16 +1,20 @@
-"""From statistics of use to proposals by rule: link what is read together, lift what is read, rest what is not."""
+"""From statistics of use to proposals by rule: link what is cited together, lift what is used, rest what is not."""
 
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from brainiac.llm.schemas import OrganizeRequest, Proposal, Proposals
 
 MIN_DEPTH_TO_LIFT = 5  # memory/long_term/concrete/topic/page.md stays where it is
-_EVENTS = "/events/"
+MAX_PATHS = 400  # of one proposal
+_MONTH = re.compile(r"(?:.*/)?events/(?:\d{4}/\d\d(?=/))?")
+
+Rows = Iterable[Mapping[str, Any]]
 
 
 def organize(request: OrganizeRequest) -> Proposals:
@@ -25,56 +29,33 @@ def organize(request: OrganizeRequest) -> Proposals:
     return Proposals(proposals=proposals[:100])
 
 
-def _paths(entry: Any) -> list[str]:
-    """Return the paths of an entry, whether it is a path, a list that starts with paths, or a mapping."""
-    if isinstance(entry, str):
-        return [entry]
-    if isinstance(entry, dict):
-        found = entry.get("paths") or [entry[key] for key in ("path", "folder") if key in entry]
-        return [str(path) for path in found]
-    return [part for part in entry if isinstance(part, str)]
+def _links(rows: Rows) -> Iterator[Proposal]:
+    for row in rows:
+        yield Proposal(action="link", paths=row["paths"], reason=f"cited together {row['cited']} times")
 
 
-def _links(entries: Iterable[Any]) -> list[Proposal]:
-    return [
-        Proposal(action="link", paths=paths[:2], reason="read together")
-        for paths in map(_paths, entries)
-        if len(paths) >= 2
-    ]
+def _moves(rows: Rows) -> Iterator[Proposal]:
+    """Lift a page that is cited often by one level, out of a deep folder."""
+    for row in rows:
+        path, folder = row["path"], posixpath.dirname(row["path"])
+        if len(path.split("/")) > MIN_DEPTH_TO_LIFT and "/events/" not in f"/{path}":
+            target = posixpath.dirname(folder)
+            yield Proposal(action="move", paths=[path], target=target, reason=f"cited {row['cited']} times")
 
 
-def _moves(entries: Iterable[Any]) -> list[Proposal]:
-    """Lift a page that is read often by one level, out of a deep folder."""
-    proposals = []
-    for path in (paths[0] for paths in map(_paths, entries) if paths):
-        folder, name = posixpath.split(path)
-        if len(path.split("/")) > MIN_DEPTH_TO_LIFT and _EVENTS not in f"/{path}":
-            target = posixpath.join(posixpath.dirname(folder), name)
-            proposals.append(Proposal(action="move", paths=[path], target=target, reason="read often"))
-    return proposals
+def _rests(rows: Rows) -> Iterator[Proposal]:
+    """Compress unused days month by month; archive every other page that is not used."""
+    months: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        found = _MONTH.match(row["path"])
+        months[found[0] if found else ""].append(row["path"])
+    for month, paths in sorted(months.items()):
+        for start in range(0, len(paths), MAX_PATHS):
+            some = sorted(paths)[start : start + MAX_PATHS]
+            action = "compress" if month and len(some) > 1 else "archive"
+            yield Proposal(action=action, paths=some, reason="not used for long")
 
 
-def _rests(entries: Iterable[Any]) -> list[Proposal]:
-    """Compress unused days of one folder into a digest; archive every other page that is not read."""
-    days: dict[str, list[str]] = defaultdict(list)
-    proposals = []
-    for path in (paths[0] for paths in map(_paths, entries) if paths):
-        if _EVENTS in f"/{path}":
-            days[posixpath.dirname(path)].append(path)
-        else:
-            proposals.append(Proposal(action="archive", paths=[path], reason="not read for long"))
-    for folder, paths in sorted(days.items()):
-        action = "compress" if len(paths) > 1 else "archive"
-        target = f"{folder}/digest.md" if len(paths) > 1 else ""
-        proposals.append(
-            Proposal(action=action, paths=sorted(paths)[:400], target=target, reason="days not read for long")
-        )
-    return proposals
-
-
-def _splits(entries: Iterable[Any]) -> list[Proposal]:
-    return [
-        Proposal(action="split", paths=paths[:1], reason="more entries than a folder should have")
-        for paths in map(_paths, entries)
-        if paths
-    ]
+def _splits(rows: Rows) -> Iterator[Proposal]:
+    for row in rows:
+        yield Proposal(action="split", paths=[row["folder"]], reason=f"{row['entries']} entries")

@@ -1,0 +1,71 @@
+"""Unused days compressed into one page: what was said in a line each, linked to the originals in the archive."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from brainiac.events import new_id
+from brainiac.notes.dialogue import StmEvent, find_events
+from brainiac.notes.links import format_link
+from brainiac.notes.memory import Memory, MemoryDocument, new_memory
+from brainiac.notes.prose import one_line
+from brainiac.promotion.folders import title_of_folder
+from brainiac.promotion.past import text_hash
+
+if TYPE_CHECKING:
+    from brainiac.organization.draft import Draft
+
+NAME, TAG = "digest.md", "digest"
+_MAX_WORDS = 200  # characters of what was said that a line shows; the whole is one link away
+
+
+def compress(draft: Draft, folder: str, pages: Iterable[Memory], now: str) -> list[dict[str, Any]]:
+    """Write the digest of pages that were put into the archive, or add to the one there is; return its statements.
+
+    Args:
+        draft: Knows where the originals will stand.
+        folder: Of the digest.
+        pages: Episodic memories, as they stand.
+        now: ISO 8601 UTC.
+    """
+    path = f"{folder}/{NAME}"
+    if draft.text(path) is None:
+        title = f"{title_of_folder(folder)} in brief"
+        draft.make(path, new_memory(title, uuid=new_id(), now=now, tags=[TAG], subject_type="concept"))
+    document = MemoryDocument(draft.text(path) or "", path)
+    records = []
+    for page in sorted(pages, key=_when):
+        link = format_link(page.title, posixpath.relpath(draft.place(page.path), folder), page.uuid)
+        for line in _lines(page):
+            text = f"{line} ({link})"
+            block = document.block_id_for(text)
+            document = document.add_statement(text, block)
+            records.append(
+                {"page": document.memory.uuid, "block": block, "hash": text_hash(text), "since": _when(page)[:10]}
+            )
+    draft.edit(path, lambda _: str(document))
+    return records
+
+
+def _when(page: Memory) -> str:
+    first = next(find_events(page.text), None)
+    return first.event.at if first else page.created_at
+
+
+def _lines(page: Memory) -> Iterator[str]:
+    events = [placed.event for placed in find_events(page.text)]
+    statements = [each.text for each in page.statements if not each.is_history]
+    yield from (f"{event.at[:10]}: {_said(event)}" for event in events)
+    if not events:
+        yield f"{page.created_at[:10]}: {_cut(' '.join(statements) or page.title)}"
+
+
+def _said(event: StmEvent) -> str:
+    return f"“{_cut(event.user)}”" if event.user.strip() else _cut(event.ai)
+
+
+def _cut(text: str) -> str:
+    text = one_line(text).replace("[", "(").replace("]", ")")
+    return text if len(text) <= _MAX_WORDS else text[: _MAX_WORDS - 1].rsplit(" ", 1)[0] + "…"
