@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from brainiac import hookimpl
 from brainiac.errors import ConflictError, ModelError
-from brainiac.events import Event, update
+from brainiac.events import Event, create, update
 from brainiac.llm.schemas import Reflection, ReflectRequest
 from brainiac.notes.prompt import Exchange, Prompt, Response
 from brainiac.notes.short_term import StmEvent
+from brainiac.promotion import text_hash
 from brainiac.redaction import redact
 
 if TYPE_CHECKING:
@@ -69,11 +70,17 @@ def _note(brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extrac
             if str(noted) == str(document):
                 return None
             path = brain.tree.relative(brain.tree.short_term)
-            data = {"exchange": exchange.id, "prompt": exchange.prompt.path, "is_extracted": is_extracted}
+            data = {
+                "exchange": exchange.id,
+                "prompt": exchange.prompt.path,
+                "is_extracted": is_extracted,
+                "items": _added(document, noted),  # so that a line a person wrote is told from ours
+            }
             if exchange.supersedes:
                 data["supersedes"] = exchange.supersedes
             try:
-                change = update(path, str(document), str(noted))
+                is_new = brain.read(path) is None
+                change = create(path, str(noted)) if is_new else update(path, str(document), str(noted))
                 return brain.commit("exchange-reflected", by=NAME, changes=[change], data=data)
             except ConflictError:
                 continue
@@ -98,9 +105,16 @@ def _noted(brain: Brain, document: ShortTermDocument, exchange: Exchange, reflec
             goals=_redacted(brain, reflection.goals),
             facts=_redacted(brain, [*reflection.facts, *reflection.decisions]),
             tasks=_redacted(brain, reflection.tasks),
+            is_private=exchange.prompt.private,
         )
         .with_done(reflection.done)
     )
+
+
+def _added(before: ShortTermDocument, after: ShortTermDocument) -> list[str]:
+    """Return the hashes of the list items that were written."""
+    known = {item.text for item in before.memory.facts}
+    return [text_hash(item.text) for item in after.memory.facts if item.text not in known]
 
 
 def _redacted(brain: Brain, texts: Sequence[str]) -> list[str]:

@@ -1,0 +1,195 @@
+"""Memory pages as a promotion changes them: read once, edited in memory, written by the one commit at the end."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from brainiac.errors import FormatError
+from brainiac.events import Change, PathKind, create, new_id, update
+from brainiac.language.sentences import content_stems
+from brainiac.notes.frontmatter import split
+from brainiac.notes.memory import MemoryDocument, Statement, title_of
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+KINDS = ("concrete", "events", "skills")
+_RANK = {"low": 0, "medium": 1, "high": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class PageInfo:
+    """What a page is found by.
+
+    Attributes:
+        path: Relative, posix.
+        names: Title, subject, and what it is `aliases` called; casefolded.
+        kind: The first folder below `long_term/`.
+        is_private: Must not be shown to a remote model.
+    """
+
+    path: str
+    uuid: str
+    title: str
+    names: frozenset[str]
+    kind: str
+    is_private: bool
+
+
+class Catalogue:
+    """The pages and folders of long-term memory, read once a run.
+
+    Args:
+        brain: The brain.
+    """
+
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+        self.root = brain.tree.relative(brain.tree.long_term)
+        self.by_path: dict[str, PageInfo] = {}
+        self.by_uuid: dict[str, PageInfo] = {}
+        self.index_pages: set[str] = set()
+        self.folders: dict[str, set[str]] = {}  # stems taken, casefolded
+        for entry in sorted(brain.tree.walk(brain.tree.long_term), key=lambda entry: entry.path):
+            self._read(brain.tree.relative(entry.path))
+
+    def _read(self, path: str) -> None:
+        kind = self._brain.tree.kind_of(path)
+        self.folders.setdefault(posixpath.dirname(path), set()).add(_stem(path))
+        if kind is PathKind.INDEX_PAGE:
+            self.index_pages.add(path)
+        elif kind is PathKind.MEMORY:
+            text = self._brain.read_text(path)
+            try:
+                meta, offset = split(text or "", path)
+            except FormatError:
+                return  # nobody can tell whose it is: it is left alone, its name is taken
+            title = title_of(meta, text or "", offset, path)
+            self.add(
+                path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), bool(meta.get("private"))
+            )
+
+    def add(self, path: str, uuid: str, title: str, subject: str, is_private: bool) -> None:
+        """Take a page in."""
+        kind = path.removeprefix(self.root + "/").partition("/")[0]
+        names = frozenset(name.casefold() for name in (title, subject) if name and name != "User")
+        info = PageInfo(path, uuid, title, names, kind, is_private)
+        self.by_path[path] = info
+        if uuid:
+            self.by_uuid[uuid] = info
+        self.folders.setdefault(posixpath.dirname(path), set()).add(_stem(path))
+
+    def of_subject(self, name: str, *, is_private: bool) -> PageInfo | None:
+        """Return the page of a person, project or thing: a subject has one."""
+        folded = name.casefold()
+        pages = [page for page in self.by_path.values() if page.kind == "concrete" and page.is_private == is_private]
+        return next((page for page in pages if folded in page.names), None)
+
+    def of_skill(self, title: str, *, is_private: bool) -> PageInfo | None:
+        """Return the page of the same how-to: one whose title says the same."""
+        wanted = set(content_stems(title))
+        for page in self.by_path.values():
+            if page.kind == "skills" and page.is_private == is_private and wanted:
+                have = set(content_stems(page.title))
+                if len(wanted & have) >= 0.7 * max(len(wanted), len(have)):
+                    return page
+        return None
+
+    def titles(self, *, is_private: bool) -> list[str]:
+        """Return the titles of the pages of subjects."""
+        return [p.title for p in self.by_path.values() if p.kind == "concrete" and (is_private or not p.is_private)]
+
+
+def _stem(path: str) -> str:
+    return posixpath.splitext(posixpath.basename(path))[0].casefold()
+
+
+@dataclass(slots=True)
+class Working:
+    """One page in work.
+
+    Attributes:
+        before: Its bytes as they were read; None for a new page.
+        document: As it is by now.
+        sources: Exchange ids to add.
+        reinforced: How often something of it was stated again.
+    """
+
+    before: str | None
+    document: MemoryDocument
+    sources: dict[str, None] = field(default_factory=dict)
+    tags: dict[str, None] = field(default_factory=dict)
+    reinforced: int = 0
+    emotion: str = ""
+    importance: str = ""
+
+
+class Draft:
+    """The pages that one promotion changes.
+
+    Args:
+        brain: The brain.
+        catalogue: What there is.
+    """
+
+    def __init__(self, brain: Brain, catalogue: Catalogue) -> None:
+        self._brain, self.catalogue = brain, catalogue
+        self.pages: dict[str, Working] = {}
+
+    def page(self, path: str) -> Working | None:
+        """Return a page for work; None where there is none that can be read."""
+        if path not in self.pages:
+            text = self._brain.read_text(path)
+            if text is None:
+                return None
+            try:
+                self.pages[path] = Working(text, MemoryDocument(text, path))
+            except FormatError:
+                return None
+        return self.pages[path]
+
+    def add(self, path: str, text: str) -> Working:
+        """Begin a new page."""
+        self.pages[path] = Working(None, MemoryDocument(text, path))
+        return self.pages[path]
+
+    def current(self, path: str) -> Iterator[Statement]:
+        """Yield the statements of a page that hold, as it is by now."""
+        working = self.page(path)
+        if working is not None:
+            yield from (one for one in working.document.memory.statements if not one.is_history)
+
+    def changes(self, now: str) -> list[Change]:
+        """Return what the commit is to write."""
+        changes = []
+        for path, working in sorted(self.pages.items()):
+            text = str(_finished(working, now))
+            if working.before is None:
+                changes.append(create(path, text))
+            elif text != working.before:
+                changes.append(update(path, working.before, text))
+        return changes
+
+
+def _finished(working: Working, now: str) -> MemoryDocument:
+    """Bring the front matter of a page up to date, once."""
+    document, meta = working.document, working.document.memory.meta
+    is_touched = str(document) != working.before or working.reinforced or working.sources
+    if not is_touched:
+        return document
+    known = [str(one) for one in meta.get("sources") or () if one]
+    keys: dict[str, object] = {"updated_at": now}
+    if fresh := [one for one in working.sources if one not in known]:
+        keys["sources"] = [*known, *fresh]
+    if tags := [tag for tag in working.tags if tag not in document.memory.tags]:
+        keys["tags"] = [*document.memory.tags, *tags][:12]
+    if working.reinforced:
+        keys["reinforcement_count"] = document.memory.reinforcement_count + working.reinforced
+    if working.emotion and document.memory.emotion in ("", "neutral"):
+        keys["emotion"] = working.emotion
+    if _RANK.get(working.importance, -1) > _RANK.get(str(meta.get("importance")), -1):
+        keys["importance"] = working.importance
+    return document.with_missing_keys(new_id(), now).set_meta(**keys)

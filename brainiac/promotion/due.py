@@ -1,0 +1,37 @@
+"""When promotion is due: quiet and enough to do, or short-term memory grown too large (seeds S12, P5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from brainiac.clock import parse_iso
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+
+def is_due(brain: Brain, idle_seconds: float) -> bool:
+    """Tell whether the event log should be promoted now.
+
+    Args:
+        brain: The brain; its settings are read anew.
+        idle_seconds: How long nobody has exchanged anything.
+    """
+    settings = brain.settings.promotion
+    document = brain.short_term()
+    events = document.memory.events
+    if not events:
+        return False
+    if idle_seconds >= settings.idle_seconds:
+        age_seconds = (brain.clock.now() - parse_iso(min(event.at for event in events))).total_seconds()
+        if len(events) >= settings.min_events or age_seconds > settings.max_age_hours * 3600:
+            return True
+    return _is_larger(str(document), settings.max_tokens)
+
+
+def _is_larger(text: str, tokens: int) -> bool:
+    if len(text) <= tokens:  # a token is a character or more
+        return False
+    from brainiac.context.tokens import count
+
+    return count(text.encode("utf-8", "replace").decode("utf-8")) > tokens

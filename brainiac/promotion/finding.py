@@ -1,0 +1,214 @@
+"""From the event log to candidates, each event read by a model once (seeds R10): a resumed run takes up what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from brainiac.errors import ModelError
+from brainiac.language.sentences import content_stems, overlap
+from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates
+from brainiac.notes.short_term import ShortTermMemory, StmEvent
+from brainiac.promotion.grounding import invented
+from brainiac.promotion.past import ANALYZED, event_hash
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.events import Event
+    from brainiac.promotion.past import Past
+
+NAME = "promotion"
+MAX_CHARACTERS = 40_000  # of events in one look, so that a small window holds them
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A candidate with what is known of where it came from.
+
+    Attributes:
+        id: Of the candidate: the analysis' event id and its place there.
+        candidate: What a model proposes; its `events` are ids of the log.
+        events: The events it rests on, oldest first.
+        model: Who proposed it.
+    """
+
+    id: str
+    candidate: Candidate
+    events: tuple[StmEvent, ...]
+    model: str
+
+    @property
+    def is_private(self) -> bool:
+        """It rests on what must not leave this machine."""
+        return any(event.is_private for event in self.events)
+
+    @property
+    def at(self) -> str:
+        """When it was last said, ISO 8601."""
+        return max(event.at for event in self.events)
+
+    @property
+    def message(self) -> str:
+        """What the person typed, the newest last."""
+        return "\n\n".join(event.user for event in self.events)[-4000:]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something that was not done, and why; journaled."""
+
+    statement: str
+    reason: str
+    candidate: str = ""
+    model: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values, texts cut to what a person reads."""
+        return {
+            "candidate": self.candidate,
+            "statement": self.statement[:300],
+            "reason": self.reason[:300],
+            "model": self.model,
+        }
+
+
+@dataclass(slots=True)
+class Finder:
+    """Looks through events for what deserves long-term memory.
+
+    Args:
+        brain: The brain.
+        past: What the journals tell.
+        cause: Id of the run's first event.
+        known: Titles of pages there are, private ones apart.
+        abandon: Asked whether somebody came back.
+    """
+
+    brain: Brain
+    past: Past
+    cause: str
+    known: Mapping[bool, Sequence[str]]
+    abandon: Callable[[], bool] | None = None
+
+    def find(self, memory: ShortTermMemory) -> tuple[list[Found], list[Refusal]]:
+        """Return the candidates of the log that are not decided yet, oldest first, and those that were refused.
+
+        Raises:
+            ModelError: A model cannot serve now; what was analyzed before is kept.
+        """
+        events = {event.id: event for event in memory.events}
+        hashes = {event.id: event_hash(event) for event in memory.events}
+        analyses = [one for one in self.past.analyses if _holds(one, hashes)]
+        read = {each for one in analyses for each, digest in one.data["events"].items() if hashes.get(each) == digest}
+        for part in self._parts([event for event in memory.events if event.id not in read]):
+            analyses.append(self._analyze(part, memory, hashes))
+        found: list[Found] = []
+        refused: list[Refusal] = []
+        for analysis in analyses:
+            self._take(analysis, events, hashes, found, refused)
+        return sorted(found, key=lambda one: (one.at, one.id)), refused
+
+    def _parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
+        """Yield stretches of the log, oldest first, private ones apart."""
+        for is_private in (False, True):
+            part: list[StmEvent] = []
+            for event in sorted((e for e in events if e.is_private == is_private), key=lambda e: (e.at, e.id)):
+                if part and sum(len(one.user) + len(one.ai) for one in (*part, event)) > MAX_CHARACTERS:
+                    yield part
+                    part = []
+                part.append(event)
+            if part:
+                yield part
+
+    def _analyze(self, events: Sequence[StmEvent], memory: ShortTermMemory, hashes: Mapping[str, str]) -> Event:
+        is_private = events[0].is_private
+        request = AnalyzeRequest(
+            now=self.brain.clock.now(),
+            is_private=is_private,
+            cause=self.cause,
+            abandon=self.abandon,
+            events=events,
+            short_term=replace(memory, events=()),
+            subjects=self.known[is_private],
+        )
+        result = self.brain.models.run(request)
+        assert isinstance(result, Candidates)
+        data = {
+            "events": {event.id: hashes[event.id] for event in events},
+            "model": self.brain.models.engine_for(request).name,
+            **_plain(result),
+        }
+        return self.brain.record(ANALYZED, by=NAME, data=data, cause=self.cause)
+
+    def _take(
+        self,
+        analysis: Event,
+        events: Mapping[str, StmEvent],
+        hashes: Mapping[str, str],
+        found: list[Found],
+        refused: list[Refusal],
+    ) -> None:
+        """Sort an analysis' candidates into those to decide and those refused."""
+        read, model = analysis.data["events"], analysis.data.get("model", "")
+        standing = [events[one] for one in read if hashes.get(one) == read[one]]
+        for number, plain in enumerate(analysis.data["candidates"]):
+            name = f"{analysis.id}#{number}"
+            if name in self.past.done:
+                continue
+            candidate = Candidate.model_validate(plain)
+            behind = tuple(event for event in standing if event.id in candidate.events)
+            if any(one in read and one not in {event.id for event in behind} for one in candidate.events):
+                continue  # an event behind it was edited or is gone: that one is read again
+            problem = self._problem(candidate, behind, standing)
+            if problem:
+                refused.append(Refusal(candidate.statement, problem, name, model))
+            else:
+                found.append(Found(name, candidate, behind, model))
+        for one in analysis.data.get("refused", ()):
+            refused.append(Refusal(one["statement"], one["reason"], "", model))
+
+    def _problem(self, candidate: Candidate, behind: Sequence[StmEvent], standing: Sequence[StmEvent]) -> str:
+        if not candidate.statement.strip():
+            return "it states nothing"
+        if not behind:
+            return "it names no event of the log"
+        nearby = [text for event in standing for text in (event.user, event.ai)]
+        if word := invented(candidate, nearby, self.known[behind[0].is_private]):
+            return f"nobody said {word!r}"
+        return ""
+
+
+def _holds(analysis: Event, hashes: Mapping[str, str]) -> bool:
+    return any(hashes.get(each) == digest for each, digest in analysis.data["events"].items())
+
+
+def _plain(result: Candidates) -> dict[str, Any]:
+    """Return a result as plain values, each candidate checked once more: an engine of a plugin may check nothing."""
+    kept, refused = [], []
+    for one in result.candidates[:400]:
+        try:
+            candidate = Candidate.model_validate(one.model_dump(warnings=False))
+        except ValidationError as error:
+            where = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}))
+            refused.append({"statement": str(one.statement)[:300], "reason": f"does not validate: {where}"})
+        else:
+            kept.append(candidate.model_dump(mode="json", exclude_defaults=True))
+    return {"candidates": kept, "refused": refused}
+
+
+def is_listed(candidate: Candidate, memory: ShortTermMemory) -> bool:
+    """Tell whether a candidate is a task that short-term memory lists, open or done: it stays there until then."""
+    stems = content_stems(candidate.statement)
+    for item in memory.tasks:
+        wanted = content_stems(item.text)
+        if wanted and overlap(wanted, stems) >= 0.8 and overlap(stems, [*wanted, *_ASKING]) >= 0.8:
+            return True
+    return False
+
+
+_ASKING = tuple(content_stems("User needs to remind remember has must should task reminder add list"))
+
+__all__ = ["Finder", "Found", "ModelError", "Refusal", "is_listed"]

@@ -1,0 +1,47 @@
+"""Whether what a model made of the event log was said there: nothing invented gets into memory (seeds I8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from brainiac.language.entities import find_mentions, means_same
+from brainiac.language.sentences import content_stems, overlap
+from brainiac.llm.schemas import Candidate
+
+_FIRM = frozenset({"name", "place", "relation", "quantity", "negation"})  # days and ages may be worked out
+_LEAST_SHARE = 0.34  # a paraphrase keeps a third of the words
+_SPOKEN_OF = frozenset({"user", "name"})
+
+
+def invented(candidate: Candidate, said: Iterable[str], known: Iterable[str]) -> str:
+    """Return what a candidate states that nobody said; "" when it is all grounded.
+
+    Args:
+        candidate: What a model proposes to remember.
+        said: The texts of the events it may rest on.
+        known: Titles of pages: a name may be given for "she".
+    """
+    texts = [*said, *known]
+    heard = [mention for text in texts for mention in find_mentions(text)]
+    words = " ".join(texts).casefold()
+    for mention in find_mentions(candidate.statement):
+        if mention.kind not in _FIRM or not mention.values.isdisjoint(_SPOKEN_OF):
+            continue
+        if mention.kind == "negation":
+            is_heard = candidate.is_forget or any(one.kind == "negation" or "dislike" in one.values for one in heard)
+        elif mention.is_number:
+            is_heard = mention.text.casefold() in words or any(
+                one.is_number and one.values & mention.values for one in heard
+            )
+        else:
+            is_heard = mention.text.casefold() in words or any(means_same(mention.values, one.values) for one in heard)
+        if not is_heard:
+            return mention.text
+    stems = [one for one in content_stems(candidate.statement) if one not in _SPOKEN_OF]
+    if stems and overlap(stems, content_stems(" ".join(texts))) < _LEAST_SHARE:
+        return candidate.statement
+    return _invented_step(candidate.steps, content_stems(words))
+
+
+def _invented_step(steps: Sequence[str], heard: Sequence[str]) -> str:
+    return next((step for step in steps if overlap(content_stems(step), heard) < 0.6), "")

@@ -1,0 +1,146 @@
+"""What the journals tell a promotion: which statements are ours, what a person put right, what was analyzed already.
+
+Ours or theirs is decided statement by statement: ours iff its block id and text stand in a readable journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from brainiac.errors import BlobError, FormatError
+from brainiac.events import Event, PathKind, RecordedChange
+from brainiac.notes.memory import Memory, parse_memory
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.notes.memory import Statement
+    from brainiac.notes.short_term import StmEvent
+
+PROMOTED, ANALYZED, REFUSED, ADOPTED = "memory-promoted", "events-analyzed", "candidates-refused", "statements-adopted"
+_BY_HAND = frozenset({"note-edited", "notes-edited", "note-moved", "note-deleted", "notes-deleted", "note-merged"})
+_KINDS = _BY_HAND | {PROMOTED, ANALYZED, ADOPTED, "exchange-reflected", "memory-organized"}
+
+
+def text_hash(text: str) -> str:
+    """Return a short hash of a statement's text, white space folded: its identity in the journal."""
+    return hashlib.sha256(" ".join(text.split()).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def event_hash(event: StmEvent) -> str:
+    """Return a hash of all that an event says, by which an edit of it is noticed."""
+    return text_hash(f"{event.at}\n{event.user}\n{event.ai}\n{event.thoughts}\n{event.is_private}")
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A statement that a person changed or took out.
+
+    Attributes:
+        page: The page's uuid.
+        before: What stood there.
+        at: When it was noticed, ISO 8601.
+    """
+
+    page: str
+    before: str
+    at: str
+
+
+@dataclass(slots=True)
+class Past:
+    """What was done before, as far as the journals can be read.
+
+    Attributes:
+        since: Of every statement of ours, by (page uuid, block id, text hash): when it was said, an ISO date.
+        corrections: What persons changed, oldest first.
+        by_hand: When a person wrote a statement, by (page uuid, text hash).
+        touched: When a person last changed a file, by path.
+        analyses: Earlier looks at the event log, oldest first.
+        done: Ids of candidates that were decided.
+        noted: Hashes of the items that Reflection wrote into the lists.
+    """
+
+    since: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    corrections: list[Correction] = field(default_factory=list)
+    by_hand: dict[tuple[str, str], str] = field(default_factory=dict)
+    touched: dict[str, str] = field(default_factory=dict)
+    analyses: list[Event] = field(default_factory=list)
+    done: set[str] = field(default_factory=set)
+    noted: set[str] = field(default_factory=set)
+
+    def is_ours(self, page: str, statement: Statement) -> bool:
+        """Tell whether a statement stands as a process wrote it."""
+        return (page, statement.block_id, text_hash(statement.text)) in self.since
+
+    def since_of(self, page: str, statement: Statement) -> str:
+        """Return the date a statement of ours was said on; "" if unknown."""
+        return self.since.get((page, statement.block_id, text_hash(statement.text)), "")
+
+
+def read_past(brain: Brain, oldest: str) -> Past:
+    """Read the journals once.
+
+    Args:
+        brain: The brain.
+        oldest: ISO 8601 moment of the oldest event to be promoted: what persons did before cannot contradict it.
+    """
+    past = Past()
+    for event in brain.journal.events(kinds=_KINDS):
+        _take(brain, past, event, oldest)
+    for _, event in brain.journal.foreign_events():
+        if event.kind in (PROMOTED, ADOPTED, "memory-organized"):
+            _take_statements(past, event.data)
+    return past
+
+
+def _take(brain: Brain, past: Past, event: Event, oldest: str) -> None:
+    if event.kind in _BY_HAND:
+        for change in event.changes:
+            past.touched[change.path] = event.at
+            if event.at >= oldest and brain.tree.kind_of(change.path) is PathKind.MEMORY:
+                _take_correction(brain, past, change, event.at)
+    elif event.kind == ANALYZED:
+        past.analyses.append(event)
+    elif event.kind == "exchange-reflected":
+        past.noted.update(event.data.get("items", ()))
+    else:
+        _take_statements(past, event.data)
+
+
+def _take_statements(past: Past, data: Mapping[str, Any]) -> None:
+    for one in data.get("statements", ()):
+        if one.get("block"):
+            past.since[one["page"], one["block"], one["hash"]] = one.get("since", "")
+        if one.get("candidate"):
+            past.done.add(one["candidate"])
+    past.done.update(one["candidate"] for one in data.get("refused", ()) if one.get("candidate"))
+
+
+def _take_correction(brain: Brain, past: Past, change: RecordedChange, at: str) -> None:
+    before, after = (_statements(brain, change.path, digest) for digest in (change.before, change.after))
+    for key in before.keys() - after.keys():
+        past.corrections.append(Correction(key[0], before[key], at))
+    for page, text in after.items() - before.items():
+        past.by_hand[page[0], text_hash(text)] = at
+
+
+def _statements(brain: Brain, path: str, digest: str | None) -> dict[tuple[str, str], str]:
+    """Return the texts of the statements that held on a page as it stood then, by page uuid and text hash."""
+    memory = _memory(brain, path, digest)
+    return {(memory.uuid, text_hash(one.text)): one.text for one in _current(memory)} if memory else {}
+
+
+def _current(memory: Memory) -> Iterator[Statement]:
+    return (one for one in memory.statements if not one.is_history)
+
+
+def _memory(brain: Brain, path: str, digest: str | None) -> Memory | None:
+    if digest is None:
+        return None
+    try:
+        return parse_memory(path, brain.committer.text_of(digest).decode("utf-8", "surrogateescape"))
+    except (BlobError, FormatError):
+        return None
