@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LOCK_WAIT_SECONDS = 1.0  # `is_running` of another process holds the lock for a moment
 DISPLACED_SECONDS = 10.0
 REPORT_SECONDS = 1.0
+SIGNAL_SECONDS = 0.5
 
 
 class Daemon:
@@ -61,7 +62,9 @@ class Daemon:
         former = {each: signal.signal(each, self._signalled) for each in (signal.SIGTERM, signal.SIGINT)}
         try:
             self.start()
-            self._is_asked_to_stop.wait()
+            # a signal that another thread received, or that came just before the wait, wakes nobody up
+            while not self._is_asked_to_stop.wait(SIGNAL_SECONDS):
+                pass
             return self.stop()
         finally:
             for each, handler in former.items():

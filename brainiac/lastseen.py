@@ -65,7 +65,7 @@ class LastSeen:
     def __init__(self, path: Path, tree: Tree, journal: Journal) -> None:
         self._path, self._tree, self._journal = path, tree, journal
         self._mutex = threading.RLock()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._database = self._open()
 
     def close(self) -> None:

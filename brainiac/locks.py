@@ -72,7 +72,7 @@ def _lock_of(path: Path) -> _Lock:
     key = os.path.realpath(path)
     with _registry:
         if key not in _locks:
-            os.makedirs(os.path.dirname(key), exist_ok=True)
+            os.makedirs(os.path.dirname(key), mode=0o700, exist_ok=True)
             _locks[key] = _Lock(fasteners.InterProcessLock(key))
         return _locks[key]
 

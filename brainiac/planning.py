@@ -7,14 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from brainiac.errors import UserError
+from brainiac.errors import FormatError, UserError
 from brainiac.events import Change, RecordedChange, content_hash
 from brainiac.exchange import read_bytes, temporary_beside
 from brainiac.lastseen import LastSeen
+from brainiac.notes.frontmatter import split
 from brainiac.tree import Tree
 from brainiac.write_ahead import Step
 
 _ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
+_HEAD_BYTES = 65_536
 _OFF_RECORD = re.compile(
     rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:(?!---[ \t]*\r?\n).*\n)*?remember:[ \t]*[\"']?(?:false|no|off)\b",
     re.IGNORECASE,
@@ -23,7 +25,14 @@ _OFF_RECORD = re.compile(
 
 def is_off_record(content: bytes | None) -> bool:
     """Tell from a text's front matter whether it asks not to be remembered (`remember: false`)."""
-    return content is not None and _OFF_RECORD.match(content) is not None
+    if content is None or b"remember" not in content[:_HEAD_BYTES]:
+        return False
+    if _OFF_RECORD.match(content):
+        return True
+    try:  # in another of YAML's spellings
+        return split(content.decode("utf-8", "surrogateescape"))[0].get("remember") is False
+    except FormatError:
+        return False
 
 
 def confined(tree: Tree, path: str) -> str:

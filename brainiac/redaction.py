@@ -34,7 +34,7 @@ def redact(brain: Brain, text: str) -> str:
         return text
     if brain.settings.reflection.redact_secrets:
         text = redact_secrets(text)
-    return brain.plugins.chain("redact", "text", text, brain=brain)
+    return str(brain.plugins.chain("redact", "text", text, brain=brain))
 
 
 def redact_secrets(text: str) -> str:

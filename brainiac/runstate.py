@@ -48,7 +48,7 @@ def read_run_state(state: Path) -> RunState:
 
 def write_run_state(state: Path, run: RunState) -> None:
     """Replace the file; not synced to the disk, since all in it can be found out anew."""
-    state.mkdir(parents=True, exist_ok=True)
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
     values = {name: getattr(run, name) for name in RunState.__dataclass_fields__}
     temporary = state / f".{FILE}-{os.getpid()}"
     temporary.write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8", errors="surrogateescape")

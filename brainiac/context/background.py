@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 HUBS = 10
 
 
-def background_block(brain: Brain) -> Block | None:
+def background_block(brain: Brain, *, is_remote: bool = False) -> Block | None:
     """Return the ten pages with most links, their identity, title and number of links; None when switched off."""
     if not brain.settings.context.background:
         return None
-    hubs = Pages.of(brain).most_linked(HUBS)
+    hubs = Pages.of(brain, is_remote=is_remote).most_linked(HUBS)
     lines = [f"- {reference(page.title, page.path, page.uuid)}: {edges} links" for page, edges in hubs]
     return Block("background", lines, Stability.BACKGROUND, "## Background", share=0.1, cut_order=20)

@@ -20,7 +20,9 @@ SHARE = 0.25
 MAX_NOTES = 10
 
 
-def focus_blocks(brain: Brain, prompt: Prompt, limit_tokens: int, count: Count) -> list[Block]:
+def focus_blocks(
+    brain: Brain, prompt: Prompt, limit_tokens: int, count: Count, *, is_remote: bool = False
+) -> list[Block]:
     """Return the focused notes: a preview of each, the first one whole as far as there is room.
 
     Args:
@@ -28,15 +30,16 @@ def focus_blocks(brain: Brain, prompt: Prompt, limit_tokens: int, count: Count) 
         prompt: Its `focus` comes first, then the links in its text.
         limit_tokens: The whole budget.
         count: Tokens of a text.
+        is_remote: Private notes stay out.
     """
     links = list(dict.fromkeys([*prompt.focus, *links_in(prompt.text)]))[:MAX_NOTES]
     if not links:
         return []
-    pages = Pages.of(brain)
+    pages = Pages.of(brain, is_remote=is_remote)
     lines: list[str] = []
     whole = ""
     for link in links:
-        line, text = _note(brain, pages, link, posixpath.dirname(prompt.path))
+        line, text = _note(brain, pages, link, posixpath.dirname(prompt.path), is_remote=is_remote)
         lines.append(("Primary: " if not lines else "") + line)
         whole = whole or (text if len(lines) == 1 else "")
     heading = "## Focused Notes"
@@ -47,14 +50,14 @@ def focus_blocks(brain: Brain, prompt: Prompt, limit_tokens: int, count: Count) 
     return blocks
 
 
-def _note(brain: Brain, pages: Pages, link: str, folder: str) -> tuple[str, str]:
+def _note(brain: Brain, pages: Pages, link: str, folder: str, *, is_remote: bool) -> tuple[str, str]:
     """Return a line on one link, and the note's text where exactly one is meant."""
     found = pages.find(link, folder)
     if len(found) > 1:
         which = ", ".join(reference(page.title, page.path, page.uuid) for page in found[:5])
         return f"`{one_line(link)}` is ambiguous; it may mean {which}. Ask which one is meant.", ""
     path = found[0].path if found else posixpath.normpath(posixpath.join(folder, link)) if "/" in link else link
-    text = readable(brain, path)
+    text = readable(brain, path, is_remote=is_remote)
     if text is None:
         return f"`{one_line(link)}`: no such note.", ""
     title, uuid = (found[0].title, found[0].uuid) if found else (posixpath.basename(path), "")

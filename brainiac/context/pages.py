@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from brainiac.context.privacy import is_private_note, shareable
 from brainiac.errors import ConfinementError
 from brainiac.recall.documents import SEARCHED, page_of
 from brainiac.recall.index import LinkedPage
@@ -41,9 +42,9 @@ class Pages:
         self._by_uuid = {page.uuid: page for page in self.by_path.values() if page.uuid}
 
     @classmethod
-    def of(cls, brain: Brain) -> Pages:
-        """Return the pages of long-term memory."""
-        return cls(_walked(brain))
+    def of(cls, brain: Brain, *, is_remote: bool = False) -> Pages:
+        """Return the pages of long-term memory; for a remote reader without the private ones."""
+        return cls(_walked(brain, is_remote=is_remote))
 
     def find(self, link: str, folder: str = "") -> list[LinkedPage]:
         """Return what a link means: one page, several where it is ambiguous, none where nothing fits.
@@ -95,12 +96,15 @@ class Pages:
         return [(page, edges[page.path]) for page in ranked[:limit]]
 
 
-def _walked(brain: Brain) -> Iterable[LinkedPage]:
+def _walked(brain: Brain, *, is_remote: bool) -> Iterable[LinkedPage]:
     for entry in brain.tree.walk(brain.tree.long_term):
         path = brain.tree.relative(entry.path)
         kind = brain.tree.kind_of(path)
         if kind in SEARCHED:
-            page = page_of(path, brain.read_text(path) or "", kind)
+            text = brain.read_text(path) or ""
+            if is_remote and is_private_note(text):
+                continue
+            page = page_of(path, text, kind)
             yield LinkedPage(path, page.uuid, page.title, page.at, page.links)
 
 
@@ -114,13 +118,16 @@ def _parts(link: str) -> tuple[str, str]:
     return link.removeprefix("uuid:"), ""
 
 
-def readable(brain: Brain, path: str, tops: Sequence[str] = ("memory", "inbox")) -> str | None:
+def readable(
+    brain: Brain, path: str, tops: Sequence[str] = ("memory", "inbox"), *, is_remote: bool = False
+) -> str | None:
     """Return the text of a note that a link or a model names, or None where it may not be shown or is not there.
 
     Args:
         brain: Whose.
         path: As named.
         tops: Folders of the layout that it must lie in.
+        is_remote: What is private stays out.
     """
     for top in tops:
         try:
@@ -128,5 +135,6 @@ def readable(brain: Brain, path: str, tops: Sequence[str] = ("memory", "inbox"))
         except ConfinementError:
             continue
         if absolute.suffix in (".md", ".txt"):
-            return brain.read_text(absolute)
+            text = brain.read_text(absolute)
+            return shareable(text) if text is not None and is_remote else text
     return None

@@ -56,7 +56,7 @@ class Assembler:
         reader = Reader(
             self._brain, f"{request.purpose}:{model}", self._lists, self._places, limit, count, is_remote=is_remote
         )
-        around = [*self._head(request, tools), *self._plugins(request)]
+        around = [*self._head(request, tools, is_remote=is_remote), *self._plugins(request)]
         fitted, cuts = self._fitted(around, reader, request)
         sizes = {block.name: tokens_of(block, count) for block in fitted}
         return WorkingMemory(
@@ -81,10 +81,10 @@ class Assembler:
             self._lists.forget(reader.name)
         return fitted, cuts
 
-    def _head(self, request: Request, tools: Sequence[str]) -> list[Block]:
+    def _head(self, request: Request, tools: Sequence[str], *, is_remote: bool) -> list[Block]:
         """Identity, how memory works, the role, tools, workflows, background: what stays the same from turn to turn."""
         brain = self._brain
-        background = background_block(brain) if request.purpose in WITH_WORKFLOWS else None
+        background = background_block(brain, is_remote=is_remote) if request.purpose in WITH_WORKFLOWS else None
         common = {
             "tools": bool(tools),
             "rounds": brain.settings.context.tool_rounds,

@@ -12,6 +12,7 @@ from brainiac.context.budget import Count
 from brainiac.context.fence import one_line, quoted, spoken
 from brainiac.context.focus import focus_blocks
 from brainiac.context.long_term import Places, long_term_block
+from brainiac.context.privacy import shareable_hits
 from brainiac.context.short_term import ListsSoFar, conversation_blocks, event_text, short_term_blocks
 from brainiac.context.workflows import listed, started, workflows
 from brainiac.llm.schemas import (
@@ -51,7 +52,14 @@ class Reader:
 
     def visible(self, memory: ShortTermMemory) -> ShortTermMemory:
         """Return short-term memory without what must not leave this machine."""
-        return replace(memory, events=tuple(self.visible_events(memory.events))) if self.is_remote else memory
+        if not self.is_remote:
+            return memory
+        goals, facts, tasks = (
+            tuple(item for item in items if not item.is_private)
+            for items in (memory.goals, memory.facts, memory.tasks)
+        )
+        events = tuple(self.visible_events(memory.events))
+        return replace(memory, goals=goals, facts=facts, tasks=tasks, events=events)
 
     def visible_events(self, events: Iterable[StmEvent]) -> list[StmEvent]:
         """Return the events that this reader may see."""
@@ -85,7 +93,9 @@ def _turn(reader: Reader, request: QueriesRequest | AnswerRequest) -> list[Block
     known = workflows(reader.brain)
     blocks = [*reader.short_term(request.short_term), listed(known)]
     blocks += conversation_blocks(turns, shown, reader.limit_tokens, reader.count)
-    blocks += focus_blocks(reader.brain, request.prompt, reader.limit_tokens, reader.count)
+    blocks += focus_blocks(
+        reader.brain, request.prompt, reader.limit_tokens, reader.count, is_remote=reader.is_remote
+    )
     return blocks + ([started(known, request.prompt.workflow)] if request.prompt.workflow else [])
 
 
@@ -97,7 +107,8 @@ def _answer(reader: Reader, request: AnswerRequest) -> list[Block]:
     shown = {event.id for event in request.short_term.events}
     limits = (reader.brain.settings.context.max_memories, reader.limit_tokens)
     conversation = f"{reader.name}:{conversation_of(request.prompt.path)}"
-    found = long_term_block(request.hits, shown, conversation, reader.places, limits, reader.count)
+    hits = shareable_hits(reader.brain, request.hits) if reader.is_remote else request.hits
+    found = long_term_block(hits, shown, conversation, reader.places, limits, reader.count)
     return [*_turn(reader, request), found, _prompt(request, request.prompt.text)]
 
 

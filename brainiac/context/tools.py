@@ -12,6 +12,7 @@ from brainiac.context.budget import TOOL_TOKENS, shortened
 from brainiac.context.fence import one_line, quoted, reference
 from brainiac.context.long_term import page_text
 from brainiac.context.pages import Pages, readable
+from brainiac.context.privacy import shareable_hits
 from brainiac.context.short_term import event_text
 from brainiac.context.tokens import count
 from brainiac.errors import ConfinementError, FormatError
@@ -131,7 +132,8 @@ class Toolbox:
     def _search(self, wanted: SearchMemories) -> str:
         search = self._request.search or (lambda query, limit: self._brain.recall.search(query, limit=limit))
         pages: dict[str, list[Hit]] = {}
-        for hit in search(wanted.query, wanted.limit):
+        found = search(wanted.query, wanted.limit)
+        for hit in shareable_hits(self._brain, found) if self._is_remote else found:
             self._hits.append(hit)
             pages.setdefault(hit.path, []).append(hit)
         for path in pages:
@@ -140,7 +142,7 @@ class Toolbox:
 
     def _read(self, wanted: ReadMemory) -> str:
         page = self._page(wanted.id)
-        text = readable(self._brain, page.path, ("memory",)) if page else None
+        text = readable(self._brain, page.path, ("memory",), is_remote=self._is_remote) if page else None
         if not page or text is None:
             return f"Error: no memory `{one_line(wanted.id)}`."
         self._note_read(page.path)
@@ -196,7 +198,7 @@ class Toolbox:
     def _from_events(self, exchange_id: str) -> StmEvent | None:
         hits = [hit for hit in self._hits if hit.kind == "exchange" and hit.anchor == exchange_id]
         for hit in hits:
-            for event in parse_exchanges(readable(self._brain, hit.path, ("memory",)) or ""):
+            for event in parse_exchanges(readable(self._brain, hit.path, ("memory",), is_remote=self._is_remote) or ""):
                 if event.id == exchange_id:
                     self._note_read(hit.path)
                     return event
@@ -204,7 +206,7 @@ class Toolbox:
 
     def _page(self, link: str) -> LinkedPage | None:
         if self._pages is None:
-            self._pages = Pages.of(self._brain)
+            self._pages = Pages.of(self._brain, is_remote=self._is_remote)
         found = self._pages.find(link)
         return found[0] if len(found) == 1 else None
 

@@ -16,7 +16,7 @@ from brainiac.notes.prose import escape, unescape
 EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
 _END = re.compile(r"^(?:#{1,3} |---[ \t]*\r?$)", re.MULTILINE)
 _COMMENT = re.compile(r"<!-- (?:event|exchange): (.*?) -->\s*")
-_PRIVATE = "<!-- private -->"
+PRIVATE_MARK = "<!-- private -->"
 _LABEL = re.compile(r"\*\*(User|AI|Thoughts):\*\*(.*)", re.DOTALL)
 
 
@@ -63,7 +63,7 @@ def render_event(event: StmEvent, *, word: str = "event") -> str:
     if event.thoughts:
         texts.append(_labelled("Thoughts", event.thoughts, ""))
     # a line right below a block quote would be read as part of it: the quote ends with a blank line of its own
-    mark = f"{_PRIVATE}\n" if event.is_private else ""
+    mark = f"{PRIVATE_MARK}\n" if event.is_private else ""
     return f"### {event.at}\n<!-- {word}: {event.id} -->\n{mark}" + "".join(texts).rstrip("\n") + "\n"
 
 
@@ -94,7 +94,7 @@ def _read(at: str, body: str) -> StmEvent:
     for line in body.replace("\r\n", "\n").split("\n"):
         if not event_id and (comment := _COMMENT.fullmatch(line)):
             event_id = comment[1]
-        elif not texts and line.strip() == _PRIVATE:
+        elif not texts and line.strip() == PRIVATE_MARK:
             is_private = True
         elif label := _LABEL.match(line):
             lines = texts.setdefault(label[1], [])

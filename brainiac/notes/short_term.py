@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from brainiac.errors import FormatError
-from brainiac.notes.dialogue import EVENT_HEADING, Placed, StmEvent, find_events, render_event
+from brainiac.notes.dialogue import EVENT_HEADING, PRIVATE_MARK, Placed, StmEvent, find_events, render_event
 from brainiac.notes.prose import (
     end_of_content,
     find_line,
@@ -55,10 +55,15 @@ _BOX = re.compile(r"\\*\[[ xX]\](?:\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One line of a list in Structured Data."""
+    """One line of a list in Structured Data.
+
+    Attributes:
+        is_private: It came from a `private: true` exchange and is never shown to a remote model.
+    """
 
     text: str
     is_done: bool = False
+    is_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,17 +175,23 @@ class ShortTermDocument:
         return ShortTermDocument("".join(kept) + self._text[at:])
 
     def with_items(
-        self, goals: Iterable[str] = (), facts: Iterable[str] = (), tasks: Iterable[str] = ()
+        self,
+        goals: Iterable[str] = (),
+        facts: Iterable[str] = (),
+        tasks: Iterable[str] = (),
+        *,
+        is_private: bool = False,
     ) -> ShortTermDocument:
         """Add items to the lists; a text that stands there already and is not done is not added again."""
-        document = self._with_list(GOALS, goals, "[ ] ")._with_list(TASKS, tasks, "[ ] ")
-        return document._with_list(FACTS, facts, "")
+        mark = f" {PRIVATE_MARK}" if is_private else ""
+        document = self._with_list(GOALS, goals, "[ ] ", mark)._with_list(TASKS, tasks, "[ ] ", mark)
+        return document._with_list(FACTS, facts, "", mark)
 
-    def _with_list(self, heading: str, texts: Iterable[str], box: str) -> ShortTermDocument:
+    def _with_list(self, heading: str, texts: Iterable[str], box: str, mark: str) -> ShortTermDocument:
         items = self._items(heading)
         known = {_key(placed.item.text) for placed in items if not placed.item.is_done}
         fresh = {_key(text): one_line(text) for text in texts if text.strip()}
-        lines = [f"- {box or _guard(text)}{text}\n" for key, text in fresh.items() if key not in known]
+        lines = [f"- {box or _guard(text)}{text}{mark}\n" for key, text in fresh.items() if key not in known]
         if not lines:
             return self
         start, end = self._section(heading)
@@ -191,14 +202,29 @@ class ShortTermDocument:
 
     def with_done(self, texts: Iterable[str]) -> ShortTermDocument:
         """Tick the open goals and tasks with these texts."""
-        done = {_key(text) for text in texts}
-        text = self._text
+        return self._with_boxes(texts, is_done=True)
+
+    def with_open(self, texts: Iterable[str]) -> ShortTermDocument:
+        """Take the tick from the done goals and tasks with these texts."""
+        return self._with_boxes(texts, is_done=False)
+
+    def _with_boxes(self, texts: Iterable[str], *, is_done: bool) -> ShortTermDocument:
+        wanted = {_key(text) for text in texts}
+        text, box = self._text, "[x]" if is_done else "[ ]"
         places = [*self._items(GOALS), *self._items(TASKS)]
         for placed in sorted(places, key=lambda placed: placed.start, reverse=True):
-            if not placed.item.is_done and _key(placed.item.text) in done:
-                box = "" if text.startswith("[ ]", placed.mark) else " "
-                text = f"{text[: placed.mark]}[x]{box}{text[placed.mark + (0 if box else 3) :]}"
+            if placed.item.is_done != is_done and _key(placed.item.text) in wanted:
+                has_box = text[placed.mark : placed.mark + 3] in ("[ ]", "[x]", "[X]")
+                text = text[: placed.mark] + box + ("" if has_box else " ") + text[placed.mark + 3 * has_box :]
         return ShortTermDocument(text)
+
+    def without_items(
+        self, goals: Iterable[str] = (), facts: Iterable[str] = (), tasks: Iterable[str] = ()
+    ) -> ShortTermDocument:
+        """Remove items from the lists by their texts; one that is not there changes nothing."""
+        gone = {GOALS: goals, FACTS: facts, TASKS: tasks}
+        keys = {heading: {_key(text) for text in texts} for heading, texts in gone.items()}
+        return self._without(p for heading in gone for p in self._items(heading) if _key(p.item.text) in keys[heading])
 
     def with_summary(self, summary: str) -> ShortTermDocument:
         """Replace the summary; Promotion alone may."""
@@ -231,9 +257,11 @@ class ShortTermDocument:
 
 def _placed_item(found: re.Match[str]) -> _PlacedItem:
     text = " ".join(found[2].split())
+    is_private = text.endswith(PRIVATE_MARK)
+    text = text.removesuffix(PRIVATE_MARK).rstrip()
     if found[1] is None and text.startswith("\\") and _BOX.match(text):
         text = text[1:]
-    item = Item(unescape(text), found[1] in ("x", "X"))
+    item = Item(unescape(text), found[1] in ("x", "X"), is_private)
     mark = found.start(2) if found[1] is None else found.start(1) - 1
     return _PlacedItem(item, found.start(), found.end(), mark)
 

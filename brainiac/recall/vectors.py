@@ -64,7 +64,7 @@ class VectorFile:
         row = np.dtype([("key", np.uint64), ("vector", np.float16, (width,))])
         rows = np.empty(len(keys), row)
         rows["key"], rows["vector"] = keys, vectors
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(self._path, "ab") as file:
             whole = (file.tell() - 4) // row.itemsize * row.itemsize + 4
             if file.tell() == 0:

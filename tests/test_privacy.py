@@ -1,0 +1,242 @@
+"""What is off the record is kept nowhere, what is private reaches no remote model, keys stand in no file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from living import living, living_brain, places_of
+from pipeline import eventually
+
+from brainiac.brain import Brain
+from brainiac.context.privacy import shareable
+from brainiac.daemon import Daemon
+from brainiac.llm.schemas import Purpose
+from brainiac.notes.short_term import EMPTY, Item, ShortTermDocument
+from brainiac.planning import is_off_record
+from tests.models import model_brain, write_machine, write_memory
+from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, say, say_json, status
+
+CANARIES = ("zanzibar", "quillwort", "8472")
+SPELLINGS = (
+    "remember: false",
+    "remember: False",
+    '"remember": false',
+    "remember : false",
+    "remember:\n  false",
+    "? remember\n: false",
+    "{remember: false, answer: true}",
+    "tags: [a]\nremember: !!bool false",
+    "remember: no",
+    "other: |\n  remember: true\nremember: false # please",
+)
+
+
+def holding(words: tuple[str, ...], *folders: Path, but: tuple[Path, ...] = ()) -> list[str]:
+    """Return the files below folders whose bytes, or whose name, hold any of the words."""
+    found = []
+    for folder in folders:
+        for path in folder.rglob("*"):
+            if path.is_file() and path not in but:
+                content = path.read_bytes().lower() + os.fsencode(path.name).lower()
+                found += [str(path) for word in words if word.encode() in content]
+    return found
+
+
+@contextmanager
+def serving(brain: Brain) -> Iterator[Brain]:
+    """Run a daemon with the bundled processes in this process."""
+    daemon = Daemon(brain)
+    daemon.start()
+    try:
+        yield brain
+    finally:
+        daemon.stop()
+        brain.close()
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_off_the_record_is_understood_in_every_spelling_of_yaml(spelling: str):
+    assert is_off_record(f"---\n{spelling}\n---\nText.\n".encode())
+    assert is_off_record(f"\ufeff---\r\n{spelling}\r\n---\r\nText.\r\n".replace("\n\r\n", "\n").encode())
+
+
+@pytest.mark.parametrize("text", ["remember: false\n", "---\nremember: true\n---\n", "---\na: remember: false\n"])
+def test_only_front_matter_asks_not_to_be_remembered(text: str):
+    assert not is_off_record(text.encode())
+
+
+def test_what_is_off_the_record_is_kept_in_no_file_but_its_own(tmp_path: Path, machine: Path):
+    """Answered, reflected, offered to Promotion, and the daemon ended: journal, blobs, state, index, log hold none."""
+    root = living_brain(tmp_path / "brain", "inbox: {settle_ms: 20}\npromotion: {idle_seconds: 0, min_events: 1}\n")
+    own = [root / "inbox/z.md", root / "inbox/z.response.md"]
+    with living(root, "--verbose") as one:
+        one.answer("open.md", "I live in Portland.")
+        one.drop("z.md", "---\nremember: false\n---\nMy password for zanzibar is quillwort 8472. Who is in Zanzibar?")
+        one.wait_for_answer("z.md")
+        one.wait_for_event("exchange-off-record")
+        assert b"zanzibar" in own[0].read_bytes().lower()
+        one.drop("again.md", "---\nremember: false\n---\nZanzibar once more.")
+        own += [root / "inbox/again.md", root / "inbox/again.response.md"]
+        one.wait_for_answer("again.md")
+        own[0].write_text("---\nremember: false\n---\nA revision: zanzibar and quillwort.\n/send\n")
+        eventually(lambda: "revision" in own[1].read_text() or len(list(root.glob("inbox/z.response*"))) > 1, "revised")
+        own += list(root.glob("inbox/z.response*"))
+        assert 0 == one.terminate()
+    assert [] == holding(CANARIES, root, machine, but=tuple(own))
+    assert [] == holding(CANARIES, tmp_path, but=tuple(own))  # the log too
+
+
+def test_what_is_off_the_record_is_kept_by_no_crash(tmp_path: Path, machine: Path):
+    """Killed right after the answer, started and ended again: the write-ahead file is empty of it."""
+    root = living_brain(tmp_path / "brain")
+    own = (root / "inbox/z.md", root / "inbox/z.response.md")
+    with living(root) as one:
+        one.drop("z.md", "---\nremember: false\n---\nTell of zanzibar.")
+        one.wait_for_answer("z.md")
+        one.kill()
+    with living(root) as one:
+        one.answer("open.md")
+        assert 0 == one.terminate()
+    assert [] == holding(CANARIES, tmp_path, machine, but=own)
+
+
+def reply(captured: Captured) -> Behaviour:
+    """Answer as a curious model: look for everything with every tool, then say something."""
+    text = json.dumps(captured.body)
+    if captured.body.get("tools") and "tool_call_id" not in text:
+        return call_tools(
+            ("search_memories", {"query": "gift for Mara quillwort zanzibar"}),
+            ("read_exchange", {"id": "inbox/trip/secret.md"}),
+            ("read_memory", {"id": "memory/short_term.md"}),
+            ("read_memory", {"id": "memory/long_term/concrete/hidden.md"}),
+            ("list_directory", {"path": "memory"}),
+            ("follow_links", {"id": "Mara"}),
+        )
+    if '"queries"' in text:
+        return say_json({"queries": ["gift", "zanzibar", "quillwort"]})
+    if captured.body.get("tools"):
+        return say("A bicycle.")
+    return say_json({})
+
+
+def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path):
+    """Not by its own request, short-term memory, its lists, hits, tools, the conversation, focus or a link."""
+    with ChatServer() as server:
+        server.default = by_request(reply)
+        model_brain(tmp_path, server, prices={"openai/test-model": [0.1, 0.1]}).close()
+        brain = Brain(tmp_path)
+        write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
+        assert brain.models.is_remote(Purpose.ANSWER)
+        write_memory(tmp_path, "concrete/hidden.md", "Hidden", 3, "Mara likes zanzibar. ^h1")
+        hidden = tmp_path / "memory/long_term/concrete/hidden.md"
+        hidden.write_text(hidden.read_text().replace("tags: []", "tags: []\nprivate: true"))
+        with serving(brain):
+            talk = "Remember to buy quillwort for Mara's birthday. I decided on zanzibar."
+            (tmp_path / "inbox/trip").mkdir()
+            drop(tmp_path / "inbox/trip/secret.md", f"---\nprivate: true\n---\n{talk}\n")
+            eventually(lambda: "quillwort" in (brain.read_text("memory/short_term.md") or ""), "reflection", 40)
+            assert [] == server.requests
+            noted = brain.short_term().memory
+            assert noted.events[0].is_private
+            assert all(item.is_private for item in (*noted.goals, *noted.facts, *noted.tasks))
+            asked = "---\nfocus: ['[[Hidden]]', '[s](secret.md)', 'memory/short_term.md']\n---\nWhat gift for Mara?\n"
+            drop(tmp_path / "inbox/trip/open.md", asked)
+            eventually(lambda: brain.read("inbox/trip/open.response.md") is not None, "the open answer")
+            eventually(lambda: "What gift" in (brain.read_text("memory/short_term.md") or ""), "its reflection")
+            for _ in range(2):
+                brain.plugins.call("quiet", brain=brain, idle_seconds=1e6)
+        bodies = [json.dumps(body).lower() for body in server.bodies]
+    assert len(bodies) >= 3
+    assert [] == [body for body in bodies if any(word in told_by_us(body) for word in CANARIES)]
+    assert any("what gift" in body for body in bodies)
+    assert "quillwort" in (tmp_path / "inbox/trip/secret.md").read_text()
+
+
+def told_by_us(body: str) -> str:
+    """Return a request without what the model itself said before: its searches name the words it fishes for."""
+    messages = [message for message in json.loads(body)["messages"] if message["role"] != "assistant"]
+    return json.dumps(messages)
+
+
+def elsewhere(server: ChatServer) -> str:
+    """Spell the server's address so that it is not known for this machine: a model there is a remote one."""
+    return server.url.replace("127.0.0.1", "127.1")
+
+
+def drop(path: Path, text: str) -> None:
+    aside = path.parent / f".{path.name}"
+    aside.write_text(text)
+    aside.rename(path)
+
+
+def test_a_private_mark_in_a_list_is_read_kept_and_matched():
+    """F-STM-8: the mark is no part of the item's text; ticking and adding heed the item as any other."""
+    document = ShortTermDocument(EMPTY).with_items(tasks=["Buy it"], facts=["It is so"], is_private=True)
+    assert (Item("Buy it", is_private=True),) == document.memory.tasks
+    assert (Item("It is so", is_private=True),) == document.memory.facts
+    assert str(document) == str(document.with_items(tasks=["buy  it"]))
+    assert (Item("Buy it", True, True),) == document.with_done(["Buy it"]).memory.tasks
+    assert "Buy it" not in (shareable(str(document)) or "")
+
+
+def test_keys_stand_in_no_file_whether_a_call_succeeds_or_fails(
+    tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The key is sent, and nothing else keeps it: not the tree, the state, the cache or the log."""
+    key = "sk-live-quillwort8472zanzibar"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    llm = "{model: openai/test-model, timeout_seconds: 5, prices: {openai/test-model: [0.1, 0.1]}}"
+    root = living_brain(tmp_path / "brain", f"inbox: {{settle_ms: 20}}\nllm: {llm}\n")
+    with ChatServer() as server:
+        server.default = say_json({"queries": []})
+        config = machine / "xdg_config_home/brainiac/config.yaml"
+        config.parent.mkdir(parents=True)
+        config.write_text(f"api_bases: {{openai: {elsewhere(server)}}}\n")
+        with living(root, "--verbose") as one:
+            one.answer("good.md", "What is new?")
+            server.default = status(401, f"Incorrect API key provided: {key}")
+            one.drop("bad.md", "What else is new?")
+            eventually((root / "inbox/bad.error.md").exists, "the error file", 30)
+            one.terminate()
+    assert any(key in request.headers.get("Authorization", "") for request in server.requests)
+    assert [] == holding((key.lower(),), tmp_path, machine)
+
+
+def test_what_is_written_is_readable_by_whom_it_was_before(tmp_path: Path):
+    """A file keeps its mode through our writes; what we make new follows the umask; state is the person's alone."""
+    old = os.umask(0o077)
+    try:
+        root = living_brain(tmp_path / "brain")
+        os.chmod(root / "memory/short_term.md", 0o640)
+        with living(root) as one:
+            one.answer("a.md")
+            one.wait_for_event("exchange-reflected")
+            one.terminate()
+        assert 0o640 == (root / "memory/short_term.md").stat().st_mode & 0o777
+        assert 0o600 == (root / "inbox/a.response.md").stat().st_mode & 0o777
+    finally:
+        os.umask(old)
+
+
+def test_blobs_and_state_are_for_their_owner_alone(tmp_path: Path, machine: Path):
+    """Whatever the umask: the journal's texts, the write-ahead file and the run state are not for others to read."""
+    root = living_brain(tmp_path / "brain")
+    with living(root) as one:
+        one.answer("a.md")
+        one.wait_for_event("exchange-reflected")
+        one.terminate()
+    state = places_of(root).state
+    files = [*(root / "logs/journal").rglob("*"), *state.rglob("*"), *(machine / "xdg_cache_home").rglob("*")]
+    private = [path for path in files if path.is_file() and path.name != "sessions"]
+    exposed = {str(path) for path in private if path.stat().st_mode & 0o077 and not is_shielded(path, machine)}
+    assert set() == exposed
+
+
+def is_shielded(path: Path, top: Path) -> bool:
+    """Tell whether a folder above keeps others out."""
+    return any(top in each.parents and not each.stat().st_mode & 0o077 for each in path.parents)
