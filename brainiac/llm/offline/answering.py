@@ -12,7 +12,7 @@ from brainiac.language.statements import Said, statements_of
 from brainiac.llm.offline import listing, telling
 from brainiac.llm.offline.evidence import Evidence, gather
 from brainiac.llm.offline.former import answer_former
-from brainiac.llm.offline.matching import Match, best, match
+from brainiac.llm.offline.matching import Match, best, matches_of
 from brainiac.llm.offline.querying import in_other_words
 from brainiac.llm.offline.questions import Question, parse_question
 from brainiac.llm.offline.tasks import with_finish
@@ -147,9 +147,9 @@ def _last_question(desk: _Desk) -> Question | None:
 def _answers(question: Question, told: Sequence[Said], desk: _Desk) -> list[Match]:
     links = _links(desk)
     matches = [
-        match(question, one, links.get(id(one), ()))
-        for one in desk.evidence
-        if question.span is None or listing.falls_into(one, question)
+        one
+        for one in matches_of(question, desk.evidence, links)
+        if question.span is None or listing.falls_into(one.evidence, question)
     ]
     if question.asks_former:
         context = question.before or frozenset(
@@ -174,7 +174,7 @@ def _render(answers: list[Match], desk: _Desk) -> str:
         is_earlier = other.evidence.at < first.at or other.evidence.is_past
         if (
             is_earlier
-            and other.score >= answers[0].score - 0.2
+            and other.figures.found >= answers[0].figures.found
             and other.evidence.sentence.utterance != first.sentence.utterance
         ):
             quoted_line = desk.line(other.evidence)
@@ -215,9 +215,7 @@ def _render_list(question: Question, found: list[Evidence | str], desk: _Desk) -
 
 
 def _render_nothing(question: Question, desk: _Desk) -> str:
-    matches = sorted(
-        (match(question, one) for one in desk.evidence), key=lambda one: (-one.coverage, -one.evidence.at.timestamp())
-    )
+    matches = sorted(matches_of(question, desk.evidence), key=lambda one: -one.score)
     near: list[Evidence] = []
     for one in matches:
         if one.coverage > 0 and one.evidence.sentence.utterance not in [other.sentence.utterance for other in near]:

@@ -96,9 +96,11 @@ def gather(short_term: ShortTermMemory, hits: Sequence[Hit], language: str) -> l
     for index, hit in enumerate(hits):
         if hit.speaker != "ai":
             found += _of_hit(hit, index, language)
-    found += [
-        evidence for item in short_term.facts for evidence in _of_text(item.text, _UNKNOWN, language, is_typed=False)
-    ]
+    told = [one.sentence.stems for one in found]
+    for item in short_term.facts:
+        for fact in _of_text(item.text, _UNKNOWN, language, is_typed=False):
+            if not any(len(fact.sentence.stems & stems) >= 0.6 * len(fact.sentence.stems) for stems in told):
+                found.append(fact)
     return sorted(_distinct(found), key=lambda evidence: evidence.at)
 
 
@@ -157,7 +159,7 @@ def _sentences(text: str, at: datetime, language: str) -> tuple[Sentence, ...]:
     said = [one for one in statements_of(text, at) if one.kind not in ("question", "small-talk", "forget")]
     all_tokens = [tokens_of(one.plain, language) for one in said]
     stems = [frozenset(token.stem for token in tokens if token.is_content) for tokens in all_tokens]
-    whole = " ".join(one.original.strip() for one in said)
+    whole = text.strip()
     sentences = []
     for index, one in enumerate(said):
         near = stems[max(0, index - 1) : index] + stems[index + 1 : index + 2]

@@ -33,6 +33,11 @@ _AGE = re.compile(
     r"|\w+ty(?:-\w+)?)(?= (?:and|now|this|years)|[.,!]|$)|\b(?:\w+-)?year-old\b",
     _I,
 )
+_RATE = re.compile(
+    r"\b(?:a|an|per|each|every|once|twice|times|daily|weekly|monthly|yearly|nightly|hourly|other)\b(?= (?:other )?(?:day|night|week|month"
+    r"|year|hour|morning|evening|second|two|three|few|\w+day)s?\b)|\b(?:daily|weekly|monthly|nightly|yearly|hourly)\b",
+    _I,
+)
 _REASON = re.compile(
     r"\b(?:because|since|so that|so|due to|as|thanks to|in order to|to avoid|reason|cause[sd]?|for (?:his|her|my"
     r"|our|the)|makes?|tastes?)\b|[:;–—]",
@@ -40,7 +45,7 @@ _REASON = re.compile(
 )
 _PLACE = re.compile(
     r"\b(?:in|at|to|on|from|near|under|behind|inside|into|around|above|below|between|beside|over|by|through|next "
-    r"to|opposite|off)\s+(?:the |my |our |a |an |their |her |his )?(?P<place>[\w'-]+(?: [A-Z][\w'-]*)?)",
+    r"to|opposite|off)\s+(?!(?:time|total|full|fact|case|all|least|last|once|first|general|advance)\b)(?:the |my |our |a |an |their |her |his )?(?P<place>[\w'-]+(?: [A-Z][\w'-]*)?)",
     _I,
 )
 _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bevery\b|\bweek(?:end|day)s?\b", _I)
@@ -93,8 +98,8 @@ def _holds_duration(question: Question, evidence: Evidence) -> bool:
 
 def _holds_number(question: Question, evidence: Evidence) -> float:
     """A number stands close to the thing that is counted, where the question names it."""
-    if re.search(r"\bhow often\b", question.text, _I):
-        return any(span.kind == "frequency" for span in evidence.said.times)
+    if re.search(r"\bhow often\b|\bhow many times\b", question.text, _I):
+        return any(span.kind == "frequency" for span in evidence.said.times) or bool(_RATE.search(evidence.said.plain))
     tokens = evidence.sentence.tokens
     numbers = [i for i, token in enumerate(tokens) if _NUMBER.match(token.word) and not _in_date(token, evidence)]
     counted = re.search(r"\bhow many (?:of )?(?:my |our |the )?([\w-]+(?: [\w-]+)?)", question.text, _I)
@@ -107,7 +112,7 @@ def _holds_number(question: Question, evidence: Evidence) -> float:
         if any(token.stem in related(term.stem) for term in question.terms if term.stem[:4] in counted[1].lower())
     ]
     if not things and any(term.weight >= 1 and term.stem[:4] in counted[1].lower() for term in question.terms):
-        return 0.0
+        return 0.5
     return 1.0 if any(abs(i - j) <= 4 for i in numbers for j in things) else 0.6
 
 
@@ -131,7 +136,7 @@ def _holds_place(question: Question, evidence: Evidence) -> float:
         if not any(
             related(term.stem).get(one, 0) > 0.8 for term in question.terms if not term.is_verb for one in stems
         ):
-            strength = max(strength, 1.0 if found["place"][0].isupper() else 0.85)
+            strength = max(strength, 1.0 if found["place"][0].isupper() else 0.7)
     return strength
 
 
@@ -266,3 +271,5 @@ _CHECKS: dict[str, Callable[[Question, Evidence], float]] = {
     "profession": _holds_profession,
     "weekday": _searches(_WEEKDAY),
 }
+
+CHECKED = frozenset(_CHECKS)  # the kinds of answer that a statement can be seen to hold

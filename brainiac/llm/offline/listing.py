@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from brainiac.language.sentences import content_stems, overlap
 from brainiac.language.times import format_span
 from brainiac.llm.offline.evidence import Evidence
-from brainiac.llm.offline.matching import NEAR_TIE, Match, match
+from brainiac.llm.offline.matching import matches_of
 from brainiac.llm.offline.questions import Question
 from brainiac.llm.offline.tasks import open_tasks, with_finish
 from brainiac.notes.short_term import ShortTermMemory
@@ -56,9 +56,9 @@ def of_decisions(question: Question, evidence: Sequence[Evidence]) -> list[Evide
     decisions = [one for one in evidence if one.said.kind == "decision" and falls_into(one, question)]
     if not any(term.weight >= 1 for term in question.terms):
         return list(decisions)
-    matches = [match(question, one) for one in decisions]
+    matches = matches_of(question, decisions)
     top = max((one.coverage for one in matches), default=0.0)
-    kept = [one for one in matches if one.coverage >= max(0.5, top - NEAR_TIE)]
+    kept = [one for one in matches if one.coverage >= max(0.5, top - 0.05)]
     if is_narrow(question):
         return [one.evidence for one in sorted(kept, key=lambda one: (-one.coverage, -one.evidence.at.timestamp()))]
     return [one.evidence for one in sorted(kept, key=lambda one: one.evidence.at)]
@@ -73,19 +73,20 @@ def is_narrow(question: Question) -> bool:
 def of_events(question: Question, evidence: Sequence[Evidence]) -> list[Evidence | str]:
     """Return what happened, or was said, in the days that were asked for."""
     asks_told = re.search(r"\b(?:tell|told|say|said|mention|note)", question.text, re.I)
+    is_limited = any(term.weight >= 1 for term in question.terms)
     return [
-        one
-        for one in _whole(evidence)
-        if (one.said.kind != "task" or asks_told)
+        match.evidence
+        for match in matches_of(question, _whole(evidence))
+        if (one := match.evidence) and (one.said.kind != "task" or asks_told)
         and not one.is_past
         and falls_into(one, question)
-        and (not any(term.weight >= 1 for term in question.terms) or match(question, one).coverage >= 0.5)
+        and (not is_limited or match.coverage >= 0.5)
     ]
 
 
 def of_topic(question: Question, evidence: Sequence[Evidence]) -> list[Evidence]:
     """Return everything on a topic, what holds now and was said last first."""
-    matches: list[Match] = [match(question, one) for one in _whole(evidence) if falls_into(one, question)]
+    matches = matches_of(question, [one for one in _whole(evidence) if falls_into(one, question)])
     kept = [one.evidence for one in matches if one.coverage >= 0.6]
     return sorted(kept, key=lambda one: (one.is_past, -one.at.timestamp()))
 

@@ -80,7 +80,7 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "reason",
         re.compile(
-            r"^(?:\w+ )?why\b|\bwhat (?:was|is|were) (?:the|my|our) reasons?\b|\bfor what reason\b|\bhow come\b", _I
+            r"^(?:\w+ )?why\b|\bwhat (?:was|is|were) (?:the|my|our) reasons?\b|\bfor what reason\b|\b(?:root )?causes? of\b|\bwhat caused\b|\bhow come\b", _I
         ),
     ),
     ("surname", re.compile(r"\b(?:last|sur|family|full) ?names?\b", _I)),
@@ -110,7 +110,7 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
         re.compile(
             r"\bhow much (?:money|cash)\b|\bhow (?:much|expensive)\b.*\b(?:cost|pay|paid|spend|spent|charge|price"
             r"|worth|sell|sold|earn|owe|rent|save|bill|fee)\w*"
-            r"|\bwhat (?:did|does|do|will|would|was|is|were|are)\b.*\b(?:cost|price|pay for|rent|salary|fee"
+            r"|\bwhat (?:did|does|do|will|would|was|is|were|are)\b.*\b(?:cost|price|pay|charge|charging|earn|earning|paying|rent|salary|wage|fee"
             r"|bill)s?\b|\bhow much (?:was|is|were|are|did|does) (?:the|my|our|a|it)\b",
             _I,
         ),
@@ -118,7 +118,7 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "number",
         re.compile(
-            r"\bhow (?:many|much|big|tall|heavy|far|high|often|fast)\b|\bwhat(?:'s| is| was) (?:the|my"
+            r"\bhow (?:many|much|big|large|small|tall|wide|deep|heavy|far|high|often|fast|strong)\b|\bwhat (?:percentage|amount|number|quantity)\b|\bwhat(?:'s| is| was) (?:the|my"
             r"|our) (?:\w+ )?(?:number|amount|count|total|score|percentage)\b",
             _I,
         ),

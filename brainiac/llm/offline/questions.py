@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -24,6 +25,7 @@ class Term:
         owner: Whose it is: `user`, `other` (her, Elena's), or "" where that is not said.
         is_verb: It is the question's main verb, whose subject must agree.
         phrase: Number of the name it is a part of; one part found is enough.
+        is_focus: It is what the question word asks after: `breed` in "what breed", `number` in "Idris's number".
     """
 
     stem: str
@@ -32,6 +34,7 @@ class Term:
     owner: str = ""
     is_verb: bool = False
     phrase: int = -1
+    is_focus: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ _WEAK = frozenset(
 )
 _BEFORE = re.compile(r"[, ]*\b(?:before|prior to|until|instead of|rather than)\b\s+(?P<what>[^?,]+)", _I)
 _FORMER = re.compile(
-    r"\b(?:previous(?:ly)?|former(?:ly)?|used to|earlier|old|last|ex)\b(?! (?:week|month|year|night|name|time"
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used? to|earlier|old|last|ex)\b(?! (?:week|month|year|night|name|time"
     r"|\w+day|spring|summer|fall|winter|old|is|are|am))",
     _I,
 )
@@ -100,6 +103,11 @@ _BARE_SUBJECT = re.compile(  # a single word between "does" and its verb is a na
     r"|those|it|he|she|they|we|you|i|not|some|"
     r"everyone|someone|anyone|all)\b)(?P<subject>[a-z][\w-]+) (?!of\b|in\b|at\b|on\b|to\b|for\b|from\b)[a-z]+",
     _I,
+)
+_BARE_OWNER = re.compile(  # a possessor without an article is a name as well: "when's noodle's birthday"
+    r"(?<!\bmy )(?<!\bour )(?<!\bthe )(?<!\bhis )(?<!\bher )(?<!\btheir )(?<!\byour )(?<!\bthis )(?<!\bthat )(?<!\ba )"
+    r"\b(?!(?:where|what|who|when|how|why|that|it|there|here|let|he|she|today|mum|mom|dad|one|everyone|someone)'s)"
+    r"(?P<owner>[a-z][\w-]+)'s (?=[a-z])"
 )
 _SUBJECT_VERB = re.compile(
     r"\b(?i:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should)(?:n't)?\s+(?P<subject>I|i|we"
@@ -132,6 +140,7 @@ def _parse(text: str, now: datetime, language: str, known: frozenset[str]) -> Qu
     subject = _subject_of(found["subject"], language) if found else ""
     if bare_name := _BARE_SUBJECT.search(bare):
         known |= {stem(bare_name["subject"].lower(), language)}
+    known |= {stem(match["owner"], language) for match in _BARE_OWNER.finditer(bare)}
     verb = stem(found["verb"].lower(), language) if found else ""
     dropped = _dropped(expected, listing, language)
     return Question(
@@ -178,6 +187,7 @@ def _dropped(expected: Expected, listing: Listing | None, language: str) -> froz
 
 def _terms(text: str, dropped: frozenset[str], verb: str, language: str, known: frozenset[str]) -> tuple[Term, ...]:
     owners, names = _owners(text, dropped, language), _names(text, language)
+    asked = _asked_thing(text, language)
     terms: dict[str, Term] = {}
     for token in tokens_of(text, language):
         one = token.stem
@@ -188,13 +198,33 @@ def _terms(text: str, dropped: frozenset[str], verb: str, language: str, known: 
             terms[one] = Term(one, 3.0, is_required=True, owner=owners.get(one, ""), phrase=phrase)
         elif one in dropped:
             continue
-        elif one in _WEAK:
-            terms[one] = Term(one, 0.4, is_verb=one == verb)
         elif one in owners:
             terms[one] = Term(one, 3.0, is_required=True, owner=owners[one])
+        elif one in _WEAK and one not in asked:
+            terms[one] = Term(one, 0.4, is_verb=one == verb)
         else:
             terms[one] = Term(one, 1.2 if one == verb else 2.0, is_verb=one == verb)
-    return tuple(terms.values())
+    focus = _focus(asked, terms, owners)
+    return tuple(replace(term, is_focus=True) if term.stem == focus else term for term in terms.values())
+
+
+_ASKED_THING = re.compile(
+    r"\b(?:what|which|how many|how much)(?:'s|'re)?\s+(?P<thing>(?:[\w-]+\s+){0,3}?[\w-]+)(?=\s+(?:is|are|was|were|do|does|did|have|has|had|can"
+    r"|could|will|would|should|of|for|in|on|at|to)\b|\s*[?.,!]|$)",
+    _I,
+)
+
+
+def _asked_thing(text: str, language: str) -> list[str]:
+    """Return the stems of the noun behind what, which or how many."""
+    found = _ASKED_THING.search(text)
+    return [token.stem for token in tokens_of(found["thing"], language) if token.is_content][-1:] if found else []
+
+
+def _focus(asked: Sequence[str], terms: Mapping[str, Term], owners: Mapping[str, str]) -> str:
+    """Return the stem of what the question word asks after: the possessed thing, or the noun behind what and which."""
+    kept = [one for one in (*asked, *owners) if one in terms and terms[one].phrase < 0 and terms[one].weight >= 1]
+    return kept[-1] if kept else ""
 
 
 def _names(text: str, language: str) -> dict[str, int]:
