@@ -3,7 +3,9 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint fix bench clean
+.PHONY: install demo test lint fix bench clean
+
+install: $(VENV)/.installed
 
 demo: $(VENV)/.installed  ## the real daemon on a scratch brain, every line read from disk
 	@$(BIN)/python examples/demo.py
