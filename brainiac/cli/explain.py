@@ -8,17 +8,93 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.cli.session import JsonOption, console, opened_brain, print_json
 
 if TYPE_CHECKING:
-    from brainiac.events import Change
+    from rich.tree import Tree
 
+    from brainiac.events import Change
+    from brainiac.history.exchanges import Said
+    from brainiac.history.provenance import Chain, Step
+
+WIDE = 100_000
 _SIGNS = {"create": "+", "update": "~", "remove": "-", "move": ">"}
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
+    app.command()(why)
     app.command()(undo)
+
+
+def why(
+    named: Annotated[list[str], typer.Argument(metavar="MEMORY|STATEMENT", help="Path, title, uuid; or words, ^id.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a memory rests on: each change of each statement, down to the very sentence that was typed."""
+    from brainiac.history.why import why as explain
+
+    with opened_brain() as brain:
+        found = explain(brain, " ".join(named))
+    if as_json:
+        print_json(asdict(found))
+        return
+    from rich.text import Text
+    from rich.tree import Tree
+
+    top = Tree(Text(f"{found.title}  ({found.path})", style="bold"), guide_style="dim")
+    if not found.is_exact:
+        typer.echo("No statement has just these words; the nearest:")
+    for chain in found.chains:
+        branch = top.add(Text(_statement_line(chain)))
+        for step in chain.steps:
+            _add_step(branch.add(Text(_step_line(step))), step)
+        if not chain.steps:
+            branch.add("stood there when this device first saw the brain, or its history is not readable here")
+    for said in found.said:
+        _add_said(top, said, said.user)
+    screen = console()
+    if not sys.stdout.isatty():
+        screen.width = WIDE  # nobody's window is cut or wrapped: a script gets whole lines
+    screen.print(top)
+
+
+def _statement_line(chain: Chain) -> str:
+    text = f"~~{chain.text}~~" if chain.is_history else chain.text
+    return f"{text} ^{chain.block}" if chain.block else text
+
+
+def _step_line(step: Step) -> str:
+    who = f"{step.by} on {step.device}" if step.device else step.by
+    models = [f"decided by {step.model}" if step.model else "", f"found by {step.found_by}" if step.found_by else ""]
+    if step.model and step.run_cost_usd:
+        models.append(f"its run cost ${step.run_cost_usd:.4f}")
+    told = ", ".join(filter(None, models))
+    return f"{_local(step.at)}  {step.operation} by {who}{f' ({told})' if told else ''}, event {step.event}"
+
+
+def _add_step(branch: Tree, step: Step) -> None:
+    from rich.text import Text
+
+    if step.before:
+        branch.add(Text(f"from: {step.before}"))
+    if step.after:
+        branch.add(Text(f"to:   {step.after}" if step.before else step.after))
+    if step.reasoning:
+        branch.add(Text(f"because: {step.reasoning}"))
+    for said in step.sources:
+        _add_said(branch, said, said.sentence_for(step.after or step.before))
+
+
+def _add_said(branch: Tree, said: Said, words: str) -> None:
+    from rich.text import Text
+
+    where = f" in {said.prompt}" if said.prompt else ""
+    quoted = f": “{words}”" if words else "; its words are not kept any more"
+    leaf = branch.add(Text(f"you typed{f' {_local(said.at)}' if said.at else ''}{where}{quoted}"))
+    leaf.add(Text(f"exchange {said.exchange}{f', read from {said.read_from}' if said.read_from else ''}"))
+    if said.model:
+        leaf.add(Text(f"answered by {said.model} (${said.cost_usd:.4f}){f' on {said.device}' if said.device else ''}"))
 
 
 def undo(

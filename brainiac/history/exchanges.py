@@ -1,0 +1,136 @@
+"""An exchange traced to the words typed: in the file itself, the journal, short-term memory or its day's page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from brainiac.announce import exchange_of
+from brainiac.answered import EXCHANGES
+from brainiac.errors import FormatError
+from brainiac.events import Event
+from brainiac.language.sentences import content_stems, overlap, split_sentences
+from brainiac.notes.dialogue import StmEvent, find_events
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One exchange.
+
+    Attributes:
+        exchange: Its id.
+        at: ISO 8601 UTC.
+        user: What was typed; "" when no text of it is left.
+        ai: The answer.
+        prompt: Path of the prompt as it was answered; "" if unknown.
+        device: Where it was answered; "" for this one.
+        model: Who answered; "" for a note, or if unknown.
+        cost_usd: Of the answer.
+        read_from: Path of the file that the words were read from, or `journal`.
+    """
+
+    exchange: str
+    at: str
+    user: str
+    ai: str = ""
+    prompt: str = ""
+    device: str = ""
+    model: str = ""
+    cost_usd: float = 0.0
+    read_from: str = ""
+
+    def sentence_for(self, statement: str) -> str:
+        """Return the sentence typed that a statement rests on: the one that shares most of its words."""
+        wanted = content_stems(statement)
+        sentences = split_sentences(self.user)
+        return max(sentences, key=lambda each: overlap(wanted, content_stems(each)), default=self.user)
+
+
+class Exchanges:
+    """The exchanges of all devices, found by id.
+
+    Args:
+        brain: The brain.
+    """
+
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+
+    @cached_property
+    def events(self) -> dict[str, tuple[str, Event]]:
+        """Device ("" for this one) and event that made each exchange known, by exchange id."""
+        found = {event.id: (device, event) for device, event in self._brain.journal.foreign_events()
+                 if event.kind in EXCHANGES}  # fmt: skip
+        return found | {event.id: ("", event) for event in self._brain.journal.events(kinds=EXCHANGES)}
+
+    def said(self, exchange: str) -> Said:
+        """Return what is known of an exchange; without words where none are left."""
+        device, event = self.events.get(exchange, ("", None))
+        spoken = exchange_of(self._brain, event) if event else None
+        if event is not None and spoken is not None:
+            is_standing = self._brain.read(spoken.prompt.path) is not None
+            return Said(
+                exchange,
+                event.at,
+                spoken.prompt.text,
+                spoken.response.text if spoken.response else "",
+                spoken.prompt.path,
+                device,
+                (spoken.response.model or "") if spoken.response else "",
+                (spoken.response.cost_usd or 0.0) if spoken.response else 0.0,
+                spoken.prompt.path if is_standing else "journal",
+            )
+        path, noted = self._noted(exchange)
+        at, user, ai = (noted.at, noted.user, noted.ai) if noted else (event.at if event else "", "", "")
+        data = event.data if event else {}
+        prompt, model = str(data.get("prompt") or ""), str(data.get("model") or "")
+        return Said(exchange, at, user, ai, prompt, device, model, read_from=path)
+
+    def _noted(self, exchange: str) -> tuple[str, StmEvent | None]:
+        """Find an exchange in short-term memory or on the page of its day."""
+        for path, text in self._pages(exchange):
+            for placed in find_events(text):
+                if placed.event.id == exchange:
+                    return path, placed.event
+        return "", None
+
+    def _pages(self, exchange: str) -> list[tuple[str, str]]:
+        tree = self._brain.tree
+        paths = [tree.relative(tree.short_term)]
+        paths += sorted(tree.relative(entry.path) for entry in tree.walk(tree.long_term / "events", tree.archive))
+        texts = ((path, self._brain.read_text(path) or "") for path in paths)
+        return [(path, text) for path, text in texts if exchange in text]
+
+    def with_same_prompt(self, exchange: str) -> list[str]:
+        """Return an exchange with its earlier and later revisions, oldest first."""
+        _, event = self.events.get(exchange, ("", None))
+        if event is None:
+            return [exchange]
+        prompt = event.data.get("prompt_id")
+        return sorted(each for each, (_, one) in self.events.items() if one.data.get("prompt_id") == prompt)
+
+    def find(self, named: str) -> str | None:
+        """Return the exchange that an id, a part of one, or the path of its prompt or response names."""
+        if named in self.events:
+            return named
+        by_path = [
+            each
+            for each, (_, event) in self.events.items()
+            if named in (event.data.get("prompt"), event.data.get("response"))
+        ]
+        if by_path:
+            return max(by_path)
+        part = [each for each in self.events if len(named) >= 6 and (each.startswith(named) or each.endswith(named))]
+        if len(part) == 1:
+            return part[0]
+        return named if self._is_noted(named) else None
+
+    def _is_noted(self, exchange: str) -> bool:
+        try:
+            return len(exchange) >= 6 and self._noted(exchange)[1] is not None
+        except FormatError:
+            return False
