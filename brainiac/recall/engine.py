@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import shutil
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ from brainiac.recall.units import Link, Page
 VERSION = 1
 _HEAP_BYTES = 48_000_000
 _VARIANT_FREQUENCY = 50  # a rarer term is also sought by its beginning
+_VARIANTS = 500
+_ENOUGH_TERMS = 3
 
 _TABLES = """
 create table meta (key text primary key, value text);
@@ -75,13 +79,12 @@ class EmbeddedIndex:
         schema.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
         # signed: deletion by an unsigned field's term silently deletes nothing in tantivy-py 0.27
         schema.add_integer_field("page", indexed=True, fast=True)
+        schema.add_float_field("tie", fast=True)
         built = schema.build()
         self._text = tantivy.Index(built, path=str(text_folder), reuse=not is_new)
         self._text.register_tokenizer("whitespace", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
-        self._db = sqlite3.connect(self._folder / "pages.db", check_same_thread=False, isolation_level=None)
-        self._db.execute("pragma journal_mode = wal")
-        self._db.execute("pragma synchronous = normal")
-        self._db.execute("pragma cache_size = -16000")
+        self._db = self._connect()
+        self._written = self._connect()  # of its own: readers see nothing of a transaction that is under way
         if is_new:
             self._db.executescript("begin;" + _TABLES + "commit;")
             self._db.execute("insert into meta values ('key', ?)", (self._key,))
@@ -89,6 +92,13 @@ class EmbeddedIndex:
         if not found or found[0] != self._key:
             self._db.close()
             raise ValueError(f"made as {found[0] if found else 'unknown'}, not as {self._key}")
+
+    def _connect(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self._folder / "pages.db", check_same_thread=False, isolation_level=None)
+        database.execute("pragma journal_mode = wal")
+        database.execute("pragma synchronous = normal")
+        database.execute("pragma cache_size = -16000")
+        return database
 
     # --- writing -------------------------------------------------------------------------------------------
 
@@ -98,7 +108,7 @@ class EmbeddedIndex:
             writer = self._begin()
             for encoded in pages:
                 page = encoded.page
-                known = self._db.execute("select id from pages where path = ?", (page.path,)).fetchone()
+                known = self._written.execute("select id from pages where path = ?", (page.path,)).fetchone()
                 if known:
                     self._forget(known[0])
                 number = self._insert(encoded, known[0] if known else None)
@@ -106,6 +116,7 @@ class EmbeddedIndex:
                     document = tantivy.Document()
                     document.add_text("text", passage)
                     document.add_integer("page", number)
+                    document.add_float("tie", _tie(passage))
                     writer.add_document(document)
 
     def _insert(self, encoded: EncodedPage, number: int | None) -> int:
@@ -116,11 +127,11 @@ class EmbeddedIndex:
             page.is_archived, encoded.terms, encoded.prefixes, encoded.heading, encoded.facts, encoded.content,
         )  # fmt: skip
         marks = ",".join("?" * len(row))
-        inserted = self._db.execute(f"insert into pages (id, {_COLUMNS}) values ({marks})", row).lastrowid
+        inserted = self._written.execute(f"insert into pages (id, {_COLUMNS}) values ({marks})", row).lastrowid
         assert inserted is not None
         if page.links:
             targets = {link.target for link in page.links}
-            self._db.executemany("insert into links values (?, ?)", [(inserted, target) for target in targets])
+            self._written.executemany("insert into links values (?, ?)", [(inserted, target) for target in targets])
         return inserted
 
     def remove(self, paths: Iterable[str]) -> None:
@@ -128,14 +139,14 @@ class EmbeddedIndex:
         with _guarded(self._folder):
             self._begin()
             for path in paths:
-                known = self._db.execute("select id from pages where path = ?", (path,)).fetchone()
+                known = self._written.execute("select id from pages where path = ?", (path,)).fetchone()
                 if known:
                     self._forget(known[0])
 
     def _forget(self, number: int) -> None:
         self._begin().delete_documents_by_term("page", number)
-        self._db.execute("delete from pages where id = ?", (number,))
-        self._db.execute("delete from links where page = ?", (number,))
+        self._written.execute("delete from pages where id = ?", (number,))
+        self._written.execute("delete from links where page = ?", (number,))
 
     def is_writable(self) -> bool:
         """Tell whether this process may write: one at a time does."""
@@ -147,17 +158,17 @@ class EmbeddedIndex:
     def _begin(self) -> tantivy.IndexWriter:
         if not self.is_writable() or self._writer is None:
             raise UnusableIndexError(f"{self._folder}: another process writes the index; stop it or wait for it")
-        if not self._db.in_transaction:
-            self._db.execute("begin immediate")
+        if not self._written.in_transaction:
+            self._written.execute("begin immediate")
         return self._writer
 
     def commit(self) -> None:
         """Make what was given durable and visible."""
         with _guarded(self._folder):
-            if self._writer is None or not self._db.in_transaction:
+            if self._writer is None or not self._written.in_transaction:
                 return
             self._writer.commit()
-            self._db.execute("commit")
+            self._written.execute("commit")
             self._text.reload()
 
     # --- reading -------------------------------------------------------------------------------------------
@@ -170,29 +181,42 @@ class EmbeddedIndex:
                 newest = "select id from pages order by at desc, path limit ?"
                 ids = [row[0] for row in self._db.execute(newest, (limit,))]
                 return Candidates(self._load(ids), {}, searcher.num_docs)
-            frequencies = {term: searcher.doc_freq("text", term) for term in terms}
+            frequencies = {term: self._count(searcher, term) for term in terms}
             query = self._query(searcher, frequencies, required)
-            found = searcher.search(query, limit, count=False).hits
+            found = searcher.search(query, limit, count=False, weight_by_field="tie").hits
             numbers = searcher.fast_field_values("page", [address for _, address in found])
             ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
             return Candidates(self._load(ids), frequencies, searcher.num_docs)
 
+    def _count(self, searcher: tantivy.Searcher, term: str) -> int:
+        """Return in how many passages a term stands; the engine's own frequency counts deleted ones."""
+        if searcher.doc_freq("text", term) == 0:
+            return 0
+        counted = searcher.search(tantivy.Query.term_query(self._text.schema, "text", term, "freq"), 1, count=True)
+        return int(counted.count or 0)  # type: ignore[attr-defined]  # the stubs lack it
+
     def _query(
         self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], required: Sequence[str]
     ) -> tantivy.Query:
-        schema = self._text.schema
-        must, should = tantivy.Occur.Must, tantivy.Occur.Should
+        """Return what scores a passage by the idf of the terms in it.
 
-        def clause(term: str) -> tantivy.Query:
-            return tantivy.Query.term_query(schema, "text", term, "freq")
+        Not BM25: the engine's statistics count deleted passages, so that an edited index would choose other
+        candidates than one built anew. How often and how densely terms stand is for the ranking to weigh.
+        """
+        total = searcher.num_docs
 
-        parts = [(must, clause(term)) for term in required]
-        for term, frequency in frequencies.items():
-            parts.append((should, clause(term)))
+        def clause(term: str, weight: float) -> tantivy.Query:
+            plain = tantivy.Query.term_query(self._text.schema, "text", term, "freq")
+            return tantivy.Query.boost_query(tantivy.Query.const_score_query(plain, 1.0), weight)
+
+        parts = [(tantivy.Occur.Must, clause(term, 0.01)) for term in required]
+        for term, frequency in _selective(frequencies, total).items():
+            idf = math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
+            parts.append((tantivy.Occur.Should, clause(term, idf)))
             if frequency < _VARIANT_FREQUENCY and len(term) > 5 and term[0] not in "#@":
-                for variant, _ in searcher.terms_with_prefix("text", term[:5], limit=8):
+                for variant, _ in searcher.terms_with_prefix("text", term[:5], limit=_VARIANTS):
                     if variant != term:
-                        parts.append((should, tantivy.Query.boost_query(clause(variant), 0.5)))
+                        parts.append((tantivy.Occur.Should, clause(variant, 0.5 * idf)))
         return tantivy.Query.boolean_query(parts)
 
     def _load(self, ids: Sequence[int]) -> list[EncodedPage]:
@@ -244,13 +268,28 @@ class EmbeddedIndex:
 
     def close(self) -> None:
         """Let go of files; what was not committed is dropped."""
-        if self._db.in_transaction:
-            self._db.execute("rollback")
+        if self._written.in_transaction:
+            self._written.execute("rollback")
         if self._writer is not None:
             with contextlib.suppress(ValueError):
                 self._writer.rollback()
             self._writer = None
+        self._written.close()
         self._db.close()
+
+
+def _selective(frequencies: Mapping[str, int], total: int) -> Mapping[str, int]:
+    """Leave out terms that stand in a great part of all passages, where rarer ones choose the candidates anyway."""
+    rare = {term: frequency for term, frequency in frequencies.items() if frequency <= max(1000, total // 50)}
+    return rare if sum(frequency > 0 for frequency in rare.values()) >= _ENOUGH_TERMS else frequencies
+
+
+def _tie(passage: str) -> float:
+    """Return what decides between passages with the same terms: the shorter, then one by its content.
+
+    The engine multiplies a score by `log2(2 + tie)`; this never outweighs a term.
+    """
+    return 0.01 / (1 + passage.count(" ")) + zlib.crc32(passage.encode()) / 2**32 * 1e-4
 
 
 def destroy(folder: Path) -> None:

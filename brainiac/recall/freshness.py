@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from brainiac.recall.documents import SEARCHED
-from brainiac.tree import Tree
+from brainiac.tree import Tree, is_temporary
 
 Stamp: TypeAlias = tuple[int, int]
+_PLAIN = re.compile(r"(?!4913$)[A-Za-z0-9_-]+(?:\.md)?$")
 
 
 def stamp_of(tree: Tree, path: str) -> Stamp | None:
@@ -27,14 +29,33 @@ def searched_files(tree: Tree) -> Iterator[tuple[str, Stamp]]:
     short_term = tree.relative(tree.short_term)
     if stamp := stamp_of(tree, short_term):
         yield short_term, stamp
-    for entry in tree.walk(tree.long_term, tree.archive):
-        if entry.name.endswith(".md"):
-            path = entry.path[start:].replace(os.sep, "/")
+    for top in (tree.long_term, tree.archive):
+        for entry in _markdown(str(top)):
             try:
                 found = entry.stat(follow_symlinks=False)
             except OSError:
                 continue  # gone since the folder was listed
-            yield path, (found.st_mtime_ns, found.st_size)
+            yield entry.path[start:].replace(os.sep, "/"), (found.st_mtime_ns, found.st_size)
+
+
+def _markdown(top: str) -> Iterator[os.DirEntry[str]]:
+    """Yield what `Tree.walk` would of Markdown files, in half the time: plain names need no closer look."""
+    stack = [top]
+    while stack:
+        try:
+            entries = os.scandir(stack.pop())
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                name = entry.name
+                if not _PLAIN.match(name) and is_temporary(name):
+                    continue
+                if entry.is_file(follow_symlinks=False):
+                    if name.endswith(".md"):
+                        yield entry
+                elif entry.is_dir(follow_symlinks=False):
+                    stack.append(entry.path)
 
 
 def difference(tree: Tree, known: Mapping[str, Stamp]) -> tuple[list[str], list[str]]:

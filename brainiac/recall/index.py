@@ -47,7 +47,11 @@ class LinkedPage:
 
 @runtime_checkable
 class Index(Protocol):
-    """Keep encoded pages and find candidates; called under a lock of the caller, from any thread."""
+    """Keep encoded pages and find candidates.
+
+    One thread at a time reads, and one at a time writes; they may do so at once. Any method may raise
+    `UnusableIndexError`: the index is then thrown away and built anew.
+    """
 
     def is_writable(self) -> bool:
         """Tell whether this process may write; another one may be doing so."""

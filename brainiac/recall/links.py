@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from urllib.parse import quote
 
 from brainiac.events import PathKind
 from brainiac.recall.index import LinkedPage
 from brainiac.recall.units import Link
 from brainiac.tree import Tree
-
-_LINK_WITH_UUID = re.compile(r'(\]\(<?)([^)\s>]+)(>?\s+"uuid:([^"]+)"\))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,49 +113,16 @@ class LinkGraph:
     def _memories(self) -> Iterator[str]:
         return (path for path in self._pages if self._tree.kind_of(path) is PathKind.MEMORY)
 
-    def sources_of(self, uuid: str, path: str) -> list[str]:
-        """Return the pages whose links name this uuid under another path: those to heal after a move."""
+    def sources_of(self, uuid: str, path: str, old: str = "") -> list[str]:
+        """Return the pages with links to heal after a move: those that name the uuid under another path than its own.
+
+        Args:
+            uuid: Of the page that moved; "" when it has none.
+            path: Where it is now.
+            old: Where it was; links without uuid that lead there are meant too.
+        """
         return sorted(
             page.path
             for page in self._pages.values()
-            if any(link.uuid == uuid and link.path != path for link in page.links)
+            if any(link.uuid == uuid and link.path != path if link.uuid else link.path == old for link in page.links)
         )
-
-
-def healed(text: str, page: str, uuid: str, path: str) -> str:
-    """Return a page's text with every link to a uuid leading to its present path.
-
-    Args:
-        text: The page's whole text.
-        page: The page's own path, from which links are relative.
-        uuid: Whom the links name.
-        path: Where that page is now, relative to the root.
-    """
-
-    def lead(found: re.Match[str]) -> str:
-        opening, target, title, named = found.groups()
-        fragment = "#" + target.partition("#")[2] if "#" in target else ""
-        way = quote(posixpath.relpath(path, posixpath.dirname(page)), safe="/()'!~*,+=@&;:$ ".replace(" ", ""))
-        return f"{opening}{way}{fragment}{title}" if named == uuid else found[0]
-
-    return _LINK_WITH_UUID.sub(lead, text)
-
-
-def healed_own(text: str, old: str, new: str) -> str:
-    """Return a moved page's text with its own relative links leading where they led before.
-
-    Args:
-        text: The page's whole text.
-        old: Where the page was.
-        new: Where it is now.
-    """
-
-    def lead(found: re.Match[str]) -> str:
-        opening, target, title, _ = found.groups()
-        place, mark, fragment = target.partition("#")
-        if not place or place.startswith("/") or re.match(r"[a-z][a-z0-9+.-]+:", place, re.IGNORECASE):
-            return found[0]
-        meant = posixpath.normpath(posixpath.join(posixpath.dirname(old), place))
-        return f"{opening}{posixpath.relpath(meant, posixpath.dirname(new))}{mark}{fragment}{title}"
-
-    return _LINK_WITH_UUID.sub(lead, text)

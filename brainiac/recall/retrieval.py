@@ -103,7 +103,7 @@ class Retrieval:
             words=sorted(query.words) if query.terms else (),
         )
         pages = [*found.pages, *self._by_meaning(query, found.pages)]
-        pages = list(_within(pages, query, include_archive, self._tree))
+        pages = sorted(_within(pages, query, include_archive, self._tree), key=lambda encoded: encoded.page.path)
         if not pages:
             return None
         units = Units(pages)

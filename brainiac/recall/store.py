@@ -7,12 +7,12 @@ While there are too many to read at once (a first start, a damaged index) they a
 from __future__ import annotations
 
 import re
+import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
 
 from brainiac.recall.documents import page_of
 from brainiac.recall.encode import EncodedPage, encode
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 _READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _OVERLAY_PAGES = 256  # more than this are written into the index at once
 _SETTLE_SECONDS = 2.0
-_BATCH = 500
+_BATCH = 200
+_WRITTEN_PAGES = 4000  # while building, so many are written at once
 _SCANNED_PAGES = 300
 
 T = TypeVar("T")
@@ -62,10 +63,13 @@ class Store:
         self._mutex = threading.RLock()
         self._overlay: dict[str, EncodedPage | None] = {}  # None: gone
         self._unread: dict[str, None] = {}
+        self._noted: deque[str] = deque()
+        self._writing = threading.Lock()  # held while the index is written to, which queries need not wait for
         self._needs_rescan = False
         self._stopping = threading.Event()
         self._worker: threading.Thread | None = None
         self._wake = threading.Event()
+        self._starting = threading.Lock()
         self._problem = ""
         self._index: Index | None = None
         self._vectors = vectors
@@ -75,11 +79,15 @@ class Store:
     # --- what changed --------------------------------------------------------------------------------------
 
     def note_change(self, path: str) -> None:
-        """Take note that a file, or a folder of files, is not what it was."""
-        with self._mutex:
+        """Take note that a file, or a folder of files, is not what it was; waits for nothing."""
+        self._noted.append(path)
+        self._wake_worker()
+
+    def _take_note(self) -> None:
+        while self._noted:
+            path = self._noted.popleft()
             if is_searched(self._tree, path):
                 self._unread[path] = None
-                self._wake_worker()
             elif not path.endswith(".md") and self._tree.absolute(path).is_relative_to(self._tree.memory):
                 self._needs_rescan = True  # a folder: its files are looked over by the next query
 
@@ -107,7 +115,7 @@ class Store:
             self._unembedded = dict.fromkeys(self._vectors.adopt(self._index.contents()))
         self.rescan()
 
-    def _start_anew(self, *, wake: bool = True) -> None:
+    def _start_anew(self) -> None:
         """Throw the index away; all files are scanned until a new one has them."""
         if self._index:
             self._index.close()
@@ -121,8 +129,7 @@ class Store:
             self._problem = str(error)
         self._overlay.clear()
         self._unread = {path: None for path, _ in searched_files(self._tree)}
-        if wake:
-            self._wake_worker()
+        self._wake_worker()
 
     # --- queries -------------------------------------------------------------------------------------------
 
@@ -196,6 +203,7 @@ class Store:
 
     def _catch_up(self) -> None:
         """Read what changed, if it is little enough to be read before answering."""
+        self._take_note()
         if self._needs_rescan:
             self.rescan()
         stamp = stamp_of(self._tree, self._short_term)
@@ -244,31 +252,39 @@ class Store:
 
     def read_all(self) -> None:
         """Read every file that is not yet read; may take long after a first start."""
-        while True:
-            with self._mutex:
-                batch = list(self._unread)[:_BATCH]
-            if not batch:
-                return
-            self._take_in(batch)
+        with self._mutex:
+            self._catch_up()
+        while self._take_in():
+            pass
 
     def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Build the index anew; return how many files are in it."""
-        with self._mutex:
-            self._is_rebuilding = True  # the worker leaves the files to this thread
-            self._start_anew(wake=False)
+        self._is_rebuilding = True  # the worker leaves the files to this thread
+        with self._writing, self._mutex:
+            self._start_anew()
             total = len(self._unread)
-        while not self._stopping.is_set():
-            with self._mutex:
-                batch = list(self._unread)[:_BATCH]
-            if not batch:
-                break
-            self._take_in(batch)
+        while self._take_in() and not self._stopping.is_set():
             if progress:
                 progress(total - len(self._unread), total)
         self.flush()
         self._is_rebuilding = False
         self._embed(progress)
         return total
+
+    def _take_in(self) -> bool:
+        """Read a batch of unread files; return whether there were any. Queries go on meanwhile."""
+        with self._mutex:
+            self._take_note()
+            batch = list(self._unread)[:_BATCH]
+        pages = {path: self._encoded(path) for path in batch}
+        with self._mutex:
+            self._overlay.update(pages)
+            for path in batch:
+                self._unread.pop(path, None)
+            is_much = len(self._overlay) >= _WRITTEN_PAGES
+        if is_much:
+            self.flush()
+        return bool(batch)
 
     def _embed(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Make the vectors that are missing; nobody waits for them but who asked to reindex."""
@@ -283,14 +299,21 @@ class Store:
                 progress(done, done + len(self._unembedded))
 
     def flush(self) -> None:
-        """Write the overlay into the index."""
-        with self._mutex:
-            overlay = dict(self._overlay)
-            is_written = self._ask(lambda index: self._write(index, overlay)) if overlay else False
-            if not is_written:
+        """Write the overlay into the index; until it is there, queries rank it as they did."""
+        with self._writing:
+            with self._mutex:
+                index, overlay = self._index, dict(self._overlay)
+            if index is None or not overlay:
                 return
+            try:
+                is_written = self._write(index, overlay)
+            except UnusableIndexError:
+                with self._mutex:
+                    self._start_anew()
+                return
+            with self._mutex:
                 for path, page in overlay.items():
-                    if self._overlay.get(path) is page:
+                    if is_written and path in self._overlay and self._overlay[path] is page:
                         del self._overlay[path]
 
     @staticmethod
@@ -302,20 +325,11 @@ class Store:
         index.commit()
         return True
 
-    def _take_in(self, paths: Iterable[str]) -> None:
-        """Read files and give them to the index; queries go on between one batch and the next."""
-        pages = {path: self._encoded(path) for path in paths}
-        with self._mutex:
-            self._overlay.update(pages)
-            for path in pages:
-                self._unread.pop(path, None)
-            if len(self._overlay) > 10 * _BATCH or not self._unread:
-                self.flush()
-
     def _wake_worker(self) -> None:
-        if self._worker is None and not self._stopping.is_set():
-            self._worker = threading.Thread(target=self._work, name="recall-index", daemon=True)
-            self._worker.start()
+        with self._starting:
+            if self._worker is None and not self._stopping.is_set():
+                self._worker = threading.Thread(target=self._work, name="recall-index", daemon=True)
+                self._worker.start()
         self._wake.set()
 
     def _work(self) -> None:
@@ -323,17 +337,19 @@ class Store:
         while not self._stopping.is_set():
             self._wake.wait()
             self._wake.clear()
-            while len(self._unread) > _READ_AT_ONCE and not (self._is_rebuilding or self._stopping.is_set()):
-                with self._mutex:
-                    batch = list(self._unread)[:_BATCH]
-                self._take_in(batch)
-            while len(self._overlay) < _OVERLAY_PAGES and self._wake.wait(_SETTLE_SECONDS):
+            while not self._is_much and self._wake.wait(_SETTLE_SECONDS):
                 self._wake.clear()
                 if self._stopping.is_set():
                     return
+            while not (self._is_rebuilding or self._stopping.is_set()) and self._take_in():
+                pass
             if not self._stopping.is_set():
                 self.flush()
                 self._embed()
+
+    @property
+    def _is_much(self) -> bool:
+        return len(self._noted) + len(self._unread) > _READ_AT_ONCE or len(self._overlay) > _OVERLAY_PAGES
 
     # --- the rest ------------------------------------------------------------------------------------------
 
@@ -356,8 +372,8 @@ class Store:
         self._wake.set()
         if self._worker:
             self._worker.join()
+        self.flush()
         with self._mutex:
-            self.flush()
             if self._index:
                 self._index.close()
                 self._index = None
@@ -365,17 +381,22 @@ class Store:
 
 def _holding(pages: Sequence[EncodedPage], terms: Sequence[str], required: Sequence[str]) -> list[EncodedPage]:
     """Return the pages that hold any of the terms, by their beginnings too, and all of the required ones."""
-    hashes = np.array([prefix_hash(term) for term in terms], np.uint32)
+    sought = [_packed(prefix_hash(term)) for term in terms]
+    has_marks = any(term[0] in "#@" for term in terms)
     kept = []
     for page in pages:
-        held = np.frombuffer(page.prefixes + page.heading, np.uint32)
-        passages = " ".join(page.passages).split() if required or any(term[0] in "#@" for term in terms) else []
-        is_met = not terms or bool(np.isin(hashes, held).any()) or not set(terms).isdisjoint(passages)
-        if is_met and set(required) <= set(passages):
+        passages = " ".join(page.passages).split() if required or has_marks else []
+        is_met = not terms or any(hash_ in page.prefixes or hash_ in page.heading for hash_ in sought)
+        if (is_met or not set(terms).isdisjoint(passages)) and set(required) <= set(passages):
             kept.append(page)
     return kept
 
 
 def _count(pages: Sequence[EncodedPage], term: str) -> int:
-    wanted = np.uint32(term_hash(term))
-    return sum(1 for page in pages if bool((np.frombuffer(page.terms, np.uint32) == wanted).any()))
+    sought = _packed(term_hash(term))
+    return sum(sought in page.terms for page in pages)
+
+
+def _packed(hash_: int) -> bytes:
+    """Return a hash as it stands among a page's; one met across two others is as rare as it is harmless."""
+    return hash_.to_bytes(4, sys.byteorder)
