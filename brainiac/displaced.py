@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.clock import Clock, parse_iso
 from brainiac.errors import BlobError, ConflictError
-from brainiac.events import Change, content_hash, create, update
+from brainiac.events import Change, PathKind, content_hash, create, update
 from brainiac.exchange import Disk, read_bytes
 from brainiac.merge import three_way
 from brainiac.transactions import Transactions
@@ -96,7 +96,7 @@ class Displaced:
     def _commit(self, intent: Intent, step: Step, base: str | None, standing: bytes | None, save: bytes) -> None:
         if standing is not None:
             base = self._committer.noticing.base_of(step.path, standing, save) or base
-        merged = save if standing is None else three_way(self._text(base), standing, save)
+        merged = save if standing is None else self._merged(step.path, self._text(base), standing, save)
         data = {"displaced_by": intent.event.id, "save": content_hash(save)}
         changes: list[Change] = []
         if standing is None:
@@ -107,6 +107,12 @@ class Displaced:
         elif merged != standing:
             changes = [update(step.path, standing, merged)]
         self._committer.commit_merge(changes, data, step.path, base, save)
+
+    def _merged(self, path: str, base: bytes, standing: bytes, save: bytes) -> bytes | None:
+        """Merge a save into what stands there; of a log, what was added to it, whatever was cleared meanwhile."""
+        if self._tree.kind_of(path) is PathKind.ACCESS_LOG and save.startswith(base):
+            return standing + save[len(base) :]
+        return three_way(base, standing, save)
 
     def _put_back(self, intent: Intent, step: Step, standing: bytes, save: bytes) -> list[Change]:
         """Let the person's text stand where both changed the same lines, and say so."""

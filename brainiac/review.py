@@ -6,7 +6,7 @@ A person ticks `[x]` to have the journaled proposal done, `[-]` to decline; abse
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ What Brainiac would like to do and may not. Put an `x` into a box to have it don
 
 """
 _ID = re.compile(r"<!-- proposal: (\S+) -->")
+_LINE = re.compile(r"^[^\n]*<!-- proposal: (\S+) -->[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_BOX = re.compile(r"[ \t]*[-*+][ \t]+\[([xX -])\][ \t]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +56,47 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
         if proposal.id not in known:
             text += "" if text.endswith("\n") else newline
             text += f"- [ ] {one_line(proposal.what)} <!-- proposal: {proposal.id} -->{newline}"
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A line of `review.md` that shows a proposal.
+
+    Attributes:
+        id: Of the proposal.
+        mark: `x` done, `-` declined, " " nothing said, "" where the box is not whole.
+        start: Offset of the line in the text; `text[start:end]` is the line with its end.
+    """
+
+    id: str
+    mark: str
+    start: int
+    end: int
+
+
+def find_ticks(text: str) -> list[Tick]:
+    """Return the lines that show a proposal, in order; a line cut short in its comment shows none."""
+    return [_tick(found) for found in _LINE.finditer(text)]
+
+
+def _tick(found: re.Match[str]) -> Tick:
+    box = _BOX.match(found[0])
+    return Tick(found[1], box[1].lower() if box else "", found.start(), found.end())
+
+
+def verdicts(text: str) -> dict[str, bool]:
+    """Return what a person decided, by proposal id, True to have it done; one that is marked both ways is undecided."""
+    marks: dict[str, set[str]] = {}
+    for tick in find_ticks(text):
+        if tick.mark in ("x", "-"):
+            marks.setdefault(tick.id, set()).add(tick.mark)
+    return {name: found == {"x"} for name, found in marks.items() if len(found) == 1}
+
+
+def without(text: str, ids: Container[str]) -> str:
+    """Return `review.md` without the lines of these proposals; all else stays byte for byte."""
+    for tick in reversed(find_ticks(text)):
+        if tick.id in ids:
+            text = text[: tick.start] + text[tick.end :]
     return text

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from brainiac.recall.documents import links_of
 from brainiac.recall.index import LinkedPage
-from brainiac.recall.links import DeadLink, Hub, LinkGraph, healed, healed_own
+from brainiac.recall.links import DeadLink, Hub, LinkGraph
 from brainiac.recall.units import Link
 from brainiac.tree import Tree
 
@@ -59,25 +57,6 @@ def test_manifest_and_outside_links_are_no_edges(tmp_path: Path) -> None:
     """Links of a manifest, to the web and within a page connect nothing."""
     text = "[x](https://x.y) [y](#part) ![i](i.png)\n\n## Manifest\n- [B](b.md)\n"
     assert [] == graph(tmp_path, a=text, b="").forward("a")
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ('[B](../old/b.md "uuid:b")', '[B](b%20x.md "uuid:b")'),
-        ('[B](../old/b.md#part "uuid:b")', '[B](b%20x.md#part "uuid:b")'),
-        ('[C](../old/c.md "uuid:c") [B](../old/b.md)', '[C](../old/c.md "uuid:c") [B](../old/b.md)'),
-    ],
-)
-def test_healing_a_link(before: str, after: str) -> None:
-    """A link by uuid follows its page; all else stays byte for byte."""
-    assert f"x {after} y" == healed(f"x {before} y", f"{TOP}/new/a.md", "b", f"{TOP}/new/b x.md")
-
-
-def test_healing_a_moved_pages_own_links() -> None:
-    """A moved page's links lead where they led."""
-    text = '[B](b.md "uuid:b")'
-    assert '[B](../one/b.md "uuid:b")' == healed_own(text, f"{TOP}/one/a.md", f"{TOP}/two/a.md")
 
 
 def test_sources_of_a_moved_page(tmp_path: Path) -> None:

@@ -69,18 +69,13 @@ class Draft:
     def complete_folders(self) -> None:
         """Give every new folder its index page, and take it from the folders that nothing is left in."""
         arrived = [path for path in [*self._places.values(), *self._made] if self._is_long_term(path)]
-        new = Folders(self._brain, [create(path, self._new_text(path)) for path in arrived]).changes() if arrived else []
-        for change in new:
+        origins = {new: old for old, new in self._places.items()}
+        texts = [create(path, self._made.get(path) or self._catalog.texts[origins[path]]) for path in arrived]
+        for change in Folders(self._brain, texts).changes() if texts else ():
             if change.op == "create" and self.text(change.path) is None:
                 self.make(change.path, (change.after or b"").decode("utf-8", "surrogateescape"))
         for folder in sorted({posixpath.dirname(path) for path in self._places}, key=lambda one: -one.count("/")):
             self._take_empty(folder)
-
-    def _new_text(self, path: str) -> str:
-        """Return the text of a page by its new path."""
-        if path in self._made:
-            return self._made[path]
-        return next(self._catalog.texts[old] for old, new in self._places.items() if new == path)
 
     def _is_long_term(self, path: str) -> bool:
         return path.startswith(self._catalog.root + "/") and posixpath.basename(path) != _INDEX

@@ -1,11 +1,20 @@
-"""Links follow the pages they lead to: the uuid is the truth, a path without one follows what is known to have moved."""
+"""Links follow the pages they lead to: the uuid is the truth; without one, what is known to have moved."""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Container, Mapping
+from typing import TYPE_CHECKING
 
+from brainiac.events import Change, Event, PathKind, update
+from brainiac.notes.frontmatter import split
 from brainiac.notes.links import Link, find_links, rewrite_link
+from brainiac.recall.units import Link as Target
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.organization.catalog import Catalog
+    from brainiac.organization.past import Past
 
 
 def healed(
@@ -35,3 +44,63 @@ def healed(
 def meant_path(link: Link, page: str) -> str:
     """Return the path that a link on a page leads to, relative to the root."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), link.target))
+
+
+def heal_all(brain: Brain, catalog: Catalog, past: Past) -> Event | None:
+    """Let every link follow the page its uuid names, in one commit; pages that a person is at are left for later.
+
+    Args:
+        brain: The brain.
+        catalog: The pages as they stand.
+        past: Tells when a person last was at a page.
+
+    Returns:
+        The event; None when every link leads where it should.
+    """
+    now = brain.clock.now()
+    changes = []
+    for path, before in catalog.texts.items():
+        after = healed(before, was=path, now=path, moved={}, places=catalog.place_of)
+        if after != before and past.is_resting(path, now):
+            changes.append(update(path, before, after))
+    return _commit(brain, changes, {})
+
+
+def heal_move(brain: Brain, old: str, new: str) -> Event | None:
+    """Heal the links to a page that a person moved, and its own, as quickly as the index tells who links to it.
+
+    Args:
+        brain: The brain.
+        old: Where it was.
+        new: Where it is.
+    """
+    text = brain.read_text(new)
+    if text is None:
+        return None
+    graph = brain.recall.links
+    uuid = split(text, new)[0].get("uuid")
+    moved, places = {old: new}, {str(uuid): new} if uuid else {}
+    named = {link.uuid: graph.resolve(Target(link.uuid, "")) for link in find_links(text) if link.uuid}
+    own = {name: path for name, path in named.items() if path} | places
+    led_to = {meant_path(link, old) for link in find_links(text) if not link.uuid}
+    standing = {path for path in led_to if brain.tree.kind_of(path) is not PathKind.IGNORED and _stands(brain, path)}
+    changes = []
+    above = posixpath.dirname(old)
+    manifests = {f"{above}/_index.md", f"{posixpath.dirname(above)}/_index.md"}  # their links are no part of the graph
+    for path in sorted({new, *manifests, *graph.sources_of(str(uuid or ""), new, old)}):
+        before = brain.read_text(path)
+        if before is None:
+            continue
+        was, known = (old, own) if path == new else (path, places)
+        after = healed(before, was=was, now=path, moved=moved, places=known, standing=standing)
+        if after != before:
+            changes.append(update(path, before, after))
+    return _commit(brain, changes, {"moved": moved})
+
+
+def _stands(brain: Brain, path: str) -> bool:
+    return not path.startswith("../") and brain.tree.absolute(path).exists()
+
+
+def _commit(brain: Brain, changes: list[Change], data: Mapping[str, object]) -> Event | None:
+    return brain.commit("links-healed", by="organization", changes=changes, data=data) if changes else None

@@ -39,7 +39,9 @@ class Past:
         asked: What the model was last asked, as a hash.
         last_at: When memory was last organized, ISO 8601; "" for never.
         proposals: What was ever put before a person, by id.
-        decided: Ids of what was done, declined or has expired.
+        order: When a page came to be, as a number, by path; a page that moves keeps its.
+        count: How many changes there were.
+        decided: What became of them: the kind of the event, by id.
     """
 
     edited: dict[str, str] = field(default_factory=dict)
@@ -52,7 +54,9 @@ class Past:
     asked: str = ""
     last_at: str = ""
     proposals: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    decided: set[str] = field(default_factory=set)
+    order: dict[str, int] = field(default_factory=dict)
+    count: int = 0
+    decided: dict[str, str] = field(default_factory=dict)
 
     def path_now(self, path: str) -> str:
         """Return where a page is that once stood at a path."""
@@ -80,18 +84,23 @@ def read_past(brain: Brain) -> Past:
         for proposal in event.data.get("proposals", ()):
             past.proposals[proposal["id"]] = {**proposal, "by": event.by}
         if event.kind in (APPLIED, DECLINED, EXPIRED):
-            past.decided.add(event.data["proposal"])
+            past.decided[event.data["proposal"]] = event.kind
     return past
 
 
 def _take_change(past: Past, change: RecordedChange, at: str, is_by_hand: bool) -> None:
     path, source = change.path, change.source
+    past.count += 1
+    number = past.count if source is None else past.order.pop(source, past.count)
+    past.order.setdefault(path, number)
     if source is not None:
         if source in past.edited:
             past.edited[path] = past.edited.pop(source)
         past.placed.discard(source)
         past.moved[source] = path
         past.moved.pop(path, None)
+    elif change.after is None:
+        past.order.pop(path, None)
     elif change.before is None and not is_by_hand:
         past.edited.pop(path, None)
         past.placed.discard(path)

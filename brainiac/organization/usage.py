@@ -87,10 +87,13 @@ def _day(at: str) -> str:
 def cleared(brain: Brain, usage: Usage) -> list[Change]:
     """Return the change that takes the counted lines out of the log, and only those; none when there are none.
 
-    Lines that were added meanwhile stay; where the log was cut by somebody else, it is left as it is.
+    Lines that were added meanwhile stay, and so do those that are no entries; where the log was cut by somebody else,
+    it is left as it is.
     """
     log = brain.tree.relative(brain.tree.access_log)
     standing = brain.read(log)
-    if not usage.log or standing is None or not standing.startswith(usage.log):
+    if not usage.lines or standing is None or not standing.startswith(usage.log):
         return []
-    return [update(log, standing, standing[len(usage.log) :])]
+    garbage = set(parse_access_log(usage.log.decode("utf-8", "surrogateescape")).garbage)
+    others = [line for number, line in enumerate(usage.log.split(b"\n"), 1) if number in garbage]
+    return [update(log, standing, b"".join(line + b"\n" for line in others) + standing[len(usage.log) :])]

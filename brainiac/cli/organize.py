@@ -1,0 +1,51 @@
+"""`brainiac organize`: long-term memory put in order now, by how it was used."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from brainiac.cli.session import JsonOption, console, opened_brain, print_json
+
+if TYPE_CHECKING:
+    from brainiac.organization.run import Outcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(organize)
+
+
+def organize(as_json: JsonOption = False) -> None:
+    """Link, move up, split, compress and archive memories by how they were used; heal links; derive manifests."""
+    from brainiac.daemon import is_running
+    from brainiac.organization.run import organize as run
+    from brainiac.organization.upkeep import Upkeep
+
+    with opened_brain() as brain, console(stderr=True).status("looking at the tree") as status:
+        if not is_running(brain):
+            brain.committer.recover()
+            brain.observed.adopt()
+        Upkeep(brain).tend()
+        outcome = run(brain, progress=status.update)
+    if as_json:
+        print_json(asdict(outcome))
+        return
+    _print(outcome)
+
+
+def _print(outcome: Outcome) -> None:
+    for action in outcome.done:
+        where = f" to {action.target}" if action.target else ""
+        names = f"{len(action.paths)} pages" if len(action.paths) > 3 else ", ".join(action.paths)
+        typer.echo(f"{action.kind}  {names}{where}" + (f" ({action.reason})" if action.reason else ""))
+    for what in outcome.asked:
+        typer.echo(f"asked  {what}; tick it in memory/review.md")
+    for what, why in outcome.refused:
+        typer.echo(f"refused  {what}: {why}")
+    if not (outcome.done or outcome.asked or outcome.lines):
+        typer.echo("Memory is well as it is.")
+    else:
+        typer.echo(f"{outcome.lines} lines of the access log counted.")

@@ -1,0 +1,57 @@
+"""Notes that a person put into long-term memory: given what they lack, and nothing else, once they rest (seeds S7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from brainiac.clock import iso
+from brainiac.errors import ConflictError, FormatError
+from brainiac.events import new_id, update
+from brainiac.notes.memory import MemoryDocument
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+    from brainiac.organization.catalog import Catalog
+    from brainiac.organization.past import Past
+
+
+def complete(brain: Brain, catalog: Catalog, past: Past, paths: Iterable[str]) -> list[str]:
+    """Add the keys that pages lack; of two pages with one uuid, give the newer another.
+
+    Args:
+        brain: The brain.
+        catalog: The pages as they stand.
+        past: Tells which page came first, and when a person last was at one.
+        paths: Those to look at; one that does not rest yet is left.
+
+    Returns:
+        The pages that were changed; one that a person saves this very moment is not among them.
+    """
+    now, changed = iso(brain.clock.now()), []
+    for path in sorted(set(paths) & catalog.pages.keys()):
+        if not past.is_resting(path, brain.clock.now()):
+            continue
+        before = catalog.texts[path]
+        try:
+            document = MemoryDocument(before, path).with_missing_keys(new_id(), now)
+            if _is_copy(catalog, past, path):
+                document = document.set_meta(uuid=new_id())
+        except FormatError:
+            continue
+        if str(document) == before:
+            continue
+        try:
+            brain.commit("note-completed", by="organization", changes=[update(path, before, str(document))])
+        except ConflictError:
+            continue
+        changed.append(path)
+        catalog.uuids[path] = document.memory.uuid
+    return changed
+
+
+def _is_copy(catalog: Catalog, past: Past, path: str) -> bool:
+    """Tell whether another page bears the same uuid and came to be earlier, as the journals tell."""
+    uuid = catalog.uuids.get(path)
+    others = [other for other, borne in catalog.uuids.items() if borne == uuid and other != path] if uuid else []
+    return any((past.order.get(other, 0), other) < (past.order.get(path, 0), path) for other in others)
