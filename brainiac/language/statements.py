@@ -135,9 +135,9 @@ _CHANGES = [
     for pattern in (
         r"\b(?:left|quit|leaving) (?P<old>[^,.;]+?) (?:for|to join) (?P<new>[^,.;]+)",
         r"\b(?:moved|moving|switched|switching|changed|changing|migrated|went|going|upgraded|transferred"
-        r"|swapped|move|switch|change|migrate|transfer)\b[^.;]*?\bfrom (?P<old>[^,.;]+?) (?:to"
+        r"|swapped|move|switch|change|migrate|transfer|migration|transition)\b[^.;]*?\bfrom (?P<old>[^,.;]+?) (?:to"
         r"|for) (?P<new>[^,.;]+)",
-        r"\b(?:replaced|swapped|traded|exchanged) (?P<old>[^,.;]+?) (?:with|for|by) (?P<new>[^,.;]+)",
+        r"\b(?:replaced?|replacing|swap|swapped|traded|exchanged?) (?P<old>[^,.;]+?) (?:with|for|by) (?P<new>[^,.;]+)",
         r"\b(?P<new>[^,.;]+?),? (?:and )?not (?:the |on |in |at )?(?P<old>[^,.;]+)$",
         r"\bnot (?P<old>[^,.;]+?)(?: anymore| any more)?,? but (?P<new>[^,.;]+)",
         r"\b(?P<new>[^,.;]+?) (?:instead of|rather than) (?P<old>[^,.;]+)",

@@ -160,6 +160,22 @@ def format_span(span: TimeSpan) -> str:
     return f"{format_date(first)} to {format_date(last)}"
 
 
+_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+_LEADS_TO_DAY = re.compile(r"\b(?:on|this|next|last|by|until|till|before|since|after|from|past|coming)\s+$", re.IGNORECASE)
+
+
+def _is_bare_weekday(text: str, span: TimeSpan) -> bool:
+    """Tell whether a weekday names no single day: its date stands beside it, or one of several, or a mere greeting."""
+    if not re.fullmatch(_WEEKDAY, span.text, re.IGNORECASE):
+        return False
+    before, after = text[: span.start], text[span.end :]
+    has_date = re.match(rf"[ ,]+(?:the )?\d|[ ,]+(?:{'|'.join(MONTHS)})\b", after, re.IGNORECASE)
+    is_list = re.match(rf",?\s*(?:to|and|or|,|through|-)\s*{_WEEKDAY}\b", after, re.IGNORECASE) or re.search(
+        rf"\b{_WEEKDAY},?\s*(?:to|and|or|,|through|-)\s*$", before, re.IGNORECASE
+    )
+    return bool(has_date or is_list) or not _LEADS_TO_DAY.search(before)
+
+
 def with_dates(text: str, said: datetime, *, except_year: bool = False) -> str:
     """Return a text with the date in brackets behind each expression that depends on when it was said.
 
@@ -175,6 +191,8 @@ def with_dates(text: str, said: datetime, *, except_year: bool = False) -> str:
     for span in find_times(text, said):
         lacks_year_only = any(name[:3] in span.text.lower() for name in MONTHS) and "last" not in span.text.lower()
         if not span.is_relative or (except_year and lacks_year_only) or text[span.end : span.end + 2] == " (":
+            continue
+        if _is_bare_weekday(text, span):
             continue
         pieces += [text[position : span.end], f" ({format_span(span)})"]
         position = span.end

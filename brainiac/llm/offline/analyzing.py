@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from brainiac.clock import parse_iso
 from brainiac.language.sentences import content_stems, tokenize
 from brainiac.language.statements import Said, statements_of
 from brainiac.language.times import with_dates
+from brainiac.llm.offline.atoms import says_something, split_facts, with_names
 from brainiac.llm.offline.filing import topic_of
 from brainiac.llm.offline.subjects import USER, Subjects
 from brainiac.llm.offline.tasks import is_finished_by
@@ -41,8 +42,10 @@ _IDENTITY = re.compile(
     re.I,
 )
 _STEP_ENDS = re.compile(r"\s*(?:\n+\s*(?:[-*•]|\d+[.)])?\s*|;\s+|\.\s+|,\s+(?:and )?then\s+|,\s+(?:and\s+)?(?=[a-z]))")
-_REFERS = re.compile(r"(?:so )?(?:that one|he|she|it|they|that|this|one|there)\b", re.I)
+_REFERS = re.compile(r"(?:(?:so|and|but) )?(?:that one|he|she|it|it's|they|that|this|one|there)\b", re.I)
+_EVERY = re.compile(r"\b(?:every|each|always|usually|daily|weekly|on \w+days)\b", re.I)
 _SAME = 0.85
+_SAME_TALK = timedelta(minutes=30)  # a message that begins with "she" goes on with the one before
 
 
 @dataclass
@@ -62,11 +65,17 @@ def analyze(request: AnalyzeRequest, language: str) -> Candidates:
 
 def _all(request: AnalyzeRequest, language: str) -> list[_Found]:
     found: list[_Found] = []
+    last, spoken_at = "", None
     for event in request.events:
         at = parse_iso(event.at)
+        if spoken_at is None or at - spoken_at > _SAME_TALK:
+            last = ""
+        spoken_at = at
         told = [said for said in statements_of(event.user, at) if said.kind not in ("question", "small-talk")]
-        for said in _joined(told):
-            found.append(_Found(said, at, [event.id], frozenset(content_stems(said.text, language))))
+        told, last = with_names(told, last)
+        for said in _joined([fact for one in told for fact in split_facts(one)]):
+            if says_something(said):
+                found.append(_Found(said, at, [event.id], frozenset(content_stems(said.text, language))))
     return [one for index, one in enumerate(found) if not _is_finished_later(one, found[index + 1 :], language)]
 
 
@@ -77,7 +86,7 @@ def _joined(told: Sequence[Said]) -> list[Said]:
         if (
             joined
             and said.kind in ("fact", "done")
-            and _REFERS.match(said.plain)
+            and _REFERS.match(said.text)
             and joined[-1].kind not in ("task", "forget")
         ):
             last = joined[-1]
@@ -162,6 +171,8 @@ def _kind_of(found: _Found) -> Kind:
     if said.kind == "how-to":
         return "skill"
     if said.kind in ("change", "preference", "decision", "task", "forget"):
+        return "concrete"
+    if _EVERY.search(said.plain):
         return "concrete"
     days = [span for span in said.times if span.kind in ("point", "range")]
     is_recent = any(span.latest <= found.at.date() and (found.at.date() - span.earliest).days <= 60 for span in days)

@@ -96,7 +96,7 @@ def answer(request: AnswerRequest, language: str) -> Answer:
 
 def _answer_question(text: str, told: Sequence[Said], desk: _Desk) -> str:
     question = _in_context(parse_question(text, desk.request.now, desk.language, desk.known_names()), told, desk)
-    if question.listing:
+    if question.listing and not listing.is_narrow(question):
         found = _list(question, desk)
         if found or question.listing != "about":
             return _render_list(question, found, desk)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from brainiac.clock import parse_iso
-from brainiac.language.sentences import stem, stop_words, words
+from brainiac.language.sentences import standard_spelling, stem, stop_words, words
 from brainiac.language.statements import Said, statements_of
 from brainiac.language.times import TimeSpan, find_times
 from brainiac.notes.dialogue import parse_exchanges
@@ -160,17 +160,17 @@ def _sentences(text: str, at: datetime, language: str) -> tuple[Sentence, ...]:
     all_tokens = [tokens_of(one.plain, language) for one in said]
     stems = [frozenset(token.stem for token in tokens if token.is_content) for tokens in all_tokens]
     whole = text.strip()
+    around = frozenset(token.stem for token in tokens_of(standard_spelling(whole), language) if token.is_content)
     sentences = []
     for index, one in enumerate(said):
-        near = stems[max(0, index - 1) : index] + stems[index + 1 : index + 2]
         quote = whole if len(whole) <= MAX_QUOTE or one.kind == "how-to" else one.original.strip()
-        nearby = frozenset().union(*near) if near else frozenset()
+        nearby = around if len(whole) <= MAX_QUOTE else frozenset().union(*stems[max(0, index - 1) : index + 2])
         names = frozenset(
             token.stem
             for token in all_tokens[index][1:]
             if token.is_content and token.word[0].isupper() and not find_times(token.word, at)
         )
-        sentences.append(Sentence(one, all_tokens[index], stems[index], nearby, quote, names))
+        sentences.append(Sentence(one, all_tokens[index], stems[index], nearby - stems[index], quote, names))
     return tuple(sentences)
 
 

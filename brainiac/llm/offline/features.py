@@ -18,6 +18,7 @@ from brainiac.llm.offline.questions import Question, Term
 BESIDE = 0.8  # what a word counts that stands in the sentence beside
 SAME = 0.68  # likeness from which a word is the one that was asked for
 _I = re.IGNORECASE
+_ALSO_VERBS = frozenset("make type size name rate cost call work plan model sort brand form number".split())
 _FORMERLY = re.compile(
     r"\b(?:before|previously|formerly|used to|no longer|any ?more|stopped|gave up|until|lived|worked|was|were"
     r"|back then|ex-)\b",
@@ -168,6 +169,8 @@ def _quality(term: Term, near: Mapping[str, float], question: Question, evidence
         return best
     for position, token in enumerate(sentence.tokens):
         alike = near.get(token.stem, 0.0) if token.is_content else 0.0
+        if term.is_focus and token.word.endswith("ing") and token.stem in _ALSO_VERBS:
+            continue  # asked for a make, "making" is none
         if alike > best and _is_meant(term.stem, evidence, position) and agrees(term, question, evidence, position):
             best = alike
     return best

@@ -9,6 +9,14 @@ from brainiac.language.sentences import content_stems
 from brainiac.llm.offline.matching import Match
 from brainiac.llm.offline.questions import Question
 
+ENOUGH_TOLD = -3.0  # score from which a statement that itself says what came before is an answer
+_FORMERLY = re.compile(r"\b(?:used to|previously|formerly|before)\b", re.IGNORECASE)
+_THEN = re.compile(
+    r"\b(?:before|prior to|until|(?:changed|switched|moved|went|migrated|changing|switching|moving|over) to|replaced by"
+    r"|succeeded by|instead of|took over from|takes over from|replaces|left .* (?:for|to join))\b(?P<what>[^,.;]*)",
+    re.IGNORECASE,
+)
+
 
 def answer_former(question: Question, matches: Sequence[Match]) -> list[Match]:
     """Return the answers to "… before X", best first.
@@ -17,40 +25,26 @@ def answer_former(question: Question, matches: Sequence[Match]) -> list[Match]:
         question: With the stems of X in `before`; empty for "previous".
         matches: Of all evidence with the question less its "before X".
     """
-    topical = [one for one in matches if one.is_answer]
-    told = [
-        one
-        for one in matches
-        if _tells_order(one, question.before) and (one.coverage >= 0.5 or (question.before and not one.lacks_name))
-    ]
+    told = [one for one in matches if one.score >= ENOUGH_TOLD and _tells_order(one, question.before)]
     if told:
-        return sorted(told, key=lambda one: (-one.coverage, -one.evidence.at.timestamp()))
-    others = [one for one in topical if not (question.before & one.evidence.sentence.stems)]
-    if not question.before:
+        return sorted(told, key=lambda one: (-one.score, -one.evidence.at.timestamp()))
+    topical = [one for one in matches if one.is_answer]
+    if question.before:
+        if not any(question.before & one.evidence.sentence.stems for one in matches):
+            return []
+        topical = [one for one in topical if not question.before & one.evidence.sentence.stems]
+    else:
         newest = max((one.evidence.at for one in topical if not one.evidence.is_past), default=None)
-        others = [one for one in topical if one.evidence.is_past or one.evidence.at != newest]
-    known_since = [
-        one.evidence.at for one in matches if question.before and question.before <= one.evidence.sentence.stems
-    ]
-    if (
-        question.before
-        and not known_since
-        and not any(one.evidence.sentence.stems & question.before for one in matches)
-    ):
-        return []
-    return sorted(others, key=lambda one: (-round(one.score, 1), -one.evidence.at.timestamp()))
+        topical = [one for one in topical if one.evidence.is_past or one.evidence.at != newest]
+    return sorted(topical, key=lambda one: (-round(one.score), -one.evidence.at.timestamp()))
 
 
 def _tells_order(one: Match, before: frozenset[str]) -> bool:
-    """Tell whether a statement itself says what came before X: `before X …`, `from … to X`."""
+    """Tell whether a statement itself says what came before X: `before X …`, `from … to X`, `changed to X`."""
     said = one.evidence.said
     if not before:
-        return (
-            one.evidence.is_past
-            or bool(said.old)
-            or bool(re.search(r"\b(?:used to|previously|formerly|before)\b", said.original, re.I))
-        )
-    if said.old and before & set(content_stems(said.new, "english")):
+        return one.evidence.is_past or bool(said.old) or bool(_FORMERLY.search(said.original))
+    if before & set(content_stems(said.new)) and said.old:
         return True
-    found = re.search(r"\b(?:before|prior to|until)\b(?P<what>[^,.]*)", said.original, re.I)
-    return bool(found and before & set(content_stems(found["what"], "english")))
+    after = " ".join(found["what"] for found in _THEN.finditer(said.plain))
+    return bool(before & set(content_stems(after)))

@@ -54,7 +54,7 @@ _SURNAME = re.compile(r"\b(?:last|sur|family|full) ?name\b", _I)
 _WORK = re.compile(
     r"\bworks? (?:as|at|for|in|on|with)\b|\bworked (?:as|at|for|in)\b|\bjob\b|\bruns? (?:a|an|the)\b|\b(?:do|does"
     r"|did) (?:[A-Z]\w*|\w+) (?:for|at)\b|\bfreelance\b|\b(?:studie[sd]|teaches|teach|taught|freelances?"
-    r"|retired)\b",
+    r"|retired)\b|\b(?:started|starts|joined|employed|promoted|trained|training) (?:at|as|by|with)\b|\bself.?employed\b",
     _I,
 )
 _ASKS_PAST = re.compile(r"\b(?:did|was|were|had|have|has)\b", _I)
@@ -105,7 +105,8 @@ def _holds_number(question: Question, evidence: Evidence) -> float:
     counted = re.search(r"\bhow many (?:of )?(?:my |our |the )?([\w-]+(?: [\w-]+)?)", question.text, _I)
     if not counted or not numbers:
         is_money = bool(re.search(_AMOUNT, evidence.said.plain, _I))
-        return 1.0 if is_money else 0.8 if numbers else 0.0
+        is_figure = any(tokens[i].word[0].isdigit() for i in numbers)
+        return 1.0 if is_money else 0.8 if is_figure else 0.6 if numbers else 0.0
     things = [
         i
         for i, token in enumerate(tokens)
@@ -267,6 +268,8 @@ _CHECKS: dict[str, Callable[[Question, Evidence], float]] = {
     "reason": _holds_reason,
     "name": _holds_name,
     "surname": _holds_surname,
+    "phone": _searches(re.compile(r"(?:\d[ ()/-]?){6,}")),
+    "email": _searches(re.compile(r"\w@\w")),
     "color": _holds_kind("color"),
     "profession": _holds_profession,
     "weekday": _searches(_WEEKDAY),

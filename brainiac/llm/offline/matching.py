@@ -17,7 +17,7 @@ NEAR_UPDATE = 2.5  # the same for one that says that something changed
 SAME_MATTER = 0.3  # shared words of two statements that tell of the same thing
 _UPDATE = re.compile(
     r"\b(?:now|up to|any ?more|no longer|correction|instead|changed|switched|moved|postponed|raised|down to|these days"
-    r"|new|actually|since|from (?:now|this|tomorrow))\b",
+    r"|new|back|at last|finally|actually|since|from (?:now|this|tomorrow))\b",
     re.IGNORECASE,
 )
 
@@ -88,5 +88,7 @@ def _may_replace(later: Match, first: Match) -> bool:
         return False
     is_update = bool(_UPDATE.search(later.evidence.said.plain))
     words, others = later.evidence.sentence.stems, first.evidence.sentence.stems
-    is_same = len(words & others) >= SAME_MATTER * len(words | others)
-    return later.score >= first.score - (NEAR_UPDATE if is_update else NEAR) and (is_update or is_same)
+    shared = len(words & others) / len(words | others)
+    if is_update and shared >= SAME_MATTER / 3:
+        return later.score >= first.score - NEAR_UPDATE
+    return shared >= SAME_MATTER and later.score >= first.score - NEAR

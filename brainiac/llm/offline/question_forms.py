@@ -17,6 +17,8 @@ Expected = Literal[
     "steps",
     "name",
     "surname",
+    "phone",
+    "email",
     "color",
     "profession",
     "weekday",
@@ -84,6 +86,8 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
         ),
     ),
     ("surname", re.compile(r"\b(?:last|sur|family|full) ?names?\b", _I)),
+    ("phone", re.compile(r"\b(?:phone|mobile|cell|telephone)(?: number)?\b(?=.*\bnumber\b)|\b(?:phone|mobile|cell|telephone) number", _I)),
+    ("email", re.compile(r"\be-?mail address", _I)),
     ("age", re.compile(r"\bhow old\b|\bwhat age\b|\bage of\b|'s age\b|\bmy age\b", _I)),
     (
         "weekday",
@@ -110,6 +114,7 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
         re.compile(
             r"\bhow much (?:money|cash)\b|\bhow (?:much|expensive)\b.*\b(?:cost|pay|paid|spend|spent|charge|price"
             r"|worth|sell|sold|earn|owe|rent|save|bill|fee)\w*"
+            r"|\bhow much (?:\w+ ){1,3}(?:want|ask|get|quote|charge|go|sell)(?:ing|ed|s)? for\b|\bwhat (?:did|does|do) .*\b(?:go|sell) for\b"
             r"|\bwhat (?:did|does|do|will|would|was|is|were|are)\b.*\b(?:cost|price|pay|charge|charging|earn|earning|paying|rent|salary|wage|fee"
             r"|bill)s?\b|\bhow much (?:was|is|were|are|did|does) (?:the|my|our|a|it)\b",
             _I,
@@ -165,7 +170,7 @@ OPERATORS = {  # words that the expected kind already stands for
     "date": "date time year month day when ago deadline due happen take place",
     "weekday": "day week weekday days",
     "duration": "long year month week day hour minute time take last second",
-    "number": "many much number amount count total often",
+    "number": "many much number amount count total often large big small high percentage quantity",
     "money": "much money expensive cost price pay spend charge worth buy total",
     "age": "old age",
     "name": "name call",

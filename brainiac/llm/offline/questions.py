@@ -79,7 +79,7 @@ _WEAK = frozenset(
     "usually receive big main ever always exactly able mean plan set bring show currently involved regarding "
     "concerning".split()
 )
-_BEFORE = re.compile(r"[, ]*\b(?:before|prior to|until|instead of|rather than)\b\s+(?P<what>[^?,]+)", _I)
+_BEFORE = re.compile(r"[, ]*\b(?:before|prior to|until(?! when| what| which)|instead of|rather than)\b\s+(?P<what>[^?,]+)", _I)
 _FORMER = re.compile(
     r"\b(?:previous(?:ly)?|former(?:ly)?|used? to|earlier|old|last|ex)\b(?! (?:week|month|year|night|name|time"
     r"|\w+day|spring|summer|fall|winter|old|is|are|am))",
