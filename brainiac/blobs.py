@@ -99,15 +99,24 @@ class BlobStore:
             raise BlobError(f"the text {digest[:12]}… in {self.folder} is damaged; restore it from a backup or sync")
         return content
 
-    def delete(self, digest: str) -> None:
-        """Destroy a text for good; texts spliced on it are written out whole first."""
-        for dependent in list(self._dependents(digest)):
-            content = self.get(dependent)
-            self._place(self._whole(dependent), content)
-            self._disk.fsync(self._whole(dependent))
-            self._disk.unlink(self._spliced(dependent))
-        self._disk.unlink(self._whole(digest))
-        self._disk.unlink(self._spliced(digest))
+    def digests(self) -> Iterator[str]:
+        """Yield the hash of every text that is kept."""
+        for path in self.folder.glob("??/*"):
+            if not path.name.startswith("."):
+                yield path.parent.name + path.name.removesuffix(_SUFFIX)
+
+    def delete(self, *digests: str) -> None:
+        """Destroy texts for good; others that are spliced on them are written out whole first."""
+        gone = set(digests)
+        for dependent, base in list(self._splices()):
+            if base in gone and dependent not in gone:
+                content = self.get(dependent)
+                self._place(self._whole(dependent), content)
+                self._disk.fsync(self._whole(dependent))
+                self._disk.unlink(self._spliced(dependent))
+        for digest in sorted(gone):
+            self._disk.unlink(self._whole(digest))
+            self._disk.unlink(self._spliced(digest))
 
     def sync(self, digests: set[str]) -> None:
         """Bring texts to the disk, each of their folders once."""
@@ -164,12 +173,13 @@ class BlobStore:
         raw = None if self._whole(digest).exists() else read_bytes(self._spliced(digest))
         return 0 if raw is None else self._parse(digest, raw).depth
 
-    def _dependents(self, digest: str) -> Iterator[str]:
+    def _splices(self) -> Iterator[tuple[str, str]]:
+        """Yield every spliced text with the one it is spliced on."""
         for path in self.folder.glob(f"??/*{_SUFFIX}"):
             with open(path, "rb") as file:
                 header = file.readline()
-            if digest.encode() in header:
-                yield path.parent.name + path.name.removesuffix(_SUFFIX)
+            digest = path.parent.name + path.name.removesuffix(_SUFFIX)
+            yield digest, self._parse(digest, header).base
 
 
 def _common_prefix(one: bytes, other: bytes) -> int:

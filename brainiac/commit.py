@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from brainiac.clock import Clock, iso
 from brainiac.displaced import Displaced
-from brainiac.errors import ConflictError
+from brainiac.errors import ConflictError, StorageError, storage_trouble
 from brainiac.events import Change, Event, RecordedChange, content_hash, new_id
 from brainiac.exchange import Disk, read_bytes
 from brainiac.journal import Journal
@@ -192,10 +193,26 @@ class Committer:
                 self._displaced.check()
                 self._checkpoint()
 
+    def destroy(self, digests: Collection[str]) -> None:
+        """Destroy texts for good, wherever commits keep them: blobs, the write-ahead file, displaced files.
+
+        A save that an editor still makes into a file which was just replaced is no longer waited for.
+        """
+        with locked(self._journal.lock):
+            self._transactions.settle()
+            self._displaced.check()
+            for _, step in list(self._displaced.waiting()):
+                self._disk.unlink(self._tree.absolute(step.temporary))
+            self._transactions.checkpoint(set())
+            self._journal.blobs.delete(*digests)
+
     def close(self) -> None:
         """End; what was displaced less than ten seconds ago is looked at again by the next start."""
-        self.check_displaced()
-        self.seen.close()
+        try:
+            with suppress(StorageError), storage_trouble():
+                self.check_displaced()
+        finally:
+            self.seen.close()
 
     def _run(self, event: Event, plan: Plan) -> Event:
         recorded, outcome = self._transactions.run(event, tuple(plan.steps), plan.texts)

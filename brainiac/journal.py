@@ -10,14 +10,14 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from brainiac.blobs import BlobStore
 from brainiac.events import Event, RecordedChange
-from brainiac.exchange import Disk, make_folders, read_bytes
+from brainiac.exchange import Disk, make_folders, read_bytes, temporary_beside
 from brainiac.locks import locked
 from brainiac.tree import LocalPlaces, Tree
 
@@ -191,6 +191,28 @@ class Journal:
             fold_into(tree, event)
         return tree
 
+    def rewrite(self, cleaned: Callable[[Event], Event]) -> int:
+        """Put other data into lines of this device's journal, for a purge; a line keeps its `seq`, id and changes.
+
+        Returns:
+            How many lines were changed.
+        """
+        count = 0
+        with locked(self.lock):
+            for path in self._files():
+                self._cut_torn_line(path)
+                lines = (read_bytes(path) or b"").splitlines(keepends=True)
+                after = [_cleaned_line(line, cleaned) for line in lines]
+                changed = sum(one != other for one, other in zip(lines, after, strict=True))
+                if changed:
+                    draft = Path(temporary_beside(str(path)))
+                    self._disk.write(draft, b"".join(after), mode=0o644)
+                    self._disk.fsync(draft)
+                    self._disk.replace(draft, path)
+                    self._disk.fsync(self.folder)
+                count += changed
+        return count
+
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob("[0-9]*.jsonl"))
 
@@ -250,6 +272,15 @@ class Journal:
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             self._disk.truncate(path, whole)
+
+
+def _cleaned_line(line: bytes, cleaned: Callable[[Event], Event]) -> bytes:
+    try:
+        event = from_line(line)
+    except ValueError:
+        return line
+    after = cleaned(event)
+    return line if after == event else to_line(after)
 
 
 def _change_record(change: RecordedChange) -> dict[str, Any]:

@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command()(why)
     app.command()(undo)
+    app.command()(forget)
 
 
 def why(
@@ -124,6 +125,53 @@ def undo(
         for each in undoing.later:
             typer.echo(f"  {each.id}  {each.kind}, {_local(each.at)}")
     typer.echo(f"`brainiac undo {done.id}` brings it back.")
+
+
+def forget(
+    named: Annotated[
+        str,
+        typer.Argument(metavar="MEMORY|EXCHANGE", help="A page (path, title, uuid), an exchange (id, or its file)."),
+    ],
+    is_purged: Annotated[
+        bool, typer.Option("--purge", help="Also destroy the texts that the journal keeps; nothing brings them back.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a page, an exchange or a conversation (its folder) out of memory, with what rests on it alone."""
+    from brainiac.history.forget import forget as take_out
+    from brainiac.history.forget import meant
+    from brainiac.history.purge import BEYOND, purge
+
+    with opened_brain() as brain:
+        forgetting = meant(brain, named)
+        retraction = forgetting.plan()
+        if not as_json:
+            _list_lines("To be taken out:", retraction.told)
+            _list_lines("Stays:", retraction.left)
+        question = "Destroy it for good?" if is_purged else "Take it out?"
+        if not _asked(question, is_confirmed=yes):
+            raise typer.Exit(1)
+        purged = purge(brain, forgetting) if is_purged else None
+        event = purged.event if purged else take_out(brain, forgetting)
+    if as_json:
+        found = asdict(purged) if purged else {"event": asdict(event) if event else None}
+        print_json({**found, "told": retraction.told, "left": retraction.left})
+    elif purged:
+        typer.echo(f"Destroyed {purged.texts} texts and the words of {purged.lines} journal lines.")
+        _list_lines("Said elsewhere too:", [f"“{words}”: {', '.join(paths)}" for words, paths in purged.still.items()])
+        typer.echo(BEYOND)
+    elif event:
+        typer.echo(f"Forgotten. `brainiac undo {event.id}` brings it back; --purge destroys what the journal keeps.")
+    else:
+        typer.echo("Nothing of it stands in the tree.")
+
+
+def _list_lines(title: str, lines: list[str]) -> None:
+    if lines:
+        typer.echo(title)
+    for line in lines:
+        typer.echo(f"  {line}")
 
 
 def _list_changes(changes: list[Change]) -> None:

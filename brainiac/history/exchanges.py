@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from brainiac.announce import exchange_of
-from brainiac.answered import EXCHANGES
+from brainiac.answered import EXCHANGES, MOVED
 from brainiac.errors import FormatError
 from brainiac.events import Event
 from brainiac.language.sentences import content_stems, overlap, split_sentences
@@ -105,6 +105,19 @@ class Exchanges:
         texts = ((path, self._brain.read_text(path) or "") for path in paths)
         return [(path, text) for path, text in texts if exchange in text]
 
+    def place_of(self, event: Event) -> str:
+        """Return where the prompt of an exchange stands by now, moves followed."""
+        path = str(event.data["prompt"])
+        for later in self._moves:
+            if later.id > event.id and later.data.get("moved_from") == path:
+                path = str(later.data["prompt"])
+        return path
+
+    @cached_property
+    def _moves(self) -> list[Event]:
+        foreign = (event for _, event in self._brain.journal.foreign_events() if event.kind == MOVED)
+        return sorted((*foreign, *self._brain.journal.events(kinds={MOVED})), key=lambda event: event.id)
+
     def with_same_prompt(self, exchange: str) -> list[str]:
         """Return an exchange with its earlier and later revisions, oldest first."""
         _, event = self.events.get(exchange, ("", None))
@@ -113,6 +126,11 @@ class Exchanges:
         prompt = event.data.get("prompt_id")
         return sorted(each for each, (_, one) in self.events.items() if one.data.get("prompt_id") == prompt)
 
+    def in_folder(self, folder: str) -> list[str]:
+        """Return the exchanges of a conversation."""
+        prompts = ((each, self.place_of(event)) for each, (_, event) in self.events.items())
+        return [each for each, prompt in prompts if prompt.startswith(folder.rstrip("/") + "/")]
+
     def find(self, named: str) -> str | None:
         """Return the exchange that an id, a part of one, or the path of its prompt or response names."""
         if named in self.events:
@@ -120,7 +138,7 @@ class Exchanges:
         by_path = [
             each
             for each, (_, event) in self.events.items()
-            if named in (event.data.get("prompt"), event.data.get("response"))
+            if named in (event.data.get("prompt"), event.data.get("response"), self.place_of(event))
         ]
         if by_path:
             return max(by_path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import BlobError, FormatError
@@ -143,14 +144,14 @@ class Provenance:
 
     def _recorded_step(self, recorded: _Recorded, one: Mapping[str, Any], statement: Statement) -> Step:
         event, replaced = recorded.event, one.get("replaced") or {}
-        after = self._text(str(one.get("hash") or ""), one)
+        after = self.text_with_hash(str(one.get("hash") or ""), one)
         return Step(
             event.id,
             event.at,
             event.kind,
             event.by,
             str(one.get("operation") or "adopted"),
-            self._text(str(replaced.get("hash") or ""), {}),
+            self.text_with_hash(str(replaced.get("hash") or "")),
             after or (statement.text if text_hash(statement.text) == one.get("hash") else ""),
             str(one.get("model") or ""),
             str(one.get("found_by") or ""),
@@ -160,8 +161,8 @@ class Provenance:
             tuple(self._exchanges.said(each) for each in one.get("sources", ())),
         )
 
-    def _text(self, digest: str, one: Mapping[str, Any]) -> str:
-        """Return the text of a statement by its hash: from any version of the page, else from the candidate."""
+    def text_with_hash(self, digest: str, one: Mapping[str, Any] = MappingProxyType({})) -> str:
+        """Return the text of a statement by its hash: from any version of the page, else the candidate."""
         if not digest:
             return ""
         for memory in self._all_versions():

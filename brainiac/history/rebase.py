@@ -53,10 +53,10 @@ def _edited(old: ShortTermMemory, new: ShortTermMemory, now: ShortTermMemory) ->
 
 def _with_lists(document: ShortTermDocument, old: ShortTermMemory, new: ShortTermMemory) -> ShortTermDocument:
     lists = [(getattr(old, name), getattr(new, name)) for name in ("goals", "facts", "tasks")]
-    document = document.without_items(*(_texts(_unlisted(after, before)) for before, after in lists))
-    back = [_unlisted(before, after) for before, after in lists]
+    document = document.without_items(*(texts_of(unlisted(after, before)) for before, after in lists))
+    back = [unlisted(before, after) for before, after in lists]
     for is_private in (False, True):
-        texts = (_texts(item for item in items if item.is_private == is_private) for items in back)
+        texts = (texts_of(item for item in items if item.is_private == is_private) for items in back)
         document = document.with_items(*texts, is_private=is_private)
     boxes = [item for before, after in lists for item in _changed_boxes(before, after)]
     document = document.with_open(item.text for item in boxes if not item.is_done)
@@ -67,12 +67,14 @@ def _missing(events: Sequence[StmEvent], among: Sequence[StmEvent]) -> list[StmE
     return [event for event in events if event not in among]
 
 
-def _unlisted(items: Sequence[Item], among: Sequence[Item]) -> list[Item]:
+def unlisted(items: Sequence[Item], among: Sequence[Item]) -> list[Item]:
+    """Return the items whose texts are not among others."""
     known = {item.text for item in among}
     return [item for item in items if item.text not in known]
 
 
-def _texts(items: Iterable[Item]) -> list[str]:
+def texts_of(items: Iterable[Item]) -> list[str]:
+    """Return the texts of items."""
     return [item.text for item in items]
 
 

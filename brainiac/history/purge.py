@@ -1,0 +1,210 @@
+"""Destroying what the journal keeps of something forgotten, here and on every device that reads of it.
+
+First a tombstone of ids and hashes is journaled, then texts are destroyed, which is done again wherever it was cut
+short or a copy is synced back. Beyond reach: git history, versions of a sync service, backups, names of files.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from brainiac.events import Event
+from brainiac.history.forget import Forgetting, forget, of_exchanges, of_memory
+from brainiac.history.naming import find_memory
+from brainiac.history.retraction import Retraction
+from brainiac.history.traces import cleaner, holding, pieces_of, standing, telling
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+PURGED, HONOURED = "texts-purged", "purge-honoured"
+BEYOND = (
+    "Not reached: git history, versions kept by a sync service, backups, and names of files in journal and access log. "
+    "Other devices destroy their own when they next run."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What was destroyed.
+
+    Attributes:
+        tombstone: The event that every device honours.
+        event: The commit that took it out of the tree; None when nothing stood there.
+        texts: How many texts of the journal.
+        lines: How many lines of this device's journal lost their words.
+        still: Files of the tree in which words of it stand for other reasons, by the words.
+    """
+
+    tombstone: Event
+    event: Event | None
+    texts: int
+    lines: int
+    still: dict[str, list[str]]
+
+
+def purge(brain: Brain, forgetting: Forgetting) -> Purged:
+    """Forget something and destroy what is kept of it; cut short after the tombstone, the next start goes on.
+
+    Args:
+        brain: The brain.
+        forgetting: What is to be forgotten; it may be gone from the tree already.
+    """
+    retraction = forgetting.plan()
+    after = {change.path: change.after or b"" for change in retraction.changes(brain)}
+    pieces = pieces_of(retraction.texts)
+    elsewhere = standing(brain, pieces, after)
+    tombstone = _tombstone(brain, forgetting, retraction, after, [each for each in pieces if each not in elsewhere])
+    event = forget(brain, forgetting, cause=tombstone.id)
+    further = {change.before for change in event.changes if change.before} if event else set()
+    lines = carry_out(brain, tombstone, further)
+    still = {piece.decode("utf-8", "replace"): paths for piece, paths in elsewhere.items()}
+    return Purged(tombstone, event, len(further.union(tombstone.data["hashes"])), lines, still)
+
+
+def _tombstone(
+    brain: Brain, forgetting: Forgetting, retraction: Retraction, after: Collection[str], pieces: Collection[bytes]
+) -> Event:
+    """Journal what is to be destroyed, by ids and hashes alone."""
+    exchanges = [str(each) for each in forgetting.data.get("exchanges", ())]
+    statements = sorted({one["hash"] for one in retraction.statements})
+    fold = brain.journal.fold()
+    kept = {digest for path, digest in fold.items() if path not in after}
+    found = holding(brain, exchanges, statements, pieces) | _named_by(brain, exchanges)
+    found |= {digest for path, digest in fold.items() if path in after}
+    data: dict[str, Any] = {
+        "exchanges": exchanges,
+        "page": forgetting.data.get("page") or forgetting.data.get("path"),
+        "statements": statements,
+        "hashes": sorted(found - kept),
+        "events": telling(brain, pieces),
+    }
+    return brain.record(PURGED, by="cli", data=data)
+
+
+def carry_out(brain: Brain, tombstone: Event, further: Collection[str] = ()) -> int:
+    """Destroy what a tombstone names; may be cut short and done again.
+
+    Args:
+        brain: The brain.
+        tombstone: Of this or another device.
+        further: Hashes of further texts, found on this device.
+
+    Returns:
+        How many lines of this device's journal lost their words.
+    """
+    hashes = {str(each) for each in tombstone.data.get("hashes", ())}.union(further)
+    brain.committer.destroy(hashes - _standing_hashes(brain))
+    lines = brain.journal.rewrite(cleaner(tombstone.data.get("exchanges", ()), tombstone.data.get("events", ())))
+    _remove_derived(brain)
+    brain.record(HONOURED, by="kernel", data={"tombstone": tombstone.id}, cause=tombstone.id)
+    return lines
+
+
+def _remove_derived(brain: Brain) -> None:
+    """Throw index and vectors away: they are made anew from what stands."""
+    recall = brain.__dict__.pop("recall", None)
+    if recall is not None:
+        recall.close()
+    shutil.rmtree(brain.places.cache, ignore_errors=True)
+
+
+def _standing_hashes(brain: Brain) -> set[str]:
+    """Return the hashes of the notes as they stand: a text that somebody still has is nobody else's to destroy."""
+    return set(brain.journal.fold().values())
+
+
+def _named_by(brain: Brain, exchanges: list[str]) -> set[str]:
+    """Return the hashes of the prompts and answers of exchanges, as the events that made them known name them."""
+    wanted = set(exchanges)
+    own = (event for event in brain.journal.events() if event.id in wanted)
+    foreign = (event for _, event in brain.journal.foreign_events() if event.id in wanted)
+    changes = [change for event in (*own, *foreign) for change in event.changes if change.op != "append"]
+    return {each for change in changes for each in (change.before, change.after) if each}
+
+
+class Tombstones:
+    """The tombstones of all devices, honoured at a start and whenever the tree is looked over.
+
+    Args:
+        brain: The brain.
+    """
+
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+        self._stamp: dict[str, int] = {}
+        self._known: dict[str, Event] = {}
+
+    def honour(self) -> list[str]:
+        """Destroy what was purged elsewhere, cut short here, or synced back.
+
+        Returns:
+            The tombstones that something was left to do for.
+        """
+        self._refresh()
+        if not self._known:
+            return []
+        done = {event.data.get("tombstone") for event in self._brain.journal.events(kinds={HONOURED})}
+        notes = _standing_hashes(self._brain)
+        return [each.id for each in self._known.values() if self._honour(each, each.id in done, notes)]
+
+    def remains(self) -> list[tuple[Event, str]]:
+        """Return what of purged texts is here, by a tombstone: a file that stands, or a text of the journal."""
+        self._refresh()
+        by_hash = {digest: path for path, digest in self._brain.journal.fold().items()}
+        found = []
+        for tombstone in self._known.values():
+            for digest in tombstone.data.get("hashes", ()):
+                if digest in by_hash:
+                    found.append((tombstone, by_hash[digest]))
+                elif digest in self._brain.journal.blobs:
+                    blobs = self._brain.tree.relative(self._brain.journal.blobs.folder)
+                    found.append((tombstone, f"{blobs}/{digest[:2]}/{digest[2:]}"))
+        return found
+
+    def _refresh(self) -> None:
+        """Read the journals, unless other devices' are as they were."""
+        sizes = {str(path): path.stat().st_size for path in self._brain.tree.journal.glob("*/*.jsonl")
+                 if path.parent.name != self._brain.journal.device}  # fmt: skip
+        if self._known and sizes == self._stamp:
+            own = self._brain.journal.events(kinds={PURGED})
+            self._known |= {event.id: event for event in own}
+            return
+        self._stamp = sizes
+        events = (*self._brain.journal.events(kinds={PURGED}), *(e for _, e in self._brain.journal.foreign_events()))
+        self._known = {event.id: event for event in events if event.kind == PURGED}
+
+    def _honour(self, tombstone: Event, is_done: bool, notes: set[str]) -> bool:
+        data, brain = tombstone.data, self._brain
+        is_back = not notes.isdisjoint(data.get("hashes", ())) or self._is_noted(data.get("exchanges", ()))
+        texts = [each for each in data.get("hashes", ()) if each in brain.journal.blobs and each not in notes]
+        if is_done and not is_back and not texts:
+            return False
+        further: set[str] = set()
+        event = None
+        if is_back or not is_done:
+            event, further = self._take_out(tombstone)
+        if is_done and event is None and not texts:
+            return False  # the same words, said by somebody for another reason
+        carry_out(brain, tombstone, further)
+        return True
+
+    def _take_out(self, tombstone: Event) -> tuple[Event | None, set[str]]:
+        data, brain = tombstone.data, self._brain
+        exchanges = [str(each) for each in data.get("exchanges", ())]
+        page = find_memory(brain, str(data["page"])) if data.get("page") else None
+        forgetting = of_memory(brain, page) if page else of_exchanges(brain, exchanges)
+        retraction = forgetting.plan()
+        event = forget(brain, forgetting, by="kernel", cause=tombstone.id)
+        pieces = pieces_of(retraction.texts) if event else []
+        elsewhere = standing(brain, pieces, {})
+        pieces = [piece for piece in pieces if piece not in elsewhere]
+        found = holding(brain, exchanges, data.get("statements", ()), pieces)
+        return event, found | {change.before for change in event.changes if change.before} if event else found
+
+    def _is_noted(self, exchanges: list[str]) -> bool:
+        text = self._brain.read_text(self._brain.tree.short_term) or ""
+        return any(f"<!-- event: {one} -->" in text for one in exchanges)

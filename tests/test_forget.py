@@ -1,0 +1,160 @@
+"""`forget`: an exchange, a conversation or a page goes, with what rests on it alone; it can be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brainiac.brain import Brain
+from brainiac.daemon import run_once
+from brainiac.errors import UserError
+from brainiac.history.forget import Forgetting, forget, meant
+from brainiac.history.undo import undo
+from brainiac.promotion import promote
+from brainiac.testing import make_brain
+from tests.commands import Shell
+
+
+def tell(brain: Brain, name: str, text: str) -> str:
+    """Drop a prompt, have it answered and reflected, and return the exchange's id."""
+    path = brain.root / f"inbox/{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n")
+    run_once(brain)
+    return next(brain.journal.events(kinds={"prompt-answered"}, reverse=True)).id
+
+
+def texts(brain: Brain) -> dict[str, str]:
+    """Every note that stands."""
+    found = (brain.tree.relative(each.path) for each in brain.tree.walk(brain.tree.memory, brain.tree.inbox))
+    return {path: brain.read_text(path) or "" for path in found}
+
+
+def standing(brain: Brain, words: str) -> list[str]:
+    """The notes that hold words."""
+    return sorted(path for path, text in texts(brain).items() if words.casefold() in text.casefold())
+
+
+def forgotten(brain: Brain, named: str) -> Forgetting:
+    forgetting = meant(brain, named)
+    assert forget(brain, forgetting)
+    return forgetting
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    brain = make_brain(tmp_path / "brain")
+    yield brain
+    brain.close()
+
+
+def test_an_exchange_goes_before_it_is_promoted(brain: Brain) -> None:
+    """The pair of files, its event, and the task it left; other exchanges stay to the byte; undo brings all of it.
+
+    Seeds: S15.
+    """
+    tell(brain, "one", "I live in Portland.")
+    before = texts(brain)
+    second = tell(brain, "two", "Remind me to call Bob.")
+    with_it = texts(brain)
+    forgotten(brain, second)
+    assert before == texts(brain)
+    (event,) = brain.journal.events(kinds={"exchange-forgotten"})
+    undo(brain, event)
+    assert with_it == texts(brain)
+
+
+def test_what_rests_on_it_alone_goes(brain: Brain) -> None:
+    """After promotion: its page, the words on the day's page, index lines; what others said stays."""
+    tell(brain, "one", "I prefer tea over coffee.")
+    second = tell(brain, "two", "My sister Anna works at Google.")
+    promote(brain)
+    assert standing(brain, "Anna")
+    forgetting = forgotten(brain, "inbox/two.md")
+    assert [] == standing(brain, "Anna")
+    assert [second] == forgetting.data["exchanges"]
+    assert any("tea over coffee" in text for path, text in texts(brain).items() if "concrete/" in path)
+    day = next(path for path in texts(brain) if "/events/" in path and not path.endswith("_index.md"))
+    assert second not in (brain.read_text(day) or "")
+    event = next(brain.journal.events(kinds={"exchange-forgotten"}))
+    undo(brain, event)
+    assert standing(brain, "Anna")
+
+
+def test_what_others_say_too_stays(brain: Brain) -> None:
+    """A statement told twice loses this source and stands; it is said so."""
+    tell(brain, "one", "I prefer tea over coffee.")
+    promote(brain)
+    second = tell(brain, "two", "I prefer tea over coffee.")
+    promote(brain)
+    found = meant(brain, second).plan()
+    assert [True] == ["rests on other exchanges too" in line for line in found.left]
+    forgotten(brain, second)
+    (page,) = [path for path in standing(brain, "prefers tea over coffee") if "concrete/" in path and "_index" not in path]
+    assert second not in (brain.read_text(page) or "")
+
+
+def test_a_merge_is_taken_back(brain: Brain) -> None:
+    """What held before the forgotten exchange changed it holds again, out of History."""
+    tell(brain, "one", "I live in Portland since 2020.")
+    promote(brain)
+    second = tell(brain, "two", "I moved to Seattle last week.")
+    promote(brain)
+    assert standing(brain, "Seattle")
+    forgotten(brain, second)
+    assert [] == standing(brain, "Seattle")
+    (page,) = [path for path in standing(brain, "lives in Portland") if "concrete/" in path and "_index" not in path]
+    text = brain.read_text(page) or ""
+    assert (True, False) == ("- User lives in Portland since 2020 ^" in text, "~~" in text)
+
+
+def test_a_persons_words_are_left(brain: Brain) -> None:
+    """A statement that was reworded by hand stays, and so does a prompt that says something else by now."""
+    first = tell(brain, "one", "My sister Anna works at Google.")
+    promote(brain)
+    (page,) = [path for path in standing(brain, "Anna works") if "concrete/" in path and "_index" not in path]
+    path = brain.tree.absolute(page)
+    path.write_text(path.read_text().replace("works at Google", "is a painter"))
+    (brain.root / "inbox/one.md").write_text("Something else entirely.\n")
+    brain.observed.adopt()
+    forgotten(brain, first)
+    assert "is a painter" in (brain.read_text(page) or "")
+    assert b"Something else entirely.\n" == brain.read("inbox/one.md")
+
+
+def test_a_conversation_is_its_folder(brain: Brain) -> None:
+    """All exchanges of a subfolder of the inbox go together."""
+    before = texts(brain)
+    tell(brain, "trip/one", "I live in Portland.")
+    tell(brain, "trip/two", "I prefer tea.")
+    forgotten(brain, "inbox/trip")
+    assert before == texts(brain)
+
+
+def test_a_page_goes_and_what_was_said_stays(brain: Brain) -> None:
+    """A memory is taken out by its title; the exchanges it rests on are named and stand word for word."""
+    first = tell(brain, "one", "My sister Anna works at Google.")
+    promote(brain)
+    found = meant(brain, "Anna").plan()
+    assert [f"what was said stays, word for word: {first}"] == found.left
+    forgotten(brain, "Anna")
+    assert [] == [path for path in standing(brain, "Anna") if "concrete/" in path]
+    assert [path for path in standing(brain, "My sister Anna works at Google.") if "/events/" in path]
+
+
+def test_the_command_shows_and_asks(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+    """What will go is listed first; without a terminal --yes is needed; nothing of that name is told."""
+    shell = Shell(capsys, str(brain.root))
+    tell(brain, "one", "I live in Portland.")
+    asked = shell("forget", "inbox/one.md")
+    assert (2, True) == (asked.code, "inbox/one.md: the prompt" in asked.out)
+    assert brain.read("inbox/one.md")
+    done = shell("forget", "inbox/one.md", "--yes")
+    assert (0, True) == (done.code, "brainiac undo" in done.out)
+    assert brain.read("inbox/one.md") is None
+    assert "Nothing of it stands" in shell("forget", "inbox/one.md", "--yes").out
+    assert 1 == shell("forget", "nothing of that name", "--yes").code
+    with pytest.raises(UserError, match="names no exchange"):
+        meant(brain, "inbox")
