@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from brainiac.notes.prose import escape, unescape
 
@@ -87,6 +88,8 @@ def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[P
         found = EVENT_HEADING.search(text, upto, end)
 
 
+# the same log is read after each append: what stood there before is not read again
+@lru_cache(maxsize=4096)
 def _read(at: str, body: str) -> StmEvent:
     event_id, is_private = "", False
     texts: dict[str, list[str]] = {}
