@@ -84,12 +84,11 @@ def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[P
         body = min(found.end() + 1, end)
         stop = _END.search(text, body, end)
         upto = stop.start() if stop else end
-        yield Placed(_read(found[1], text[body:upto]), found.start(), upto)
+        read = _read_again if upto - body <= _REMEMBERED_LENGTH else _read
+        yield Placed(read(found[1], text[body:upto]), found.start(), upto)
         found = EVENT_HEADING.search(text, upto, end)
 
 
-# the same log is read after each append: what stood there before is not read again
-@lru_cache(maxsize=4096)
 def _read(at: str, body: str) -> StmEvent:
     event_id, is_private = "", False
     texts: dict[str, list[str]] = {}
@@ -107,6 +106,10 @@ def _read(at: str, body: str) -> StmEvent:
     said = {label: _said(label, found) for label, found in texts.items()}
     event_id = event_id or "hand-" + hashlib.sha256(f"{at}\n{body}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return StmEvent(event_id, at, said.get("User", ""), said.get("AI", ""), said.get("Thoughts", ""), is_private)
+
+
+# the same log is read after each append: what stood there before need not be read again
+_read_again = lru_cache(maxsize=4096)(_read)
 
 
 def _said(label: str, lines: list[str]) -> str:
