@@ -18,6 +18,7 @@ EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.
 _END = re.compile(r"^(?:#{1,3} |---[ \t]*\r?$)", re.MULTILINE)
 _COMMENT = re.compile(r"<!-- (?:event|exchange): (.*?) -->\s*")
 PRIVATE_MARK = "<!-- private -->"
+_REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 _LABEL = re.compile(r"\*\*(User|AI|Thoughts):\*\*(.*)", re.DOTALL)
 
 
