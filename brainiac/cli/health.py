@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -81,8 +82,12 @@ def doctor(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Look the brain's files over: structure, front matter, uuids, links, journal. Exits 1 when problems remain."""
+    """Look the brain's files over: structure, front matter, uuids, links, journal. Exits 1 when problems remain.
+
+    What grows old is named too: contradictions on a page, pages nobody links to or cites, overgrown folders.
+    """
     from brainiac.doctor import examine, mend
+    from brainiac.rot import find_rot
 
     with opened_brain() as brain:
         if confirm_deletions:
@@ -92,14 +97,19 @@ def doctor(
         if fix and found:
             mended = mend(brain, found)
             found = list(examine(brain))
+        rot = list(find_rot(brain))
     if as_json:
-        print_json({"problems": [_plain(p) for p in found], "mended": [_plain(p) for p in mended]})
+        plain = {"problems": [_plain(p) for p in found], "mended": [_plain(p) for p in mended]}
+        print_json(plain | {"rot": [asdict(each) for each in rot]})
     else:
         for problem in mended:
             typer.echo(f"mended  {problem.path}: {problem.what}")
         for problem in found:
             typer.echo(f"{problem.path}: {problem.what}; {problem.todo}")
         typer.echo(f"{len(found)} problems." if found else "Nothing is wrong.")
+        for kind in dict.fromkeys(each.kind for each in rot):
+            lines = [f"{each.path}: {each.what}; {each.todo}" for each in rot if each.kind == kind]
+            _list(f"Grows old ({kind}, {len(lines)})", lines)
     if found:
         raise typer.Exit(1)
 

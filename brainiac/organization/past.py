@@ -31,7 +31,7 @@ class Past:
     Attributes:
         edited: When a person last wrote a page, by path.
         placed: Paths that a person chose: pages they made or moved there.
-        touched: When a person last changed a file, by path.
+        touched: When a person last wrote or moved a file, by path.
         moved: Where a page went, by its former path.
         used: When a page was last read or cited, by uuid; as an ISO date.
         cited: How often within the window, by uuid; counted anew after it was moved up.
@@ -66,8 +66,8 @@ class Past:
         return path
 
     def is_resting(self, path: str, now: datetime) -> bool:
-        """Tell whether no person changed a file within the last minute."""
-        at = self.touched.get(path)
+        """Tell whether no person wrote a file within the last minute."""
+        at = self.edited.get(path)
         return at is None or now - parse_iso(at) >= timedelta(seconds=REST_SECONDS)
 
 

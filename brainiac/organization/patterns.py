@@ -110,6 +110,6 @@ def _unused(catalog: Catalog, past: Past, usage: Usage, before: datetime) -> lis
 
 def last_used(page: Memory, past: Past, usage: Usage) -> str:
     """Return the last day on which a memory was made, changed, read or cited; "" when nothing tells."""
-    days = (page.created_at, page.updated_at, past.edited.get(page.path, ""))
+    days = (page.created_at, page.updated_at, past.touched.get(page.path, ""))
     used = (past.used.get(page.uuid, ""), usage.used.get(page.uuid, ""))
     return max(day[:10] for day in (*days, *used))

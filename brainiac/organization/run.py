@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import ConflictError
+from brainiac.events import Change, Event
 from brainiac.llm.offline.organizing import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposal, Proposals
 from brainiac.locks import locked
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 NAME = "organization"
 ATTEMPTS = 3
+LOG_ATTEMPTS = 50  # a script may add lines without pause; what was decided does not rest on them
 GOALS = (
     "What is used much is found near the top.",
     "What is used together is linked.",
@@ -157,13 +159,13 @@ def _write(brain: Brain, work: _Work, progress: Progress) -> Outcome:
     draft = Draft(brain, work.catalog, lambda path: past.is_resting(path, now))
     statements = carry_out(brain, work.catalog, draft, verdict.do)
     _count_uses(work, draft, now)
-    changes = [*draft.changes(), *cleared(brain, work.usage)]
+    changes = draft.changes()
     proposals = []
     if past.is_resting(brain.tree.relative(brain.tree.review), now):
         proposals = new_proposals(work.catalog, past, verdict.ask)
         changes += review_change(brain, proposals)
     is_told = work.asked == past.asked or not (verdict.refused or _is_remote(brain))
-    if not changes and is_told:
+    if not changes and not work.usage.lines and is_told:
         return Outcome(refused=tuple(verdict.refused))
     progress(f"writing {len(changes)} files")
     data = {
@@ -174,11 +176,23 @@ def _write(brain: Brain, work: _Work, progress: Progress) -> Outcome:
         "proposals": [proposal.as_json() for proposal in proposals],
         "refused": [{"proposal": what, "reason": why} for what, why in verdict.refused],
     }
-    event = brain.commit(ORGANIZED, by=NAME, changes=changes, data=data)
+    event = _commit(brain, work.usage, changes, data)
     progress("deriving manifests")
     derive_manifests(brain, folders_of(changes), cause=event.id)
     asked = tuple(proposal.what for proposal in proposals)
     return Outcome(tuple(verdict.do), asked, tuple(verdict.refused), work.usage.lines, event.id)
+
+
+def _commit(brain: Brain, usage: Usage, changes: list[Change], data: dict[str, Any]) -> Event:
+    """Commit, again and again where only the access log has grown meanwhile: what was added stays there."""
+    log = brain.tree.relative(brain.tree.access_log)
+    for _ in range(LOG_ATTEMPTS):
+        try:
+            return brain.commit(ORGANIZED, by=NAME, changes=[*changes, *cleared(brain, usage)], data=data)
+        except ConflictError as error:
+            if error.paths != (log,):
+                raise
+    raise ConflictError([log])
 
 
 def _count_uses(work: _Work, draft: Draft, now: datetime) -> None:
