@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from brainiac import hookimpl
 from brainiac.clock import iso
-from brainiac.errors import BudgetError, ModelError
-from brainiac.events import append, content_hash, create, new_id, observe, update
+from brainiac.errors import FormatError
+from brainiac.events import PathKind, append, content_hash, create, new_id, observe, update
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
 from brainiac.notes.access_log import AccessEntry, format_entry
+from brainiac.notes.links import format_link
+from brainiac.notes.memory import parse_memory
 from brainiac.notes.prompt import Response, render_response
 
 if TYPE_CHECKING:
@@ -38,18 +40,25 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
     started = brain.clock.monotonic()
     hits, answer = _think(brain, prompt)
     took_ms = round((brain.clock.monotonic() - started) * 1000)
-    _deliver(brain, prompt, _Outcome(hits, answer, took_ms))
+    _deliver(brain, prompt, _Outcome(hits, answer, _sources(brain, hits, answer), took_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A page that the answer rests on; `anchor` is the block id of a statement, or ""."""
+
+    path: str
+    title: str
+    uuid: str = ""
+    anchor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     hits: Sequence[Hit]
     answer: Answer
+    sources: Sequence[_Source]
     took_ms: int
-
-    @property
-    def cited(self) -> list[Hit]:
-        return [self.hits[index] for index in self.answer.cited if 0 <= index < len(self.hits)]
 
 
 def _think(brain: Brain, prompt: Prompt) -> tuple[Sequence[Hit], Answer]:
@@ -82,7 +91,12 @@ def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
     """Let the model say what to look for; the prompt itself is always looked for too."""
     found = brain.models.run(request)
     assert isinstance(found, Queries)
-    return [*dict.fromkeys([request.prompt.text, *found.queries])]
+    asked = _words(request.prompt.text)
+    return [request.prompt.text, *dict.fromkeys(query for query in found.queries if not _words(query) <= asked)]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
 
 
 def _retrieve(brain: Brain, queries: Sequence[str]) -> list[Hit]:
@@ -119,7 +133,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         prompt_sha256=prompt.sha256,
         created_at=at,
         model=outcome.answer.model,
-        memories=tuple(_link(target.path, hit) for hit in _pages(outcome.cited)),
+        memories=tuple(_link(target.path, source) for source in outcome.sources),
         tokens=outcome.answer.tokens,
         cost_usd=outcome.answer.cost_usd,
         took_ms=outcome.took_ms,
@@ -146,35 +160,50 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     )
 
 
+def _sources(brain: Brain, hits: Sequence[Hit], answer: Answer) -> list[_Source]:
+    """Return the pages that an answer rests on, each once."""
+    found: dict[str, _Source] = {}
+    for index in answer.cited:
+        if 0 <= index < len(hits):
+            hit = hits[index]
+            anchor = hit.anchor if hit.kind == "statement" else ""
+            found.setdefault(hit.path, _Source(hit.path, hit.title, hit.uuid, anchor))
+    for path in answer.cited_paths:
+        if path not in found and (text := brain.read_text(path)) is not None:
+            found[path] = _page_source(brain, path, text)
+    return list(found.values())
+
+
+def _page_source(brain: Brain, path: str, text: str) -> _Source:
+    if brain.tree.kind_of(path) is PathKind.SHORT_TERM:
+        return _Source(path, "Short-term memory")
+    try:
+        memory = parse_memory(path, text)
+    except FormatError:
+        return _Source(path, posixpath.basename(path).removesuffix(".md"))
+    return _Source(path, memory.title, memory.uuid)
+
+
 def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
     """One READ for each long-term memory that was read, one CITE for each that the answer rests on."""
-    root = brain.tree.root
-    read = dict.fromkeys([hit.path for hit in _pages(outcome.hits)] + list(outcome.answer.read))
-    entries = [AccessEntry(at, "READ", str(root / path)) for path in read]
-    entries += [AccessEntry(at, "CITE", str(root / hit.path)) for hit in _pages(outcome.cited) if hit.uuid]
-    text = "".join(format_entry(entry) for entry in entries if "/long_term/" in entry.path)
+    root, long_term = brain.tree.root, brain.tree.relative(brain.tree.long_term) + "/"
+    read = dict.fromkeys([hit.path for hit in outcome.hits] + list(outcome.answer.read))
+    entries = [AccessEntry(at, "READ", str(root / path)) for path in read if path.startswith(long_term)]
+    cited = [source.path for source in outcome.sources if source.path.startswith(long_term)]
+    entries += [AccessEntry(at, "CITE", str(root / path)) for path in cited]
+    text = "".join(format_entry(entry) for entry in entries)
     return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
-
-
-def _pages(hits: Sequence[Hit]) -> list[Hit]:
-    """Keep the first hit of each page."""
-    return list({hit.path: hit for hit in reversed(hits)}.values())[::-1]
 
 
 def _body(path: str, outcome: _Outcome) -> str:
     """Return the answer with links to what it cites below it."""
-    links = [_link(path, hit) for hit in _pages(outcome.cited)]
+    links = [_link(path, source) for source in outcome.sources]
     text = outcome.answer.text.rstrip()
     return f"{text}\n\nFrom memory: {', '.join(links)}" if links else text
 
 
-def _link(path: str, hit: Hit) -> str:
-    """Link a hit from a response, with its identity in the title."""
-    target = quote(posixpath.relpath(hit.path, posixpath.dirname(path)), safe="/.#^-_~")
-    if hit.kind == "statement" and hit.anchor:
-        target += f"#^{hit.anchor}"
-    title = hit.title.replace("[", "(").replace("]", ")")
-    return f'[{title}]({target} "uuid:{hit.uuid}")' if hit.uuid else f"[{title}]({target})"
-
-
-__all__ = ["BudgetError", "ModelError", "prompt_arrived"]
+def _link(path: str, source: _Source) -> str:
+    """Link a page from a response, with its identity in the title."""
+    target = posixpath.relpath(source.path, posixpath.dirname(path))
+    link = format_link(source.title, target, source.uuid)
+    return link if not source.anchor else link.replace(".md", f".md#^{source.anchor}", 1)

@@ -79,10 +79,11 @@ def format_link(text: str, path: str, uuid: str) -> str:
     Args:
         text: Shown; folded to one line.
         path: Relative to the file that the link stands in.
-        uuid: Of the note it leads to.
+        uuid: Of the note it leads to; "" where it has none.
     """
     shown = re.sub(r"([\\\[\]`*_<>])", r"\\\1", one_line(text))
-    return f'[{shown}]({_quoted(path)} "uuid:{uuid}")'
+    title = f' "uuid:{uuid}"' if uuid else ""
+    return f"[{shown}]({_quoted(path)}{title})"
 
 
 def _quoted(path: str) -> str:
