@@ -51,6 +51,8 @@ def live(data: Mapping[str, Any], root: Path) -> tuple[Brain, float]:
     exchanges = data["exchanges"]
     clock = ManualClock(parse_iso(exchanges[0]["at"]))
     create_brain(root, clock=clock)
+    with (root / "system/config.yaml").open("a", encoding="utf-8") as config:
+        config.write("\nrecall: {embedder: none}\n")  # the model for meaning takes half the time and is not judged here
     brain = Brain(root, clock=clock)
     brain.observed.adopt()
     started = time.perf_counter()
@@ -106,7 +108,7 @@ def score(data: Mapping[str, Any], brain: Brain, show: bool) -> dict[str, Any]:
     figures["verbatim"] = _share(_kept_word_for_word(data, pages, brain), show, "not word for word")
     recalled = {one["id"]: any(holds(_whole(line), one["must_contain"]) for line in current) for one in data["current"]}
     missing = [f"{one['id']} {one['statement']}" for one in data["current"] if not recalled[one["id"]]]
-    figures["recall"] = _share([(name, ok) for name, ok in recalled.items()], False, "")
+    figures["recall"] = _share(recalled.items(), False, "")
     figures |= _precision(data, current, show)
     figures |= _changed(data, lines, show)
     duplicates = _duplicates(current)
@@ -116,10 +118,14 @@ def score(data: Mapping[str, Any], brain: Brain, show: bool) -> dict[str, Any]:
     forgotten = [one for one in data["forgotten"] for line in current if holds(line.text, one["must_contain"])]
     figures["forgotten_standing"] = len(forgotten)
     problems = [f"{problem.path}: {problem.what}" for problem in examine(brain)]
+    refused = [f"{one['statement']}: {one['reason']}" for event in brain.journal.events(kinds={"memory-promoted"})
+               for one in event.data["refused"]]  # fmt: skip
+    figures["refused"] = len(refused)
     figures["doctor"] = len(problems)
     if show:
         _list("missing", missing)
         _list("said twice", duplicates)
+        _list("refused", refused)
         _list("doctor", problems)
     return figures
 

@@ -130,8 +130,8 @@ def test_a_request_to_forget_is_marked() -> None:
 
 
 def test_a_fragment_stays_with_its_sentence() -> None:
-    """A sentence that only refers to the one before it is not filed alone."""
-    assert ["Biscuit ate the butter; she's fine now"] == [
+    """A sentence that begins with a pronoun gets the name of the one before it, and can stand alone."""
+    assert ["Biscuit ate the butter", "Biscuit is fine now"] == [
         one.statement for one in analyze("Biscuit ate the butter. She's fine now.")
     ]
 

@@ -10,6 +10,7 @@ from brainiac.integration.merging import merge
 from brainiac.integration.preservation import check, contradictions
 from brainiac.integration.relevance import HIGH, MODERATE, Link, Relation, is_known, relate, shared_count
 from brainiac.integration.replacement import coordinated
+from brainiac.integration.succession import succeeds
 from brainiac.language.entities import means_same
 from brainiac.language.sentences import content_stems, stem
 from brainiac.llm.schemas import Existing, IntegrateRequest, Operation, Operations, Relevance
@@ -45,6 +46,8 @@ def decide(request: IntegrateRequest) -> Operations:
     chosen = _new(statement, *ranked[0]) if ranked else nothing_known
     if ranked and (ranked[0][1].relevance.score >= MODERATE or is_known(ranked[0][0].content, statement)):
         chosen = _joined(statement, *ranked[0]) or chosen
+    if ranked:
+        chosen = _succession(statement, chosen, ranked) or _unstrung(statement, chosen, *ranked[0])
     return Operations(operations=[chosen.model_copy(update={"importance": request.candidate.importance})])
 
 
@@ -61,6 +64,31 @@ def _ranked(statement: str, existing: Sequence[Existing]) -> list[tuple[Existing
             -shared_count(statement, pair[0].content),
         ),
     )
+
+
+def _succession(
+    statement: str, chosen: Operation, ranked: Sequence[tuple[Existing, Relation]]
+) -> Operation | None:
+    """Return what retires the statement that the candidate tells the successor of, if that says nothing else."""
+    if chosen.operation in ("REINFORCE", "DELETE") or (chosen.id and not _is_strung(statement, chosen, *ranked[0])):
+        return None
+    for existing, relation in ranked:
+        if len(split_clauses(existing.content)) == 1 and succeeds(statement, existing.content):
+            return _operation("DELETE", statement, existing, relation)
+    return None
+
+
+def _is_strung(statement: str, chosen: Operation, existing: Existing, relation: Relation) -> bool:
+    """Tell whether a merge only puts one after the other, or describes with what may be the successor."""
+    strung = f"{existing.content.rstrip('. ')}; {statement.rstrip('. ')}"
+    return chosen.content == strung or relation.link is Link.DESCRIBES
+
+
+def _unstrung(statement: str, chosen: Operation, existing: Existing, relation: Relation) -> Operation:
+    """Keep statements apart that no rule of telling joins: two lines read better than one with a semicolon."""
+    strung = f"{existing.content.rstrip('. ')}; {statement.rstrip('. ')}"
+    is_change = relation.link in (Link.REPLACES, Link.NEGATES)
+    return _new(statement, existing, relation) if chosen.content == strung and not is_change else chosen
 
 
 def _joined(statement: str, existing: Existing, relation: Relation) -> Operation | None:

@@ -54,7 +54,7 @@ _LEAD = re.compile(
     _I,
 )
 _TASK = re.compile(
-    r"^(?:\[ ?\]\s*)?(?:(?:please )?(?:"
+    r"^(?:\[ ?\]\s*)?(?:[\w .#'-]{3,40}:\s+(?=i |we ))?(?:(?:please )?(?:"
     r"(?:todo|to-do|to do|task|action item|next step)s?\s*[:–—-]\s*"
     r"|(?:(?:add|put) )?(?:a )?(?:todo|task|reminder) (?:to|:)\s*"
     r"|remind (?:me|user) (?:again )?(?:[\w ]{0,20}?)(?=to |about |that )(?:to |about |that )"
@@ -120,6 +120,11 @@ _HOW_TO = re.compile(
     r"^(?:how (?:i |we |to |you )|to |recipe|steps|instructions|procedure)[^.?!]*?(?::|,? (?:first|you (?:need"
     r"|have) to|run|do|use)\b)",
     _I,
+)
+_SEQUENCE = re.compile(
+    r"\bfirst(?:ly)?,? (?!(?:of|time|thing|day|name|one|week|month|year)\b)[a-z]+ .{3,200}?"
+    r"[,;.] (?:and )?then,? .{3,200}?[,;.] (?:(?:and )?(?:finally|lastly|after that)|and then),? ",
+    _I | re.S,
 )
 _DONE = re.compile(
     r"\b(?:is|are|'s|all|that's|now|been|finally|already)\b[\w ]{0,12}\b(?:done|finished|completed?|sorted"
@@ -197,6 +202,8 @@ def _statements(text: str, at: datetime) -> tuple[Said, ...]:
 def is_how_to(text: str) -> bool:
     """Tell whether a text is one recipe: a line that says what for, and the steps."""
     first, *rest = text.strip().splitlines() or [""]
+    if _SEQUENCE.search(text) and not text.rstrip().endswith("?"):
+        return True
     numbered = sum(bool(re.match(r"\s*\d+[.)]\s", line)) for line in rest)
     return bool(_HOW_TO.match(first) or numbered >= 2) and not first.rstrip().endswith("?")
 
@@ -205,7 +212,7 @@ def _said(sentence: str, at: datetime) -> Said:
     plain = standard_spelling(sentence)
     bare = _LEAD.sub("", plain) or plain
     kind, what = classify(bare, is_corrected=bare != plain and _STRONG_CHANGE.match(plain) is not None)
-    old, new = _old_and_new(bare) if kind in ("change", "decision") else ("", "")
+    old, new = _old_and_new(bare) if kind in ("change", "decision", "fact", "done") else ("", "")
     return Said(
         text=_durable(kind, what, bare),
         original=sentence,

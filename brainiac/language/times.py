@@ -161,7 +161,9 @@ def format_span(span: TimeSpan) -> str:
 
 
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
-_LEADS_TO_DAY = re.compile(r"\b(?:on|this|next|last|by|until|till|before|since|after|from|past|coming)\s+$", re.IGNORECASE)
+_LEADS_TO_DAY = re.compile(
+    r"\b(?:on|this|next|last|by|until|till|before|since|after|from|past|coming)\s+$", re.IGNORECASE
+)
 
 
 def _is_bare_weekday(text: str, span: TimeSpan) -> bool:

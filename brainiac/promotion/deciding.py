@@ -1,4 +1,4 @@
-"""What becomes of one candidate: a model's or the rule's operation, validated, with both sides preserved (seeds I1-I8)."""
+"""What becomes of one candidate: a model's or the rule's operation, validated, both sides preserved (seeds I1-I8)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from brainiac.integration.preservation import Loss, check, contradictions
 from brainiac.integration.relevance import Link, is_known, relate
+from brainiac.integration.succession import succeeds
 from brainiac.language.sentences import content_stems
 from brainiac.llm.schemas import IntegrateRequest, Operation, Operations
 from brainiac.promotion.finding import Found, Refusal
@@ -158,7 +159,8 @@ class Decider:
             if not _names(f"{new}\n{found.message}", f"{old} {target.title}"):
                 return None, f"the person did not ask to forget {old!r}"
             return self._by_owner(_decision(found, "DELETE", operation, model, target=target)), ""
-        if relate(new, old).link in (Link.APART, Link.UNRELATED) and not contradictions(old, new):
+        is_other = relate(new, old).link in (Link.APART, Link.UNRELATED)
+        if is_other and not succeeds(new, old) and not contradictions(old, new):
             return None, f"it does not contradict {old!r}; use NEW"
         if not content or check(old, new, content, [old]):
             content = new  # what holds now must be known, in the person's own words

@@ -26,7 +26,8 @@ class PageInfo:
 
     Attributes:
         path: Relative, posix.
-        names: Title, subject, and what it is `aliases` called; casefolded.
+        subject: Whom or what it is about; "User" for what is kept about the user by topic.
+        names: Title and subject, casefolded.
         kind: The first folder below `long_term/`.
         is_private: Must not be shown to a remote model.
     """
@@ -34,6 +35,7 @@ class PageInfo:
     path: str
     uuid: str
     title: str
+    subject: str
     names: frozenset[str]
     kind: str
     is_private: bool
@@ -76,7 +78,7 @@ class Catalogue:
         """Take a page in."""
         kind = path.removeprefix(self.root + "/").partition("/")[0]
         names = frozenset(name.casefold() for name in (title, subject) if name and name != "User")
-        info = PageInfo(path, uuid, title, names, kind, is_private)
+        info = PageInfo(path, uuid, title, subject, names, kind, is_private)
         self.by_path[path] = info
         if uuid:
             self.by_uuid[uuid] = info
@@ -94,13 +96,14 @@ class Catalogue:
         for page in self.by_path.values():
             if page.kind == "skills" and page.is_private == is_private and wanted:
                 have = set(content_stems(page.title))
-                if len(wanted & have) >= 0.7 * max(len(wanted), len(have)):
+                if wanted & have and len(wanted & have) >= 0.6 * max(len(wanted), len(have)):
                     return page
         return None
 
     def titles(self, *, is_private: bool) -> list[str]:
-        """Return the titles of the pages of subjects."""
-        return [p.title for p in self.by_path.values() if p.kind == "concrete" and (is_private or not p.is_private)]
+        """Return the titles of the pages of subjects; what is kept about the user by topic is none."""
+        pages = [page for page in self.by_path.values() if page.kind == "concrete" and page.subject not in ("", "User")]
+        return [page.title for page in pages if is_private or not page.is_private]
 
 
 def _stem(path: str) -> str:

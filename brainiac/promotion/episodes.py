@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from brainiac.clock import iso
 from brainiac.events import new_id
 from brainiac.notes.dialogue import StmEvent, find_events, render_exchange
+from brainiac.notes.links import find_links, rewrite_link
 from brainiac.notes.memory import MemoryDocument, new_memory
 from brainiac.notes.prose import splice
 from brainiac.promotion.placement import day_place
@@ -40,12 +42,25 @@ def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dic
             text = new_memory(place.title, uuid=uuid, now=iso(brain.clock.now()), **place.meta)
             draft.catalogue.add(place.path, uuid, place.title, "", event.is_private)
             working = draft.add(place.path, text)
-        text = _with_exchange(str(working.document), replace(event, thoughts=""))
+        event = replace(event, thoughts="", ai=_with_links(brain, draft, event.ai, place.path))
+        text = _with_exchange(str(working.document), event)
         if text != str(working.document):
             working.document = MemoryDocument(text, place.path)
             working.sources[event.id] = None
         pages.setdefault(place.path, []).append(event.id)
     return pages
+
+
+def _with_links(brain: Brain, draft: Draft, answer: str, path: str) -> str:
+    """Return an answer whose links lead from the day's page to where they led from the inbox; nothing else changes."""
+    for link in reversed(find_links(answer)):
+        if link.is_wiki or link.is_external or not link.target:
+            continue
+        page = draft.catalogue.by_uuid.get(link.uuid)
+        target = page.path if page else link.target.lstrip("./")
+        if page or brain.read(target) is not None:
+            answer = rewrite_link(answer, link, posixpath.relpath(target, posixpath.dirname(path)))
+    return answer
 
 
 def _with_exchange(text: str, event: StmEvent) -> str:

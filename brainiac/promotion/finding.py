@@ -1,4 +1,4 @@
-"""From the event log to candidates, each event read by a model once (seeds R10): a resumed run takes up what is there."""
+"""From the event log to candidates, each event read once (seeds R10): a resumed run takes up what is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one commit of a promotion: pages, index pages, review, short-term memory last, rebased on what stands there now."""
+"""The one commit of a promotion: pages, index pages, review, short-term memory last, rebased on what stands there."""
 
 from __future__ import annotations
 

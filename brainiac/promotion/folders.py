@@ -1,4 +1,4 @@
-"""`_index.md` of every folder that a promotion touched: made where missing, its manifest as the folder will stand (S8)."""
+"""`_index.md` of every folder that a promotion touched: made where missing, its manifest as it will stand (S8)."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ class Folders:
         self._brain = brain
         self._root = brain.tree.relative(brain.tree.long_term)
         self._now = iso(brain.clock.now())
+        changes = list(changes)
+        self._gone = {change.path for change in changes if change.op == "remove"}
         self._texts = {change.path: (change.after or b"").decode("utf-8", "surrogateescape") for change in changes}
         self._indexes: dict[str, IndexDocument] = {}
         self._before: dict[str, str | None] = {}
@@ -87,6 +89,8 @@ class Folders:
                 names[first] = bool(rest)
         for name, is_folder in sorted(names.items()):
             path = f"{folder}/{name}"
+            if path in self._gone:
+                continue
             if is_folder:
                 yield from self._folder_entry(path, name)
             elif self._brain.tree.kind_of(path) is PathKind.MEMORY:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
+from brainiac.language.calendar_days import MONTHS
 from brainiac.language.entities import find_mentions, means_same
 from brainiac.language.sentences import content_stems, overlap
 from brainiac.llm.schemas import Candidate
 
 _FIRM = frozenset({"name", "place", "relation", "quantity", "negation"})  # days and ages may be worked out
+_MONTHS = "|".join(f"{month[:3]}(?:{month[3:]})?" for month in MONTHS)
+_DATE = re.compile(  # a day may be worked out from "yesterday"
+    rf"\b\d{{1,2}}(?:st|nd|rd|th)? (?:{_MONTHS})\b(?: \d{{4}})?|\b(?:{_MONTHS})(?: \d{{1,2}}\b)?,?(?: \d{{4}})?\b"
+    r"|\b(?:19|20)\d\d(?:-\d\d){0,2}\b",
+    re.IGNORECASE,
+)
 _LEAST_SHARE = 0.34  # a paraphrase keeps a third of the words
 _SPOKEN_OF = frozenset({"user", "name"})
 
@@ -24,7 +32,7 @@ def invented(candidate: Candidate, said: Iterable[str], known: Iterable[str]) ->
     texts = [*said, *known]
     heard = [mention for text in texts for mention in find_mentions(text)]
     words = " ".join(texts).casefold()
-    for mention in find_mentions(candidate.statement):
+    for mention in find_mentions(_DATE.sub(" ", candidate.statement)):
         if mention.kind not in _FIRM or not mention.values.isdisjoint(_SPOKEN_OF):
             continue
         if mention.kind == "negation":

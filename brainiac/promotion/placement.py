@@ -1,4 +1,4 @@
-"""Where a new statement goes: its subject's page if there is one, else where a model says, within the tree (seeds S6)."""
+"""Where a new statement goes: its subject's page if there is one, else where a model says, confined (seeds S6)."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ class Placer:
         """
         candidate = found.candidate
         is_skill = candidate.kind == "skill" and bool(candidate.steps)
-        if not is_skill and candidate.subject not in ("", _USER):
-            if page := self._catalogue.of_subject(candidate.subject, is_private=found.is_private):
-                return Place(page.path, page.title, {})
+        page = self._catalogue.of_subject(candidate.subject, is_private=found.is_private)
+        if page and not is_skill and candidate.subject != _USER:
+            return Place(page.path, page.title, {})
         answer, model = self._ask(found)
         if is_skill or (answer.kind == "skill" and (answer.steps or candidate.steps)):
             return self._skill(found, answer, model)

@@ -1,4 +1,4 @@
-"""The statements a candidate is compared with: what recall finds, its subject's page, what this run has just written."""
+"""The statements a candidate is compared with: what recall finds, its subject's page, what this run wrote."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from brainiac.integration.relevance import score
 from brainiac.llm.schemas import Existing
 from brainiac.promotion.past import text_hash
+from brainiac.recall.hit import HitKind
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_RELATED = 24
 HITS = 16
+_STATEMENTS: tuple[HitKind, ...] = ("statement",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def related(brain: Brain, draft: Draft, past: Past, found: Found) -> list[Known]
     """
     catalogue, candidate = draft.catalogue, found.candidate
     paths: dict[str, None] = {}
-    for hit in brain.recall.search(candidate.statement, limit=HITS, kinds=("statement",), now=brain.clock.now()):
+    for hit in brain.recall.search(candidate.statement, limit=HITS, kinds=_STATEMENTS, now=brain.clock.now()):
         paths[hit.path] = None
     if page := catalogue.of_subject(candidate.subject, is_private=found.is_private):
         paths[page.path] = None

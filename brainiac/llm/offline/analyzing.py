@@ -42,6 +42,9 @@ _IDENTITY = re.compile(
     re.I,
 )
 _STEP_ENDS = re.compile(r"\s*(?:\n+\s*(?:[-*•]|\d+[.)])?\s*|;\s+|\.\s+|,\s+(?:and )?then\s+|,\s+(?:and\s+)?(?=[a-z]))")
+_NUMBERED = re.compile(r"^[ \t]*\d+[.)][ \t]+(.+)$", re.M)
+_TOLD = re.compile(r"\bfirst(?:ly)?,? (?=[a-z]+ .{3,200}?[,;.] (?:and )?then\b)", re.I | re.S)
+_SEQUENCE_ENDS = re.compile(r"[,;.]\s+(?:and\s+)?(?:then|after that|next|finally|lastly|last)\b,?\s+", re.I)
 _REFERS = re.compile(r"(?:(?:so|and|but) )?(?:that one|he|she|it|it's|they|that|this|one|there)\b", re.I)
 _EVERY = re.compile(r"\b(?:every|each|always|usually|daily|weekly|on \w+days)\b", re.I)
 _SAME = 0.85
@@ -71,12 +74,21 @@ def _all(request: AnalyzeRequest, language: str) -> list[_Found]:
         if spoken_at is None or at - spoken_at > _SAME_TALK:
             last = ""
         spoken_at = at
-        told = [said for said in statements_of(event.user, at) if said.kind not in ("question", "small-talk")]
+        told = [one for said in statements_of(event.user, at) for one in (*_beside_steps(said, at), said)]
+        told = [said for said in told if said.kind not in ("question", "small-talk")]
         told, last = with_names(told, last)
         for said in _joined([fact for one in told for fact in split_facts(one)]):
             if says_something(said):
                 found.append(_Found(said, at, [event.id], frozenset(content_stems(said.text, language))))
     return [one for index, one in enumerate(found) if not _is_finished_later(one, found[index + 1 :], language)]
+
+
+def _beside_steps(said: Said, at: datetime) -> list[Said]:
+    """Return what a how-to tells besides its steps: `Nan is 91. She gave me her recipe:`."""
+    if said.kind != "how-to" or re.match(r"(?:how|what|to|when|steps|recipe|instructions)\b", said.plain, re.I):
+        return []
+    facts = statements_of(purpose_of(said.plain), at)
+    return [one for one in facts if one.kind in ("fact", "preference") and says_something(one)]
 
 
 def _joined(told: Sequence[Said]) -> list[Said]:
@@ -208,8 +220,18 @@ def _key(subject: str, said: Said, language: str) -> str:
 
 
 def steps_of(text: str) -> list[str]:
-    """Return the steps of a how-to in order, without the line that says what it is for."""
-    _, colon, rest = text.partition(":") if re.match(r"[^\n]*:(?!//)", text) else ("", "", text)
-    body = rest if colon and rest.strip() else text
-    steps = [step.strip().rstrip(".") for step in _STEP_ENDS.split(body)]
-    return [step[:1000] for step in steps if step][:50]
+    """Return the steps of a how-to in order, without what says what it is for."""
+    if numbered := [found.strip() for found in _NUMBERED.findall(text)]:
+        return [step.rstrip(".")[:1000] for step in numbered][:50]
+    if told := _TOLD.search(text):
+        steps = _SEQUENCE_ENDS.split(text[told.end() :])
+    else:
+        _, colon, rest = text.partition(":") if re.match(r"[^\n]*:(?!//)", text) else ("", "", text)
+        steps = _STEP_ENDS.split(rest if colon and rest.strip() else text)
+    return [step.strip(" ,;").rstrip(".")[:1000] for step in steps if step.strip(" ,;.")][:50]
+
+
+def purpose_of(text: str) -> str:
+    """Return what a how-to says before its first step."""
+    ends = [found.start() for pattern in (_NUMBERED, _TOLD) if (found := pattern.search(text))]
+    return text[: min(ends)].strip() if ends else re.split(r":(?!//)|\n", text, maxsplit=1)[0].strip()

@@ -84,10 +84,31 @@ def _concrete(candidate: Candidate, topic: str) -> tuple[str, str]:
 
 
 def _skill_title(candidate: Candidate) -> str:
-    head = re.split(r"[:\n]", candidate.statement, maxsplit=1)[0].strip().rstrip(".")
-    if re.match(r"to \w", head, re.IGNORECASE):
+    head = re.split(r"[:\n]|\s1[.)]\s|(?<=[.,:]) *[Ff]irst\b", candidate.statement, maxsplit=1)[0]
+    sentences = [one for one in re.split(r"(?<=[.!])\s+", head.strip()) if len(content_stems(one)) > 1]
+    head = re.sub(r"\s*\([^)]*\)", "", sentences[0] if sentences else candidate.statement[:80])
+    head = _ASIDE.sub("", re.sub(r"^(?:So|And|Well|Ok|OK),? ", "", head)).strip(" .,;")
+    found = re.match(r"(?:here is |this is )?how (?:User|we|they|you|to) (?P<verb>[a-z]+) (?P<what>.+)", head, re.I)
+    if found:
+        verb = found["verb"] if re.search(r"how (?:we|they|you|to) ", head, re.I) else _base(found["verb"])
+        head = f"How to {verb} {found['what']}"
+    elif re.match(r"to \w", head, re.IGNORECASE):
         head = f"How {head[0].lower()}{head[1:]}"
     return head[:1].upper() + head[1:120]
+
+
+_ASIDE = re.compile(
+    r",? (?:writing (?:it|this)|noting|as (?:explained|told|shown)|before (?:I|they|User)|for the record"
+    r"|so (?:I|they)).*$",
+    re.I,
+)
+
+
+def _base(verb: str) -> str:
+    """Return the base form of a verb in the third person."""
+    if verb.endswith(("sses", "shes", "ches", "xes", "zes", "oes")):
+        return verb[:-2]
+    return verb[:-3] + "y" if verb.endswith("ies") else verb.removesuffix("s")
 
 
 def _existing(request: SynthesizeRequest, kind: str, title: str, language: str) -> str:

@@ -6,8 +6,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import cache
 
-from brainiac.language.sentences import irregular_forms, stop_words
+from brainiac.language.calendar_days import DAYS, MONTHS
+from brainiac.language.sentences import data_lines, irregular_forms, stem, stop_words
 from brainiac.language.times import find_times
 from brainiac.llm.schemas import SubjectType
 
@@ -30,7 +32,8 @@ _PERSON = (
     r"|called|gave|introduced|is (?:vegetarian|vegan|allergic|pregnant|sick))\b",
     r"\b{0}'s (?:birthday|wife|husband|sister|brother|mother|father|mom|mum|dad|parents|son|daughter|kids"
     r"|girlfriend|boyfriend|partner|plants|clinic|number|phone)\b",
-    r"\b{0}\b.*\b(?:she|he)\b",
+    r"^{0},? [a-z]+ .*\b(?:she|he)(?:'s)?\b",
+    r"^{0}(?:'s)? (?:is (?:coming|moving|getting|seeing|staying)|has|rang|came|gave|finished|asked|wants|did|will)\b",
 )
 _THING = (
     r"(?:project|app|product|release|beta|launch|repo|repository|codebase|sprint|backend|frontend|api|website|site"
@@ -38,7 +41,8 @@ _THING = (
 )
 _PROJECT = (
     rf"\b(?:project |the |for |on )*{{0}}(?:'s)? (?:\w+ )?{_THING}\b",
-    rf"\bproject {{0}}\b|\b{_THING} (?:called|named|for|of) {{0}}\b",
+    r"\bproject\b[^.:]{{0,40}}\b(?:called|named) {0}\b|\bproject {0}\b",
+    rf"\b{_THING} (?:called|named|for|of) {{0}}\b",
     r"\b(?:shipped|launched|released|deployed|working on|work on|users? (?:of|for)|decided .*for"
     r"|building) (?:the )?{0}\b",
     r"\b{0} (?:releases|ships|launches|has \d+|is live|users|goes live)\b",
@@ -67,7 +71,9 @@ class Subjects:
             for name in names_of(text):
                 votes[name].update(_votes(name, text))
         for name, counts in votes.items():
-            self._types[name] = _decide(counts)
+            self._types[name] = "person" if name.casefold() in _KIN else _decide(counts)
+            if self._types[name] == "person" and _is_common(name):
+                self._types[name] = None
         self._full = {
             name.split()[0]: name
             for name in sorted(votes, key=len)
@@ -77,9 +83,11 @@ class Subjects:
     def of(self, text: str) -> tuple[str, SubjectType]:
         """Return the subject of a statement and its type: a project first, then the first person named."""
         lower = text.casefold()
-        for folded, name in self._known.items():
-            if re.search(rf"\b{re.escape(folded)}\b", lower):
-                return name, self._types.get(name) or "person"
+        placed = [(found.start(), name) for folded, name in self._known.items()
+                  if (found := re.search(rf"\b{re.escape(folded)}\b", lower))]  # fmt: skip
+        if placed:
+            name = min(placed)[1]
+            return name, self._types.get(name) or "person"
         named = [(self._full.get(name, name), self._types.get(name)) for name in names_of(text)]
         for wanted in ("project", "person"):
             for name, kind in named:
@@ -104,6 +112,8 @@ def _may_be_name(word: str, *, is_first: bool) -> bool:
     lower = word.lower()
     if lower in stop_words() or lower in ("user", "remind", "forget") or find_times(word, _ANY_MOMENT):
         return False
+    if lower in MONTHS or lower.removesuffix("s") in DAYS:
+        return False
     return not (is_first and (lower.endswith(("ed", "ing", "ly")) or irregular_forms().get(lower, lower) != lower))
 
 
@@ -123,8 +133,23 @@ def _votes(name: str, text: str) -> Counter[str]:
     return votes
 
 
+_KIN = frozenset("mum mom mummy mommy dad daddy nan nana gran granny grandma grandpa grandad".split())
+
+
+def _is_common(name: str) -> bool:
+    """Tell whether a name ends with a common noun: a firm, a street, a product."""
+    *first, last = name.split()
+    return bool(first) and (stem(last.lower()) in _common_stems())
+
+
+@cache
+def _common_stems() -> frozenset[str]:
+    lines = data_lines("topics.txt")
+    return frozenset(stem(word) for line in lines for word in line.split(":", 1)[1].split())
+
+
 def _decide(counts: Counter[str]) -> SubjectType | None:
-    kind, count = max(counts.items(), key=lambda one: (one[1], one[0] == "project", one[0] == "person"))
+    kind, count = max(counts.items(), key=lambda one: (one[1], one[0] == "project", one[0] == "place"))
     if not count or kind == "place":
         return None
     return kind  # type: ignore[return-value]  # the keys are subject types
