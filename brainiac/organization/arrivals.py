@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import new_id, update
+from brainiac.events import content_hash, new_id, update
 from brainiac.notes.memory import MemoryDocument
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def complete(brain: Brain, catalog: Catalog, past: Past, paths: Iterable[str]) -
     """
     now, changed = iso(brain.clock.now()), []
     for path in sorted(set(paths) & catalog.pages.keys()):
-        if not past.is_resting(path, brain.clock.now()):
+        if not is_known(brain, catalog, path) or not past.is_resting(path, brain.clock.now()):
             continue
         before = catalog.texts[path]
         try:
@@ -48,6 +48,11 @@ def complete(brain: Brain, catalog: Catalog, past: Past, paths: Iterable[str]) -
         changed.append(path)
         catalog.uuids[path] = document.memory.uuid
     return changed
+
+
+def is_known(brain: Brain, catalog: Catalog, path: str) -> bool:
+    """Tell whether a page stands as it was last seen: of one that was not, nobody knows how long it rests."""
+    return brain.observed.hash_of(path) == content_hash(catalog.texts[path].encode("utf-8", "surrogateescape"))
 
 
 def _is_copy(catalog: Catalog, past: Past, path: str) -> bool:

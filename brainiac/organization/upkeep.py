@@ -81,18 +81,20 @@ class Upkeep:
         tidy_review(brain)
         if not (self._is_first or self._arrived or self._are_links_due or self._folders):
             return
-        catalog, past = Catalog(brain), read_past(brain)
-        arrived = set(catalog.pages) if self._is_first else self._arrived & catalog.pages.keys()
+        is_all, self._is_first = self._is_first, False
+        arrived, self._arrived = self._arrived, set()  # what other threads add from here on is for the next time
+        folders, self._folders = self._folders, set()
+        are_links_due, self._are_links_due = is_all or self._are_links_due, False
+        catalog, past, now = Catalog(brain), read_past(brain), brain.clock.now()
+        arrived = set(catalog.pages) if is_all else arrived & catalog.pages.keys()
         complete(brain, catalog, past, arrived)
-        now = brain.clock.now()
-        waiting = {path for path in arrived if not past.is_resting(path, now)}
-        if self._is_first or self._are_links_due:
+        if are_links_due:
             with suppress(ConflictError):
                 heal_all(brain, catalog, past)
-        folders = set(catalog.entries) if self._is_first else self._folders
-        derive_manifests(brain, folders | {posixpath.dirname(path) for path in arrived})
-        self._arrived, self._are_links_due = waiting, bool(waiting)
-        self._folders, self._is_first = set(), False
+        derive_manifests(brain, set(catalog.entries) if is_all else folders | {*map(posixpath.dirname, arrived)})
+        waiting = {path for path in arrived if not past.is_resting(path, now)}
+        self._arrived |= waiting
+        self._are_links_due |= bool(waiting)
 
     def is_due(self, idle_seconds: float) -> bool:
         """Tell whether to organize: once in each long quiet, every few hours, or when the log has grown."""
@@ -125,4 +127,5 @@ class Upkeep:
             self._failed_at = brain.clock.now()
             raise
         self._last_at, self._failed_at = brain.clock.now(), None
+        self._are_links_due = bool(outcome.done)  # on pages that a person was at
         return outcome
