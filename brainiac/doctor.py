@@ -99,6 +99,7 @@ def examine(brain: Brain) -> Iterator[Problem]:
     yield from check_short_term(brain)
     yield from check_access_log(brain)
     yield from check_journal(brain)
+    yield from check_purged(brain)
     yield from check_leftovers(brain)
 
 
@@ -315,6 +316,20 @@ def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
         yield Problem(
             path, "is gone, among too many others to be believed", "put it back, or confirm by removing it again"
         )
+
+
+def check_purged(brain: Brain) -> Iterator[Problem]:
+    """Nothing that was purged is here again."""
+    from brainiac.history.purge import Tombstones
+
+    for tombstone, path in Tombstones(brain).remains():
+        yield Problem(path, f"was purged ({tombstone.at}) and is here again", "--fix destroys it", _honour)
+
+
+def _honour(brain: Brain) -> None:
+    from brainiac.history.purge import Tombstones
+
+    Tombstones(brain).honour()
 
 
 def _standing(brain: Brain) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ WRITERS = {
     "brainiac/lastseen.py": "removes a damaged table from the state folder",
     "brainiac/runstate.py": "the daemon's report, in the state folder",
     "brainiac/trust.py": "trust, in the state folder",
+    "brainiac/history/purge.py": "throws the index away, in the cache",
     "brainiac/recall/engine.py": "the search index, in the cache",
     "brainiac/recall/vectors.py": "vectors, in the cache",
     "brainiac/cli/ask.py": "drops a prompt as a person does",

@@ -92,7 +92,9 @@ def test_what_others_say_too_stays(brain: Brain) -> None:
     found = meant(brain, second).plan()
     assert [True] == ["rests on other exchanges too" in line for line in found.left]
     forgotten(brain, second)
-    (page,) = [path for path in standing(brain, "prefers tea over coffee") if "concrete/" in path and "_index" not in path]
+    (page,) = [
+        path for path in standing(brain, "prefers tea over coffee") if "concrete/" in path and "_index" not in path
+    ]
     assert second not in (brain.read_text(page) or "")
 
 

@@ -5,7 +5,7 @@ It is one commit, and can be taken back by `undo`; `purge` destroys what the jou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,19 +60,19 @@ def meant(brain: Brain, named: str) -> Forgetting:
     )
 
 
-def of_exchanges(brain: Brain, exchanges: list[str]) -> Forgetting:
-    """Return the forgetting of exchanges."""
+def of_exchanges(brain: Brain, exchanges: list[str], items: Collection[str] = ()) -> Forgetting:
+    """Return the forgetting of exchanges, and of items known by their hashes to rest on them."""
     ids = tuple(exchanges)
-    return Forgetting(EXCHANGE_FORGOTTEN, {"exchanges": list(ids)}, lambda: Retractor(brain, ids).plan())
+    return Forgetting(EXCHANGE_FORGOTTEN, {"exchanges": list(ids)}, lambda: Retractor(brain, ids, items).plan())
 
 
-def of_memory(brain: Brain, memory: Memory) -> Forgetting:
+def of_memory(brain: Brain, memory: Memory, items: Collection[str] = ()) -> Forgetting:
     """Return the forgetting of a page; with an episodic page what was said on it is forgotten too."""
     said = [placed.event.id for placed in find_events(memory.text)]
     data = {"page": memory.uuid, "path": memory.path, "exchanges": said}
 
     def plan() -> Retraction:
-        found = Retractor(brain, tuple(said)).plan() if said else Retraction()
+        found = Retractor(brain, tuple(said), items).plan() if said else Retraction()
         text = brain.read_text(memory.path)
         if text is not None:
             found.before[memory.path], found.after[memory.path] = text, None

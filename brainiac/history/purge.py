@@ -79,6 +79,7 @@ def _tombstone(
         "exchanges": exchanges,
         "page": forgetting.data.get("page") or forgetting.data.get("path"),
         "statements": statements,
+        "items": retraction.items,
         "hashes": sorted(found - kept),
         "events": telling(brain, pieces),
     }
@@ -106,9 +107,7 @@ def carry_out(brain: Brain, tombstone: Event, further: Collection[str] = ()) -> 
 
 def _remove_derived(brain: Brain) -> None:
     """Throw index and vectors away: they are made anew from what stands."""
-    recall = brain.__dict__.pop("recall", None)
-    if recall is not None:
-        recall.close()
+    brain.recall.close()  # opened anew by the next search
     shutil.rmtree(brain.places.cache, ignore_errors=True)
 
 
@@ -196,7 +195,8 @@ class Tombstones:
         data, brain = tombstone.data, self._brain
         exchanges = [str(each) for each in data.get("exchanges", ())]
         page = find_memory(brain, str(data["page"])) if data.get("page") else None
-        forgetting = of_memory(brain, page) if page else of_exchanges(brain, exchanges)
+        items = data.get("items", ())
+        forgetting = of_memory(brain, page, items) if page else of_exchanges(brain, exchanges, items)
         retraction = forgetting.plan()
         event = forget(brain, forgetting, by="kernel", cause=tombstone.id)
         pieces = pieces_of(retraction.texts) if event else []

@@ -6,12 +6,12 @@ A statement that others speak for too stays and loses this source; what it was m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Change, PathKind, remove, update
+from brainiac.events import Change, Event, PathKind, remove, update
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.ledger import Ledger, Operation
 from brainiac.history.provenance import Provenance
@@ -39,6 +39,7 @@ class Retraction:
         told: What is done, one sentence each.
         left: What stays and why, one sentence each.
         statements: Taken out or taken back: page, block, hash.
+        items: Hashes of the items taken out of short-term memory.
         texts: The words that go, for finding what is left of them.
     """
 
@@ -46,6 +47,7 @@ class Retraction:
     told: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     statements: list[dict[str, str]] = field(default_factory=list)
+    items: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     before: dict[str, str] = field(default_factory=dict)
     after: dict[str, str | None] = field(default_factory=dict)
@@ -72,10 +74,11 @@ class Retractor:
     Args:
         brain: The brain.
         exchanges: Their ids.
+        items: Hashes of items of short-term memory known to rest on them, where the journal's texts are gone.
     """
 
-    def __init__(self, brain: Brain, exchanges: tuple[str, ...]) -> None:
-        self._brain, self._ids = brain, frozenset(exchanges)
+    def __init__(self, brain: Brain, exchanges: tuple[str, ...], items: Collection[str] = ()) -> None:
+        self._brain, self._ids, self._items = brain, frozenset(exchanges), frozenset(items)
         self._known = Exchanges(brain)
         self._ledger = Ledger(brain)
         self.result = Retraction(exchanges)
@@ -148,16 +151,24 @@ class Retractor:
 
     def _without_items(self, path: str, document: ShortTermDocument) -> ShortTermDocument:
         """Take out the items that the reflection of these exchanges wrote."""
-        for event in self._brain.journal.events(kinds={"exchange-reflected"}):
-            if event.data.get("exchange") not in self._ids:
-                continue
+        names = ("goals", "facts", "tasks")
+        standing = [getattr(document.memory, name) for name in names]
+        gone = [{item.text for item in items if text_hash(item.text) in self._items} for items in standing]
+        for event in self._reflections():
             for change in event.changes:
                 if change.path == path and (pair := self._versions(change.before, change.after)):
-                    names = ("goals", "facts", "tasks")
-                    added = [texts_of(unlisted(getattr(pair[1], name), getattr(pair[0], name))) for name in names]
-                    self.result.texts += [text for texts in added for text in texts]
-                    document = document.without_items(*added)
-        return document
+                    for texts, name in zip(gone, names, strict=True):
+                        texts.update(texts_of(unlisted(getattr(pair[1], name), getattr(pair[0], name))))
+        self.result.texts += [text for texts in gone for text in texts]
+        self.result.items += [text_hash(text) for texts in gone for text in texts]
+        return document.without_items(*gone)
+
+    def _reflections(self) -> Iterator[Event]:
+        """Yield the events, of whatever device, that noted these exchanges."""
+        foreign = (event for _, event in self._brain.journal.foreign_events())
+        for event in (*self._brain.journal.events(kinds={"exchange-reflected"}), *foreign):
+            if event.kind == "exchange-reflected" and event.data.get("exchange") in self._ids:
+                yield event
 
     def _versions(self, before: str | None, after: str | None) -> tuple[Any, Any] | None:
         try:
