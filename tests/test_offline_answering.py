@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 import pytest
 
@@ -187,8 +188,94 @@ def test_it_looks_further_when_hits_do_not_answer() -> None:
 def test_what_is_told_is_confirmed_with_its_date_and_what_it_replaces() -> None:
     """A confirmation names the statement, the day its words mean, and the older statement."""
     text = ask("I left Northwind Freight for Cedar Health last month.").text
-    assert "Noted: User left Northwind Freight for Cedar Health last month (April 2026)" == text.splitlines()[0]
+    assert "Noted: you left Northwind Freight for Cedar Health last month (April 2026)." == text.splitlines()[0]
     assert "This replaces: “I work as a developer at Northwind Freight.” (said on 2 March 2026)" in text
+
+
+WORK = (
+    ("2026-11-01T09:00:00Z", "I moved to Portland in June 2020."),
+    ("2026-11-01T09:01:00Z", "I work at Google as a data engineer."),
+    ("2026-11-01T09:02:00Z", "My sister Mira is a botanist in Oslo."),
+    ("2026-11-01T09:03:00Z", "todo: send the tax form to Priya by Friday"),
+    ("2026-11-01T09:04:00Z", "I left Google for Microsoft last month."),
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "held"),
+    [
+        ("Where do I work?", "Microsoft last month (October 2026)"),
+        ("Where do I work, and where before that?", "Microsoft"),
+        ("who is my employer?", "Microsoft"),
+        ("Where did I work before?", "Google"),
+        ("what should I send to Priya?", "tax form"),
+        ("how old is my sister?", "Nothing in memory on that."),
+        ("what do you know about Mira?", "botanist"),
+    ],
+)
+def test_a_change_answers_what_it_changed(question: str, held: str) -> None:
+    """After "I left A for B" the work is at B, and A is what was before; tasks are found by their words."""
+    assert held in first_line(question, memory(WORK))
+
+
+def test_what_was_before_is_told_with_what_is_now() -> None:
+    """The statement that a change leaves behind follows the change."""
+    assert "Before that, you said on 1 November 2026: “I work at Google as a data engineer.”" in (
+        ask("Where do I work?", memory(WORK)).text
+    )
+
+
+def test_what_is_known_of_oneself_is_listed_without_tasks() -> None:
+    """Asked for everything about oneself, the main facts are listed, newest first."""
+    lines = ask("what do you know about me?", memory(WORK)).text.splitlines()
+    assert ("4 things in memory:", "- 1 November 2026: I left Google") == (lines[0], lines[2][:32])
+
+
+def test_a_task_is_shown_as_what_is_to_be_done() -> None:
+    """A task is neither quoted with its command word nor dated twice."""
+    assert "On your list since 1 November 2026: send the tax form to Priya by Friday (6 November 2026)" == (
+        first_line("what are my open tasks?", memory(WORK))
+    )
+
+
+def test_a_name_carries_what_it_stands_for() -> None:
+    """After "a cat named Luna", what is said of Luna is said of the cat."""
+    told = (("2026-11-01T09:00:00Z", "I adopted a cat named Luna"), ("2026-11-01T09:01:00Z", "Luna is 3 years old"))
+    assert "Luna is 3 years old" in first_line("how old is my cat?", memory(told))
+
+
+@pytest.mark.parametrize("kind", ["statement", "memory"])
+def test_a_newer_page_wins_over_an_older_exchange(kind: Literal["statement", "memory"]) -> None:
+    """A page says what holds now when it is newer than the exchange that says otherwise; both are cited."""
+    path, now, then = "memory/long_term/concrete/coffee.md", "2026-04-01T09:00:00Z", "2026-01-01T09:00:00Z"
+    statement = "User drinks three cups of coffee a day."
+    hits = [
+        Hit(
+            "exchange",
+            "memory/long_term/events/2026/01/01.md",
+            "1",
+            '**User:** "I drink two cups a day of coffee."',
+            2.0,
+            at=then,
+        ),
+        Hit(
+            kind,
+            path,
+            "Coffee",
+            statement if kind == "statement" else f"# Coffee\n\n- {statement} ^ab12\n",
+            1.0,
+            "u1",
+            at=now,
+        ),
+    ]
+    answer = ask("How many cups of coffee do I drink now?", ShortTermMemory(), hits=hits)
+    assert ("three cups" in answer.text.splitlines()[0], [0, 1]) == (True, answer.cited)
+
+
+def test_short_term_memory_is_cited_by_its_path() -> None:
+    """An answer from short-term memory names the file, so that it can be linked."""
+    assert ["memory/short_term.md"] == ask("Where do I live?").cited_paths
+    assert [] == ask("How old is Biscuit?").cited_paths
 
 
 def test_commands() -> None:
@@ -203,7 +290,7 @@ def test_every_sentence_of_a_longer_prompt_is_handled() -> None:
     """Questions are answered first, and what was told beside them is noted."""
     text = ask("I bought a kayak yesterday. Where does Elena live?").text
     assert "Madrid" in text.splitlines()[0]
-    assert "Noted: User bought a kayak yesterday (30 April 2026)" in text
+    assert "Noted: you bought a kayak yesterday (30 April 2026)" in text
 
 
 def test_an_elliptic_question_rests_on_the_last_one() -> None:

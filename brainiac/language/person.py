@@ -71,6 +71,28 @@ def in_third_person(sentence: str, *, is_continued: bool = False) -> str:
     return "".join(pieces)
 
 
+_SECOND = {
+    "i": "you", "me": "you", "my": "your", "mine": "yours", "myself": "yourself", "i'm": "you're", "i've": "you've",
+    "i'll": "you'll", "i'd": "you'd", "we": "you", "us": "you", "our": "your", "ours": "yours", "ourselves": "yourselves",
+    "we're": "you're", "we've": "you've", "we'll": "you'll", "we'd": "you'd",
+}  # fmt: skip
+_FIRST_PERSON = re.compile(
+    r"\b(?:(?P<be>I (?:am|was))|(?P<word>(?:I|we)'(?:m|re|ve|ll|d)|I|we|us|me|my|mine|myself|ours?|ourselves))\b",
+    re.IGNORECASE,
+)
+
+
+def in_second_person(sentence: str) -> str:
+    """Return a sentence as said back to its writer: `I moved with my dog` → `you moved with your dog`."""
+
+    def replaced(found: re.Match[str]) -> str:
+        if found["be"]:
+            return "you are" if found["be"].lower().endswith("am") else "you were"
+        return found[0] if found[0] == "US" else _SECOND[found[0].lower()]
+
+    return _FIRST_PERSON.sub(replaced, sentence.replace("’", "'"))
+
+
 def _lacks_subject(text: str) -> bool:
     first = re.match(r"(?:(?:just|finally|already|recently|also) )?([A-Za-z]+)", text, re.IGNORECASE)
     if not first or (first[1][0].islower() and text[0].isupper()):

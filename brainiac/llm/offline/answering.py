@@ -7,9 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from brainiac.language.person import in_second_person
 from brainiac.language.sentences import content_stems
 from brainiac.language.statements import Said, statements_of
 from brainiac.llm.offline import listing, telling
+from brainiac.llm.offline.aliases import names_of_things
 from brainiac.llm.offline.evidence import Evidence, gather
 from brainiac.llm.offline.former import answer_former
 from brainiac.llm.offline.matching import Match, best, matches_of
@@ -21,6 +23,8 @@ from brainiac.llm.schemas import Answer, AnswerRequest
 from brainiac.recall.hit import Hit
 
 MORE_HITS = 12
+MAX_QUESTIONS = 20  # each is searched for apart
+SHORT_TERM = "memory/short_term.md"  # as cited; where a brain keeps it elsewhere the Core Loop leaves it out
 
 
 @dataclass
@@ -30,6 +34,7 @@ class _Desk:
     Attributes:
         hits: Of the request, and those found on the way.
         cited: Indices of the hits that were quoted.
+        paths: Of other files that were quoted: short-term memory.
     """
 
     request: AnswerRequest
@@ -37,6 +42,7 @@ class _Desk:
     hits: list[Hit]
     evidence: list[Evidence]
     cited: list[int]
+    paths: list[str]
 
     @property
     def folder(self) -> str:
@@ -57,9 +63,11 @@ class _Desk:
         self.evidence = gather(self.request.short_term, self.hits, self.language)
 
     def cite(self, evidence: Evidence) -> None:
-        """Note that a hit was quoted; those found on the way are not part of the request and stay out."""
-        if 0 <= evidence.hit < len(self.request.hits) and evidence.hit not in self.cited:
+        """Note what an answer rests on: a hit of the request, else the file."""
+        if 0 <= evidence.hit < len(self.request.hits):
             self.cited.append(evidence.hit)
+        else:
+            self.paths.append(self.hits[evidence.hit].path if evidence.hit >= 0 else SHORT_TERM)
 
     def line(self, evidence: Evidence) -> str:
         """Quote one statement."""
@@ -69,7 +77,8 @@ class _Desk:
     def item(self, entry: Evidence | str) -> str:
         """Quote one statement as a list item."""
         if isinstance(entry, str):
-            return f"- {entry}"
+            self.paths.append(SHORT_TERM)
+            return f"- {in_second_person(entry)}"
         self.cite(entry)
         return listed(entry, self.hits, self.folder)
 
@@ -83,22 +92,25 @@ def answer(request: AnswerRequest, language: str) -> Answer:
     """
     said = statements_of(request.prompt.text, request.now)
     hits = list(request.hits)
-    desk = _Desk(request, language, hits, gather(request.short_term, hits, language), [])
+    desk = _Desk(request, language, hits, gather(request.short_term, hits, language), [], [])
     told = [one for one in said if one.kind not in ("question", "small-talk")]
-    parts = [_answer_question(one.original, told, desk) for one in said if one.kind == "question"]
+    asked = list(dict.fromkeys(one.original for one in said if one.kind == "question"))
+    parts = [_answer_question(text, told, desk) for text in asked[:MAX_QUESTIONS]]
+    if len(asked) > MAX_QUESTIONS:
+        parts.append(f"{len(asked) - MAX_QUESTIONS:,} more questions are left; ask them in another prompt.")
     confirmation = telling.confirm(told, desk.evidence, request, language)
     for evidence in confirmation.rests_on:
         desk.cite(evidence)
     parts += [confirmation.text] if confirmation.text else []
     text = "\n\n".join(parts) or telling.SMALL_TALK
-    return Answer(text=text, cited=sorted(desk.cited))
+    return Answer(text=text, cited=sorted(set(desk.cited)), cited_paths=list(dict.fromkeys(desk.paths)))
 
 
 def _answer_question(text: str, told: Sequence[Said], desk: _Desk) -> str:
     question = _in_context(parse_question(text, desk.request.now, desk.language, desk.known_names()), told, desk)
     if question.listing and not listing.is_narrow(question):
         found = _list(question, desk)
-        if found or question.listing != "about":
+        if found or not any(term.weight >= 1 for term in question.terms):
             return _render_list(question, found, desk)
     answers = _answers(question, told, desk)
     if not answers and desk.request.search is not None:
@@ -156,7 +168,7 @@ def _answers(question: Question, told: Sequence[Said], desk: _Desk) -> list[Matc
             word for one in told for word in content_stems(one.original, desk.language)
         )
         return answer_former(replace(question, before=context), matches)
-    return best(matches)
+    return best(matches, is_present=question.is_present)
 
 
 def _links(desk: _Desk) -> dict[int, list[frozenset[str]]]:
@@ -164,6 +176,10 @@ def _links(desk: _Desk) -> dict[int, list[frozenset[str]]]:
     links: dict[int, list[frozenset[str]]] = {}
     for task, finish in with_finish(desk.evidence, desk.language, is_done=True):
         links.setdefault(id(finish), []).append(task.sentence.stems)
+    aliases = names_of_things(desk.evidence)
+    for one in desk.evidence if aliases else ():
+        for name in aliases.keys() & one.sentence.stems:
+            links.setdefault(id(one), []).append(aliases[name])
     return links
 
 

@@ -12,17 +12,16 @@ from brainiac.language.relatedness import is_misspelt, likenesses, rarity
 from brainiac.language.sentences import needs_after
 from brainiac.llm.offline.agreement import agrees, is_about_another, mentions_user, owner_before
 from brainiac.llm.offline.evidence import Evidence
-from brainiac.llm.offline.holding import CHECKED, holds
+from brainiac.llm.offline.holding import CERTAIN, CHECKED, holds
 from brainiac.llm.offline.questions import Question, Term
 
 BESIDE = 0.8  # what a word counts that stands in the sentence beside
 SAME = 0.68  # likeness from which a word is the one that was asked for
-_I = re.IGNORECASE
 _ALSO_VERBS = frozenset("make type size name rate cost call work plan model sort brand form number".split())
 _FORMERLY = re.compile(
-    r"\b(?:before|previously|formerly|used to|no longer|any ?more|stopped|gave up|until|lived|worked|was|were"
-    r"|back then|ex-)\b",
-    _I,
+    r"\b(?:used to(?! be called)|formerly|previously|back then)\b"
+    r"|^before\b.*\b(?:lived|worked|was|were|had|did|drove|used|taught|studied|owned)\b",
+    re.IGNORECASE,
 )
 
 
@@ -87,7 +86,13 @@ def figures_of(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]]
     question, terms = asked.question, asked.question.terms
     inside = [_quality(term, near, question, evidence) for term, near in zip(terms, asked.near, strict=True)]
     found = [
-        max(here, *(BESIDE * max((near[s] for s in around & near.keys()), default=0.0) for around in _around(evidence, links)))
+        max(
+            here,
+            *(
+                BESIDE * max((near[s] for s in around & near.keys()), default=0.0)
+                for around in _around(evidence, links)
+            ),
+        )
         for here, near in zip(inside, asked.near, strict=True)
     ]
     names = _names(terms, found)
@@ -99,7 +104,9 @@ def figures_of(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]]
     strength = holds(question, evidence) if is_checked else 0.0
     share = _share(asked.weights, found, things)
     values = {
+        "always": 1.0,
         "coverage": matched / total,
+        "complete": float(matched >= 0.95 * total),
         "inside": sum(w * q for w, q in zip(asked.weights, inside, strict=True)) / total,
         "things": share,
         "no things": float(not things),
@@ -113,9 +120,10 @@ def figures_of(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]]
         "holds": strength,
         "holds and covers": strength * share,
         "lacks kind": float(is_checked and strength == 0.0),
+        "surely lacks kind": float(strength == 0.0 and question.expected in CERTAIN),
         "unchecked": float(not is_checked),
         "own": float(_is_own(asked, evidence)),
-        "another's": float(is_about_another(question, evidence)),
+        "another's": float(is_about_another(question, evidence) and not _is_linked(asked, links)),
         "past": float(question.is_present and (evidence.is_past or _is_former(evidence))),
         "task": float(evidence.said.kind == "task"),
         "steps": float(evidence.said.kind == "how-to" and question.expected == "steps"),
@@ -127,9 +135,13 @@ def figures_of(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]]
 
 def _is_of_oneself(question: Question, evidence: Evidence) -> bool:
     """Tell whether a question about oneself that needs no other word ("what do I do for a living?") is met."""
-    return (
-        question.subject == "user" and question.expected in ("profession", "name", "age") and mentions_user(evidence)
-    )
+    return question.subject == "user" and question.expected in ("profession", "name", "age") and mentions_user(evidence)
+
+
+def _is_linked(asked: Asked, links: Sequence[frozenset[str]]) -> bool:
+    """Tell whether what is asked of as one's own is what the statement refers to: Luna is the cat."""
+    wanted = {term.stem for term in asked.question.terms if term.owner == "user"}
+    return any(not wanted.isdisjoint(stems) for stems in links)
 
 
 def _is_own(asked: Asked, evidence: Evidence) -> bool:

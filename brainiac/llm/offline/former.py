@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from brainiac.language.sentences import content_stems
-from brainiac.llm.offline.matching import Match
+from brainiac.llm.offline.matching import Match, leaves_behind
 from brainiac.llm.offline.questions import Question
 
 ENOUGH_TOLD = -3.0  # score from which a statement that itself says what came before is an answer
@@ -25,7 +25,13 @@ def answer_former(question: Question, matches: Sequence[Match]) -> list[Match]:
         question: With the stems of X in `before`; empty for "previous".
         matches: Of all evidence with the question less its "before X".
     """
-    told = [one for one in matches if one.score >= ENOUGH_TOLD and _tells_order(one, question.before)]
+    if not question.before:
+        changes = [(one, left) for left in matches if left.is_answer for one in matches if leaves_behind(one, left)]
+        if changes:
+            change, left = max(changes, key=lambda pair: (pair[0].evidence.at, pair[1].score))
+            return [left, change]
+    least = ENOUGH_TOLD if question.before else 0.0
+    told = [one for one in matches if one.score >= least and _tells_order(one, question.before)]
     if told:
         return sorted(told, key=lambda one: (-one.score, -one.evidence.at.timestamp()))
     topical = [one for one in matches if one.is_answer]

@@ -257,6 +257,11 @@ def _searches(pattern: re.Pattern[str]) -> Callable[[Question, Evidence], bool]:
     return lambda question, evidence: bool(pattern.search(_text(evidence)))
 
 
+def _holds_brand(question: Question, evidence: Evidence) -> bool:
+    asked = {term.stem for term in question.terms}
+    return _holds_kind("brand")(question, evidence) or any(one.stem not in asked for one in names_in(evidence))
+
+
 _CHECKS: dict[str, Callable[[Question, Evidence], float]] = {
     "date": _holds_date,
     "duration": _holds_duration,
@@ -270,9 +275,23 @@ _CHECKS: dict[str, Callable[[Question, Evidence], float]] = {
     "surname": _holds_surname,
     "phone": _searches(re.compile(r"(?:\d[ ()/-]?){6,}")),
     "email": _searches(re.compile(r"\w@\w")),
+    "breed": _holds_kind("breed"),
+    "brand": _holds_brand,
     "color": _holds_kind("color"),
     "profession": _holds_profession,
     "weekday": _searches(_WEEKDAY),
 }
 
 CHECKED = frozenset(_CHECKS)  # the kinds of answer that a statement can be seen to hold
+CERTAIN = CHECKED & {
+    "money",
+    "age",
+    "name",
+    "surname",
+    "phone",
+    "email",
+    "breed",
+    "brand",
+    "color",
+    "weekday",
+}  # or not

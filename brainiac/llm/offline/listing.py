@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from brainiac.language.sentences import content_stems, overlap
 from brainiac.language.times import format_span
+from brainiac.llm.offline.agreement import mentions_user
 from brainiac.llm.offline.evidence import Evidence
 from brainiac.llm.offline.matching import matches_of
 from brainiac.llm.offline.questions import Question
@@ -67,7 +68,8 @@ def of_decisions(question: Question, evidence: Sequence[Evidence]) -> list[Evide
 def is_narrow(question: Question) -> bool:
     """Tell whether one decision was asked for rather than all on a topic."""
     is_plural = re.search(r"\bdecisions\b", question.text, re.I)
-    return question.listing == "decisions" and not is_plural and sum(term.weight >= 1 for term in question.terms) > 1
+    is_one = question.expected != "statement" or sum(term.weight >= 1 for term in question.terms) > 1
+    return question.listing == "decisions" and not is_plural and is_one
 
 
 def of_events(question: Question, evidence: Sequence[Evidence]) -> list[Evidence | str]:
@@ -77,7 +79,8 @@ def of_events(question: Question, evidence: Sequence[Evidence]) -> list[Evidence
     return [
         match.evidence
         for match in matches_of(question, _whole(evidence))
-        if (one := match.evidence) and (one.said.kind != "task" or asks_told)
+        if (one := match.evidence)
+        and (one.said.kind != "task" or asks_told)
         and not one.is_past
         and falls_into(one, question)
         and (not is_limited or match.coverage >= 0.5)
@@ -86,6 +89,9 @@ def of_events(question: Question, evidence: Sequence[Evidence]) -> list[Evidence
 
 def of_topic(question: Question, evidence: Sequence[Evidence]) -> list[Evidence]:
     """Return everything on a topic, what holds now and was said last first."""
+    if not question.terms:
+        own = [one for one in _whole(evidence) if one.said.kind != "task" and mentions_user(one) and not one.is_past]
+        return sorted(own, key=lambda one: -one.at.timestamp())
     matches = matches_of(question, [one for one in _whole(evidence) if falls_into(one, question)])
     kept = [one.evidence for one in matches if one.coverage >= 0.6]
     return sorted(kept, key=lambda one: (one.is_past, -one.at.timestamp()))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from brainiac.language.sentences import content_stems
 from brainiac.llm.offline.evidence import Evidence
 from brainiac.llm.offline.features import Asked, Figures, asked_of, figures_of
 from brainiac.llm.offline.questions import Question
-from brainiac.llm.offline.weights import BIAS, WEIGHTS
+from brainiac.llm.offline.weights import WEIGHTS
 
 ENOUGH = 0.0  # score from which a statement is given as the answer
 NEAR = 1.0  # within this a later statement on the same is preferred to the best
@@ -67,16 +68,37 @@ def matches_of(
 
 def _match(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]]) -> Match:
     figures = figures_of(asked, evidence, links)
-    return Match(evidence, figures, BIAS + sum(WEIGHTS[name] * value for name, value in figures.values.items() if value))
+    return Match(evidence, figures, sum(WEIGHTS[name] * value for name, value in figures.values.items() if value))
 
 
-def best(matches: Iterable[Match]) -> list[Match]:
-    """Return the answers among them, best first, a newer statement of the same thing before what it replaces."""
+def best(matches: Sequence[Match], *, is_present: bool = True) -> list[Match]:
+    """Return the answers among them, best first, a newer statement of the same thing before what it replaces.
+
+    Args:
+        matches: Of all evidence.
+        is_present: What holds now was asked for, so that a change counts as an answer: "I left A for B" after "I work
+            at A".
+    """
     answers = sorted((one for one in matches if one.is_answer), key=lambda one: -one.score)
     if not answers:
         return []
     newest = max((one for one in answers if _may_replace(one, answers[0])), key=lambda one: one.evidence.at)
-    return [newest, *(one for one in answers if one is not newest)]
+    changes = [one for one in matches if is_present and leaves_behind(one, newest)]
+    first = max(changes, key=lambda one: one.evidence.at, default=newest)
+    rest = [newest] if first is not newest else []
+    return [first, *rest, *(one for one in answers if one is not newest and one is not first)]
+
+
+def leaves_behind(change: Match, former: Match) -> bool:
+    """Tell whether a later statement says that the one thing it changes is what an earlier one tells of."""
+    old = set(content_stems(change.evidence.said.old))
+    return (
+        bool(old)
+        and change.evidence.at > former.evidence.at
+        and old <= former.evidence.sentence.stems
+        and bool(change.evidence.said.new)
+        and change.evidence.said.kind == "change"
+    )
 
 
 def _may_replace(later: Match, first: Match) -> bool:

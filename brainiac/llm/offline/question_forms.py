@@ -19,6 +19,8 @@ Expected = Literal[
     "surname",
     "phone",
     "email",
+    "breed",
+    "brand",
     "color",
     "profession",
     "weekday",
@@ -44,6 +46,7 @@ LISTINGS: tuple[tuple[Listing, re.Pattern[str]], ...] = (
             r"\b(?:tasks?|to-?dos?|to do list|reminders|open items|action items|outstanding|(?:still )?(?:need"
             r"|have|got|supposed|want|left|ought) to (?:do|get done|take care of)"
             r"|left to do|on my (?:list|plate)|should i (?:do|be doing)|remind(?:ed)? (?:me|you) (?:to do|of))\b"
+            r"|\bwhat (?:should|must) i\b|\b(?:what do|do|is there \w+) (?:i )?(?:still )?(?:have|need) to\b"
             r"|\bwhat (?:do|must|should) i (?:still )?(?:have to|need to|must)?\b(?: still)? ?(?:buy|get|send|call"
             r"|book|order|pay|finish|do)\b(?=.*\bstill\b)|\bwhat else (?:do|is there)\b.*\bdo\b",
             _I,
@@ -82,11 +85,20 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "reason",
         re.compile(
-            r"^(?:\w+ )?why\b|\bwhat (?:was|is|were) (?:the|my|our) reasons?\b|\bfor what reason\b|\b(?:root )?causes? of\b|\bwhat caused\b|\bhow come\b", _I
+            r"^(?:\w+ )?why\b|\bwhat (?:was|is|were) (?:the|my|our) reasons?\b|\bfor what reason\b|\b(?:root )?causes? of\b|\bwhat caused\b|\bhow come\b",
+            _I,
         ),
     ),
     ("surname", re.compile(r"\b(?:last|sur|family|full) ?names?\b", _I)),
-    ("phone", re.compile(r"\b(?:phone|mobile|cell|telephone)(?: number)?\b(?=.*\bnumber\b)|\b(?:phone|mobile|cell|telephone) number", _I)),
+    (
+        "phone",
+        re.compile(
+            r"\b(?:phone|mobile|cell|telephone)(?: number)?\b(?=.*\bnumber\b)|\b(?:phone|mobile|cell|telephone) number",
+            _I,
+        ),
+    ),
+    ("breed", re.compile(r"\b(?:what|which) breed\b|\bbreed (?:is|of)\b", _I)),
+    ("brand", re.compile(r"\b(?:what|which) (?:make|brand|model)\b", _I)),
     ("email", re.compile(r"\be-?mail address", _I)),
     ("age", re.compile(r"\bhow old\b|\bwhat age\b|\bage of\b|'s age\b|\bmy age\b", _I)),
     (
@@ -98,7 +110,7 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "date",
         re.compile(
-            r"\bwhen\b(?! i | we |ever)|\b(?:what|which) (?:date|time|year|month|day)\b|\bhow long ago\b|\bsince "
+            r"^(?!(?:how|what|who|which|why|where)\b[^,]*\bwhen\b).*\bwhen\b(?! i | we |ever)|\b(?:what|which) (?:date|time|year|month|day)\b|\bhow long ago\b|\bsince "
             r"when\b|\bdates?\b(?= of|\?|$| for)|\bdeadline\b|\bdue\b",
             _I,
         ),
@@ -115,7 +127,7 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
             r"\bhow much (?:money|cash)\b|\bhow (?:much|expensive)\b.*\b(?:cost|pay|paid|spend|spent|charge|price"
             r"|worth|sell|sold|earn|owe|rent|save|bill|fee)\w*"
             r"|\bhow much (?:\w+ ){1,3}(?:want|ask|get|quote|charge|go|sell)(?:ing|ed|s)? for\b|\bwhat (?:did|does|do) .*\b(?:go|sell) for\b"
-            r"|\bwhat (?:did|does|do|will|would|was|is|were|are)\b.*\b(?:cost|price|pay|charge|charging|earn|earning|paying|rent|salary|wage|fee"
+            r"|\bwhat(?: (?:did|does|do|will|would|was|is|were|are)|'s|'re)\b.*\b(?:cost|price|pay|charge|charging|earn|earning|paying|rent|salary|wage|fee"
             r"|bill)s?\b|\bhow much (?:was|is|were|are|did|does) (?:the|my|our|a|it)\b",
             _I,
         ),
@@ -123,7 +135,7 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "number",
         re.compile(
-            r"\bhow (?:many|much|big|large|small|tall|wide|deep|heavy|far|high|often|fast|strong)\b|\bwhat (?:percentage|amount|number|quantity)\b|\bwhat(?:'s| is| was) (?:the|my"
+            r"\bhow (?:many|much|big|large|small|tall|wide|deep|heavy|far|high|often|fast|strong)\b|\b(?:what|which) (?:percentage|amount|quantity|size|throughput|rate|speed|temperature|dose)\b|\bwhat(?:'s| is| was) (?:the|my"
             r"|our) (?:\w+ )?(?:number|amount|count|total|score|percentage)\b",
             _I,
         ),
@@ -132,7 +144,7 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "profession",
         re.compile(
-            r"\b(?:for (?:a living|work)|profession|occupation|job title|what (?:is|was) \w+(?:'s)? (?:\w+'s )?job)\b",
+            r"\b(?:for (?:a living|work)|'s (?:job|role|position|title)\b|profession|occupation|job title|what (?:is|was) \w+(?:'s)? (?:\w+'s )?job)\b",
             _I,
         ),
     ),
@@ -179,7 +191,9 @@ OPERATORS = {  # words that the expected kind already stands for
     "person": "person",
     "place": "place",
     "color": "color colour",
-    "profession": "living work profession occupation job title",
+    "profession": "living work profession occupation job title role position",
+    "brand": "make brand model",
+    "breed": "breed",
     "steps": "step instruction procedure recipe way",
 }
 LIST_WORDS = {

@@ -79,12 +79,15 @@ _WEAK = frozenset(
     "usually receive big main ever always exactly able mean plan set bring show currently involved regarding "
     "concerning".split()
 )
-_BEFORE = re.compile(r"[, ]*\b(?:before|prior to|until(?! when| what| which)|instead of|rather than)\b\s+(?P<what>[^?,]+)", _I)
+_BEFORE = re.compile(
+    r"[, ]*\b(?:before|prior to|until(?! when| what| which)|instead of|rather than)\b\s+(?P<what>[^?,]+)", _I
+)
 _FORMER = re.compile(
     r"\b(?:previous(?:ly)?|former(?:ly)?|used? to|earlier|old|last|ex)\b(?! (?:week|month|year|night|name|time"
     r"|\w+day|spring|summer|fall|winter|old|is|are|am))",
     _I,
 )
+_AND_BEFORE = re.compile(r",? and (?:\w+ )?(?:did I )?before(?: that)?\s*\?*$", _I)  # what was before is told anyway
 _HOW_OLD = re.compile(r"\bhow old\b", _I)
 _PRESENT = re.compile(
     r"\b(?:do|does|is|are|am|has|have|current(?:ly)?|now|these days|can)\b|\b(?:what|who|where)'s\b", _I
@@ -99,7 +102,7 @@ _OWNED = re.compile(
 )
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*[\w](?:'s)?")
 _BARE_SUBJECT = re.compile(  # a single word between "does" and its verb is a name, whatever its letters
-    r"\b(?:does|did|has|is)(?:n't)? (?!(?:the|my|our|his|her|its|their|your|a|an|any|there|this|that|these"
+    r"(?:\b(?:does|did|has|is)(?:n't)?|\b(?:what|where|who|how|when)'s) (?!(?:the|my|our|his|her|its|their|your|a|an|any|there|this|that|these"
     r"|those|it|he|she|they|we|you|i|not|some|"
     r"everyone|someone|anyone|all)\b)(?P<subject>[a-z][\w-]+) (?!of\b|in\b|at\b|on\b|to\b|for\b|from\b)[a-z]+",
     _I,
@@ -130,6 +133,7 @@ def parse_question(text: str, now: datetime, language: str, known: frozenset[str
 
 @lru_cache(maxsize=1024)
 def _parse(text: str, now: datetime, language: str, known: frozenset[str]) -> Question:
+    text = _AND_BEFORE.sub("?", text)
     expected: Expected = next((name for name, pattern in EXPECTED if pattern.search(text)), "statement")
     bare, before, asks_former = _former(text, language)
     listing = next((name for name, pattern in LISTINGS if pattern.search(text) and not asks_former), None)
@@ -171,6 +175,7 @@ def _limit(text: str, now: datetime, expected: Expected) -> TimeSpan | None:
     if expected in ("date", "duration", "weekday", "age"):
         return None
     spans = [span for span in find_times(text, now) if span.kind in ("point", "range")]
+    spans = [span for span in spans if not re.search(r"\b(?:an?|any|every|each)\s+(?:on )?$", text[: span.start], _I)]
     return spans[0] if spans else None
 
 
@@ -204,6 +209,8 @@ def _terms(text: str, dropped: frozenset[str], verb: str, language: str, known: 
             terms[one] = Term(one, 0.4, is_verb=one == verb)
         else:
             terms[one] = Term(one, 1.2 if one == verb else 2.0, is_verb=one == verb)
+    if all(term.weight < 1 for term in terms.values()):  # "where do I work?" has nothing else to go by
+        terms = {one: replace(term, weight=1.2) for one, term in terms.items()}
     focus = _focus(asked, terms, owners)
     return tuple(replace(term, is_focus=True) if term.stem == focus else term for term in terms.values())
 

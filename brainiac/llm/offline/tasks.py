@@ -21,6 +21,12 @@ _SAYS_DONE = re.compile(
     re.I,
 )
 
+_DONE_WORDS = re.compile(
+    r"\b(?:done|finished|closed|resolved|completed?|sorted|settled|paid|sent|submitted|booked|fixed|bought|renewed|ordered|finally"
+    r"|already|today|now|back)\b",
+    re.I,
+)
+
 
 @lru_cache(maxsize=65536)
 def is_finished_by(task: str, said: Said, nearby: frozenset[str], language: str) -> bool:
@@ -43,9 +49,18 @@ def is_finished_by(task: str, said: Said, nearby: frozenset[str], language: str)
     around = [*stems, *nearby]
     if _SAYS_DONE.search(said.original) and overlap([verb, *wanted], around) >= 0.5 and overlap(wanted, around) > 0:
         return True
+    if (said.kind == "done" or _SAYS_DONE.search(said.original)) and _is_all_of(task, said, language):
+        return True
     is_reported = said.kind == "done" or _is_past(said.original)
     has_verb = overlap([verb], stems) > 0
     return is_reported and has_verb and bool(thing) and overlap(thing, stems) >= 0.5 and overlap(wanted, around) >= 0.4
+
+
+def _is_all_of(task: str, said: Said, language: str) -> bool:
+    """Tell whether what is said to be done is all part of the task: `insurance sorted, 84 quid for the year`."""
+    clause = re.split(r"[,;:.!]", said.plain, maxsplit=1)[0]
+    left = [one for one in content_stems(_DONE_WORDS.sub(" ", clause), language)]
+    return bool(left) and overlap(left, content_stems(task, language)) == 1.0
 
 
 def _content(task: str, language: str) -> list[str]:
@@ -93,7 +108,8 @@ def open_tasks(evidence: Sequence[Evidence], short_term: ShortTermMemory, langua
 
 
 def _is_same(first: list[str], second: list[str]) -> bool:
-    return bool(first) and overlap(first, second) >= 0.7 and overlap(second, first) >= 0.5
+    shares = sorted((overlap(first, second), overlap(second, first)))
+    return bool(first) and shares[0] >= 0.5 and shares[1] >= 0.7
 
 
 def with_finish(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from brainiac.language.person import in_second_person
 from brainiac.language.sentences import content_stems, overlap
 from brainiac.language.statements import Said
 from brainiac.language.times import format_date, with_dates
@@ -43,9 +44,9 @@ def _confirm_one(
     if said.kind == "forget":
         return _confirm_forget(said, evidence, language)
     if said.kind == "task":
-        return f"Added to your tasks: {with_dates(said.what, request.now)}", []
+        return f"Added to your tasks: {with_dates(in_second_person(said.what), request.now)}", []
     finished = finished_tasks(said, frozenset(), evidence, request, language)
-    text = f"Noted: {with_dates(said.text, request.now, except_year=True)}"
+    text = f"Noted: {with_dates(_said_back(said), request.now, except_year=True)}"
     if finished:
         text += "\nTicked off: " + "; ".join(finished)
     former = _former(said, evidence, language)
@@ -53,6 +54,13 @@ def _confirm_one(
         day = f" (said on {format_date(former.at.date())})" if former.is_dated else ""
         text += f"\nThis replaces: “{quote(former)}”{day}"
     return text, [former] if former else []
+
+
+def _said_back(said: Said) -> str:
+    text = in_second_person(said.plain)
+    if said.text.startswith("User ") and not text.lower().startswith("you"):
+        text = f"you {text[0].lower()}{text[1:]}"  # "bought a bike"
+    return text
 
 
 def finished_tasks(

@@ -6,11 +6,14 @@ import os
 import re
 from collections.abc import Sequence
 
+from brainiac.language.person import in_second_person
 from brainiac.language.times import format_date, with_dates
 from brainiac.llm.offline.evidence import Evidence
 from brainiac.recall.hit import Hit
 
 NOTHING = "Nothing in memory on that."
+
+_REFERS = re.compile(r"\b(?:it|him|her|them|ones?|that|this)\b", re.IGNORECASE)
 
 
 def quote(evidence: Evidence) -> str:
@@ -32,15 +35,26 @@ def quoted(evidence: Evidence, hits: Sequence[Hit], folder: str) -> str:
     if not evidence.is_dated:
         return f"Memory holds: “{text}”{where}"
     day = format_date(evidence.at.date())
+    if evidence.said.kind == "task" and evidence.is_typed:
+        return f"On your list since {day}: {task_of(evidence)}{where}"
     said = "you said" if evidence.is_typed else "noted"
     return f"{said.capitalize()} on {day}: “{text}”{where}"
 
 
 def listed(evidence: Evidence, hits: Sequence[Hit], folder: str) -> str:
-    """Return a list item: the words, the day, the link."""
+    """Return a list item: the day, the words, the link; of a task only what is to be done."""
     where = _link(hits[evidence.hit], folder) if evidence.hit >= 0 else ""
-    day = f" ({format_date(evidence.at.date())})" if evidence.is_dated else ""
-    return f"- {quote(evidence)}{day}{where}"
+    if evidence.said.kind == "task":
+        return f"- {task_of(evidence)}{where}"
+    day = f"{format_date(evidence.at.date())}: " if evidence.is_dated else ""
+    return f"- {day}{quote(evidence)}{where}"
+
+
+def task_of(evidence: Evidence) -> str:
+    """Return what a task asks to do, in the second person, with its dates."""
+    is_vague = _REFERS.search(evidence.said.what) and evidence.sentence.utterance != evidence.said.original
+    what = in_second_person(evidence.sentence.utterance if is_vague else evidence.said.what)
+    return with_dates(what, evidence.at, except_year=True) if evidence.is_dated else what
 
 
 def _link(hit: Hit, folder: str) -> str:
