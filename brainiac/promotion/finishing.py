@@ -58,13 +58,13 @@ class Work:
         self.left |= {event.id: reason for event in step.decision.found.events}
 
 
-def finish(brain: Brain, work: Work, draft: Draft, past: Past, cause: str) -> Event | None:
+def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> Event | None:
     """Write a run's outcome; a page that was edited meanwhile keeps its candidates and their events for the next run.
 
     Args:
         brain: The brain.
         work: What is to be written; what is left is noted there.
-        draft: The pages with the steps carried out.
+        decided: The pages as they were decided on.
         past: What the journals tell.
         cause: Id of the run's first event.
 
@@ -74,8 +74,9 @@ def finish(brain: Brain, work: Work, draft: Draft, past: Past, cause: str) -> Ev
     Raises:
         ConflictError: Somebody else was quicker every time.
     """
-    records: list[dict[str, Any]] | None = None
     for _ in range(ATTEMPTS):
+        _put_off(work, {path for path, page in decided.pages.items() if brain.read_text(path) != page.before})
+        draft = Draft(brain, Catalogue(brain))
         records = _carried_out(brain, work, draft, past)
         pages = add_exchanges(brain, draft, work.archived)
         if not records and not pages:
@@ -90,7 +91,6 @@ def finish(brain: Brain, work: Work, draft: Draft, past: Past, cause: str) -> Ev
                 )
         except ConflictError as error:
             _put_off(work, set(error.paths))
-            draft = Draft(brain, Catalogue(brain))
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
 
 

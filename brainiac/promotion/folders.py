@@ -14,6 +14,7 @@ from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.notes.dialogue import find_events
 from brainiac.notes.index_page import IndexDocument, IndexEntry, new_index
 from brainiac.notes.memory import Memory, parse_memory
+from brainiac.tree import is_temporary
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -82,7 +83,8 @@ class Folders:
 
     def _entries(self, folder: str) -> Iterator[IndexEntry]:
         absolute = self._brain.tree.absolute(folder)
-        names = {entry.name: entry.is_dir() for entry in absolute.iterdir()} if absolute.is_dir() else {}
+        standing = absolute.iterdir() if absolute.is_dir() else ()
+        names = {one.name: one.is_dir() for one in standing if not one.is_symlink() and not is_temporary(one.name)}
         for path in self._texts:
             if path.startswith(folder + "/"):
                 first, _, rest = path[len(folder) + 1 :].partition("/")

@@ -103,7 +103,7 @@ class _Run:
             self._decide(found)
             self._heed_breaker()
             self._summarize()
-            event = finish(self._brain, work, Draft(self._brain, Catalogue(self._brain)), self._past, cause)
+            event = finish(self._brain, work, self._draft, self._past, cause)
         except BaseException:
             self._tell_refusals()
             raise
@@ -174,7 +174,10 @@ class _Run:
         if touched and (now - parse_iso(touched)).total_seconds() < REST_SECONDS:
             return True
         content = self._brain.read(path)
-        return content is not None and self._brain.observed.hash_of(path) not in (None, content_hash(content))
+        if content is None or self._brain.observed.hash_of(path) in (None, content_hash(content)):
+            return False
+        self._brain.observed.note_change(path)  # nobody watches, perhaps: its minute begins now
+        return True
 
     def _heed_breaker(self) -> None:
         """Let a run that would retire too much retire nothing: both statements stand, and a person is asked."""

@@ -147,4 +147,5 @@ def says_something(said: Said) -> bool:
     is_sentence = bool(_FINITE.search(said.text)) or has_colon
     if not is_sentence:
         return bool(firm) and len(stems) >= 3 and bool({"quantity", "relation", "name"} & {one.kind for one in firm})
-    return len(stems) >= 3 or (len(stems) == 2 and (bool(firm) or _IS.search(said.text) is not None))
+    is_short_fact = bool(firm) or said.text.startswith("User ") or _IS.search(said.text) is not None
+    return len(stems) >= 3 or (len(stems) == 2 and is_short_fact)
