@@ -17,6 +17,7 @@ from brainiac.notes.short_term import ShortTermMemory
 from brainiac.recall.hit import Hit
 
 MAX_QUOTE = 280
+MAX_TOLD = 400  # sentences of short-term memory that are looked at, newest first
 _UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 _BLOCK_ID = re.compile(r"\s+\^[\w-]+\s*$")
 _LIST_MARK = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
@@ -90,18 +91,27 @@ class Evidence:
 
 def gather(short_term: ShortTermMemory, hits: Sequence[Hit], language: str) -> list[Evidence]:
     """Return everything that can answer: statements, tasks, decisions, how-tos; oldest first, each once."""
-    found: list[Evidence] = []
-    for event in short_term.events:
-        found += _of_text(event.user, _moment(event.at), language)
+    found = list(_of_short_term(short_term, language))
     for index, hit in enumerate(hits):
         if hit.speaker != "ai":
             found += _of_hit(hit, index, language)
+    return sorted(_distinct(found), key=lambda evidence: evidence.at)
+
+
+@lru_cache(maxsize=4)
+def _of_short_term(short_term: ShortTermMemory, language: str) -> tuple[Evidence, ...]:
+    """Analyze short-term memory once as long as it stays the same; what is older than its newest events, search finds."""
+    found: list[Evidence] = []
+    for event in short_term.events:
+        found += _of_text(event.user, _moment(event.at), language)
+        if len(found) >= MAX_TOLD:
+            break
     told = [one.sentence.stems for one in found]
     for item in short_term.facts:
         for fact in _of_text(item.text, _UNKNOWN, language, is_typed=False):
             if not any(len(fact.sentence.stems & stems) >= 0.6 * len(fact.sentence.stems) for stems in told):
                 found.append(fact)
-    return sorted(_distinct(found), key=lambda evidence: evidence.at)
+    return tuple(found)
 
 
 def _moment(text: str) -> datetime:

@@ -67,12 +67,25 @@ def _near(stem: str, counts: Mapping[str, int]) -> Mapping[str, float]:
     near = likenesses(stem)
     if stem in counts:
         return near
-    misspelt = {other: 0.8 for other in counts if other not in near and is_misspelt(stem, other)}
+    is_word = rarity(stem) < 1.0
+    misspelt = {
+        other: 0.8
+        for other in counts
+        if not (is_word and rarity(other) < 1.0) and other not in near and is_misspelt(stem, other)
+    }
     return {**near, **misspelt} if misspelt else near
 
 
 def _rarity_here(stem: str, counts: Mapping[str, int], total: int) -> float:
     return math.log((total + 1) / (counts[stem] + 0.5)) / math.log((total + 1) / 0.5)
+
+
+def is_touched(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]]) -> bool:
+    """Tell whether a statement has a word to do with a question; every one has if it is about the one who asks alone."""
+    if not asked.question.terms or (evidence.said.kind == "change" and evidence.said.old):
+        return True  # a change bears on what it leaves behind, whatever its words
+    around = (evidence.sentence.stems, *_around(evidence, links))
+    return any(not stems.isdisjoint(near) for near in asked.near for stems in around)
 
 
 def figures_of(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]] = ()) -> Figures:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from brainiac.language.sentences import content_stems
 from brainiac.llm.offline.evidence import Evidence
-from brainiac.llm.offline.features import Asked, Figures, asked_of, figures_of
+from brainiac.llm.offline.features import Asked, Figures, asked_of, figures_of, is_touched
 from brainiac.llm.offline.questions import Question
 from brainiac.llm.offline.weights import WEIGHTS
 
@@ -55,7 +55,7 @@ class Match:
 def matches_of(
     question: Question, evidence: Sequence[Evidence], links: Mapping[int, Sequence[frozenset[str]]] | None = None
 ) -> list[Match]:
-    """Compare every statement with a question.
+    """Compare with a question every statement that has at least a word to do with it.
 
     Args:
         question: Taken apart.
@@ -63,7 +63,8 @@ def matches_of(
         links: For `id(evidence)`, stems that belong to it by what it refers to, e.g. those of the task it finishes.
     """
     asked = asked_of(question, evidence)
-    return [_match(asked, one, (links or {}).get(id(one), ())) for one in evidence]
+    beside = [(one, (links or {}).get(id(one), ())) for one in evidence]
+    return [_match(asked, one, refers) for one, refers in beside if is_touched(asked, one, refers)]
 
 
 def _match(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]]) -> Match:
