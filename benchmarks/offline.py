@@ -1,9 +1,11 @@
 """Score the offline engine on a set of statements and questions (benchmarks/data/offline_*.json).
 
-    python benchmarks/offline.py benchmarks/data/offline_dev.json [--memory] [--show]
+    python benchmarks/offline.py benchmarks/data/offline_dev.json [--memory] [--product] [--show]
 
 Everything said is put into short-term memory (or, with --memory, into memory pages as statements), every question is
-asked at its own moment, and the first line of the answer is judged. The last line printed is one line of JSON.
+asked at its own moment, and the first line of the answer is judged. With --product all goes through the inbox of a real
+brain: search, Core Loop, Reflection and, with --memory, Promotion; each question then stands in short-term memory when
+the next is asked. The last line printed is one line of JSON.
 """
 
 from __future__ import annotations
@@ -11,16 +13,20 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from brainiac.clock import parse_iso
+from brainiac.clock import ManualClock, parse_iso
+from brainiac.daemon import answer_one
 from brainiac.events import content_hash
 from brainiac.language.sentences import content_stems
 from brainiac.llm.offline import OfflineEngine
@@ -33,9 +39,10 @@ from brainiac.llm.schemas import (
     Reflection,
     ReflectRequest,
 )
-from brainiac.notes.prompt import Exchange, Prompt
+from brainiac.notes.prompt import Exchange, Prompt, parse_response
 from brainiac.notes.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.recall.hit import Hit
+from brainiac.testing import make_brain
 
 NOTHING = "nothing in memory"
 
@@ -105,9 +112,9 @@ def file_away(engine: OfflineEngine, stm: ShortTermMemory, now: datetime) -> lis
     ]
 
 
-def judge(question: dict[str, Any], answer: Answer, said: dict[str, str]) -> bool:
+def judge(question: dict[str, Any], text: str, said: dict[str, str]) -> bool:
     """Tell whether the first line (of a list, the list too) holds what it must and nothing it must not."""
-    first, *rest = answer.text.strip().splitlines() or [""]
+    first, *rest = text.strip().splitlines() or [""]
     items = [line for line in rest if line.startswith("- ")]
     shown = "\n".join([first, *items]) if first.endswith(":") else first
     low = shown.lower()
@@ -125,10 +132,12 @@ def _is_quoted(statement: str, shown: str) -> bool:
     return sum(stem in held for stem in wanted) / len(wanted) >= 0.6
 
 
-def run(path: Path, *, memory: bool, show: bool) -> dict[str, Any]:
-    """Score one set and print a table."""
-    data = json.loads(path.read_text("utf-8"))
-    said = {one["id"]: one["text"] for one in data["statements"]}
+Ask = Callable[[dict[str, Any]], str]
+
+
+@contextmanager
+def in_memory(data: dict[str, Any], *, memory: bool) -> Iterator[Ask]:
+    """Yield what asks a question of the engine alone."""
     engine = OfflineEngine()
     stm = tell(engine, data["statements"])
     hits: list[Hit] = []
@@ -136,26 +145,63 @@ def run(path: Path, *, memory: bool, show: bool) -> dict[str, Any]:
         hits = file_away(engine, stm, parse_iso(data["questions"][0]["at"]))
         stm = ShortTermMemory()
     search = Search(hits)
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    took = []
-    for question in data["questions"]:
+
+    def ask(question: dict[str, Any]) -> str:
         now, prompt = parse_iso(question["at"]), prompt_of(question["text"], question["at"])
         queries = engine.run(QueriesRequest(now=now, prompt=prompt, short_term=stm))
         found = {hit.anchor + hit.text: hit for query in queries.queries for hit in search(query, 8)}  # type: ignore[attr-defined]
-        request = AnswerRequest(now=now, prompt=prompt, short_term=stm, hits=list(found.values())[:8], search=search)
-        started = time.perf_counter()
-        answer = engine.run(request)
-        took.append((time.perf_counter() - started) * 1000)
+        answer = engine.run(
+            AnswerRequest(now=now, prompt=prompt, short_term=stm, hits=list(found.values())[:8], search=search)
+        )
         assert isinstance(answer, Answer)
-        is_nothing = answer.text.lower().startswith(NOTHING)
-        is_right = is_nothing if question["kind"] == "unanswerable" else judge(question, answer, said)
-        kind = question["kind"] + (":" + question["distance"] if question.get("distance") else "")
-        counts[kind].update(asked=1, right=is_right, nothing=is_nothing)
-        if show and not is_right:
-            print(
-                f"{question['id']} {kind}: {question['text']}\n    {answer.text.strip()[:600]}\n    wanted "
-                f"{question['answers']}"
-            )
+        return answer.text
+
+    yield ask
+
+
+@contextmanager
+def in_product(data: dict[str, Any], *, memory: bool) -> Iterator[Ask]:
+    """Yield what asks a question of a real brain, by a file in its inbox."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {f"XDG_{name}_HOME": f"{folder}/{name}" for name in ("STATE", "CACHE", "CONFIG")}
+        clock = ManualClock(parse_iso(data["statements"][0]["at"]))
+        brain = make_brain(Path(folder) / "brain", clock=clock)
+
+        def ask(one: dict[str, Any]) -> str:
+            clock.advance(max(1.0, (parse_iso(one["at"]) - clock.now()).total_seconds()))
+            path = f"inbox/{one['id']}.md"
+            brain.tree.absolute(path).write_text(one["text"] + "\n", "utf-8")
+            brain.recall.rescan()
+            target = answer_one(brain, path)
+            return parse_response(brain.tree.relative(target), target.read_bytes()).text
+
+        for one in data["statements"]:
+            ask(one)
+        if memory:
+            clock.advance(86_400)
+            brain.plugins.call("quiet", brain=brain, idle_seconds=86_400)
+        yield ask
+        brain.close()
+
+
+def run(path: Path, *, memory: bool, show: bool, product: bool = False) -> dict[str, Any]:
+    """Score one set and print a table."""
+    data = json.loads(path.read_text("utf-8"))
+    said = {one["id"]: one["text"] for one in data["statements"]}
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    took = []
+    with (in_product if product else in_memory)(data, memory=memory) as ask:
+        for question in data["questions"]:
+            started = time.perf_counter()
+            text = ask(question)
+            took.append((time.perf_counter() - started) * 1000)
+            is_nothing = text.lower().startswith(NOTHING)
+            is_right = is_nothing if question["kind"] == "unanswerable" else judge(question, text, said)
+            kind = question["kind"] + (":" + question["distance"] if question.get("distance") else "")
+            counts[kind].update(asked=1, right=is_right, nothing=is_nothing)
+            if show and not is_right:
+                print(f"{question['id']} {kind}: {question['text']}\n    {text.strip()[:600]}")
+                print(f"    wanted {question['answers']}")
     return report(path.stem, counts, sorted(took))
 
 
@@ -181,9 +227,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("set", type=Path)
     parser.add_argument("--memory", action="store_true", help="memory pages instead of short-term memory")
+    parser.add_argument("--product", action="store_true", help="through the inbox of a real brain")
     parser.add_argument("--show", action="store_true", help="print what went wrong")
     arguments = parser.parse_args()
-    print(json.dumps(run(arguments.set, memory=arguments.memory, show=arguments.show)))
+    figures = run(arguments.set, memory=arguments.memory, show=arguments.show, product=arguments.product)
+    print(json.dumps(figures))
     return 0
 
 
