@@ -1,6 +1,6 @@
 """Organization measured: the constructed history, every crash point of it, a racing editor, and 10,000 pages.
 
-Run `python benchmarks/organization.py`; `--crashes 1` takes every disk operation, `--crashes 10`, the default, each tenth;
+Run `python benchmarks/organization.py`; `--crashes 1` takes every disk operation, `--crashes 10` (the default) a tenth;
 `--pages` sets the size of the large brain. Prints a table and, as the last line, JSON.
 """
 
@@ -114,7 +114,7 @@ def large(folder: Path, pages: int) -> Figures:
     from brainiac.organization.upkeep import Upkeep
     from brainiac.rot import find_rot
 
-    scene = make_scene(folder / "large")
+    scene = make_scene(folder / "large", config="\nrecall: {embedder: none}\n")
     target = scene.page("concrete/people/mira")
     for number in range(pages):
         links = (target,) if number % 100 == 0 else ()
@@ -127,7 +127,7 @@ def large(folder: Path, pages: int) -> Figures:
     _, first = timed(upkeep.tend)
     _, run = timed(lambda: organize(brain))
     _, again = timed(lambda: organize(brain))
-    list(brain.recall.search("mira"))
+    brain.recall.reindex()
     moved = f"{target.rpartition('/')[0]}/mira-moved.md"
     brain.tree.absolute(target).rename(brain.tree.absolute(moved))
     brain.observed.adopt()

@@ -58,5 +58,7 @@ def is_known(brain: Brain, catalog: Catalog, path: str) -> bool:
 def _is_copy(catalog: Catalog, past: Past, path: str) -> bool:
     """Tell whether another page bears the same uuid and came to be earlier, as the journals tell."""
     uuid = catalog.uuids.get(path)
-    others = [other for other, borne in catalog.uuids.items() if borne == uuid and other != path] if uuid else []
+    if uuid is None or uuid in catalog.place_of:
+        return False
+    others = [other for other, borne in catalog.uuids.items() if borne == uuid and other != path]
     return any((past.order.get(other, 0), other) < (past.order.get(path, 0), path) for other in others)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
+from brainiac.exchange import read_bytes
 from brainiac.notes.memory import Memory, parse_memory
 
 if TYPE_CHECKING:
@@ -48,13 +49,14 @@ class Catalog:
         kind = brain.tree.kind_of(path)
         if kind not in _KINDS:
             return
-        text = brain.read_text(path)
+        content = read_bytes(brain.tree.absolute(path))  # the walk leaves out links: nothing leads outside
+        if content is None:
+            return
+        text = content.decode("utf-8", "surrogateescape")
         try:
-            memory = parse_memory(path, text or "")
+            memory = parse_memory(path, text)
         except FormatError:
             return  # nobody can tell what it is: it is left where it stands
-        if text is None:
-            return
         self.texts[path] = text
         if memory.uuid:
             self.uuids[path] = memory.uuid

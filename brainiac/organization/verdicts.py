@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, content_hash, update
+from brainiac.history.conflict_copies import TAKE, taken
 from brainiac.notes.memory import MemoryDocument
 from brainiac.organization.actions import carry_out
 from brainiac.organization.catalog import Catalog
@@ -63,6 +64,8 @@ def _changes(brain: Brain, catalog: Catalog, proposal: Proposal, past: Past) -> 
     """Return what a proposal changes, and what the journal is to know of it; nothing when its target changed."""
     if proposal.get("operation") == "retire":
         return _retirement(catalog, proposal), {}
+    if proposal.get("operation") == TAKE:
+        return taken(brain, proposal), {}
     if "action" not in proposal:
         return [], {}
     paths = []
