@@ -19,7 +19,7 @@ from brainiac.recall.rank import context_signals
 from brainiac.recall.retrieval import Ranked
 
 RIDGE = 1e-3
-MEANING = ("meaning", "meaning_with_previous", "meaning_previous", "meaning_next", "meaning_page", "about_meaning")
+MEANING = ("meaning", "meaning_previous", "meaning_next", "meaning_page", "about_meaning")
 ALONE = (
     "own", "own_strict", "own_prefix", "own_weighted", "window_3", "window_5", "with_previous", "window_prefix",
     "decayed", "same_speaker", "page", "page_covered", "covered", "window_covered", "window_complete",

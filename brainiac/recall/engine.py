@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from brainiac.recall.units import Link, Page
 VERSION = 1
 _HEAP_BYTES = 48_000_000
 _VARIANT_FREQUENCY = 50  # a rarer term is also sought by its beginning
-_VARIANTS = 500
+_VARIANTS, _VARIANTS_SEEN = 8, 200
 _ENOUGH_TERMS = 3
 
 _TABLES = """
@@ -214,10 +215,15 @@ class EmbeddedIndex:
             idf = math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
             parts.append((tantivy.Occur.Should, clause(term, idf)))
             if frequency < _VARIANT_FREQUENCY and len(term) > 5 and term[0] not in "#@":
-                for variant, _ in searcher.terms_with_prefix("text", term[:5], limit=_VARIANTS):
-                    if variant != term:
-                        parts.append((tantivy.Occur.Should, clause(variant, 0.5 * idf)))
+                for variant in self._variants(searcher, term):
+                    parts.append((tantivy.Occur.Should, clause(variant, 0.5 * idf)))
         return tantivy.Query.boolean_query(parts)
+
+    def _variants(self, searcher: tantivy.Searcher, term: str) -> list[str]:
+        """Return other terms that begin alike, nearest in length first; those of deleted passages alone are none."""
+        found = {variant for variant, _ in searcher.terms_with_prefix("text", term[:5], limit=_VARIANTS_SEEN)} - {term}
+        by_length = sorted(found, key=lambda variant: (abs(len(variant) - len(term)), variant))
+        return list(islice((variant for variant in by_length if self._count(searcher, variant)), _VARIANTS))
 
     def _load(self, ids: Sequence[int]) -> list[EncodedPage]:
         marks = ",".join("?" * len(ids))
@@ -287,9 +293,9 @@ def _selective(frequencies: Mapping[str, int], total: int) -> Mapping[str, int]:
 def _tie(passage: str) -> float:
     """Return what decides between passages with the same terms: the shorter, then one by its content.
 
-    The engine multiplies a score by `log2(2 + tie)`; this never outweighs a term.
+    The engine multiplies a score by `log2(2 + tie)` in 32-bit floats: too small a tie would be rounded away.
     """
-    return 0.01 / (1 + passage.count(" ")) + zlib.crc32(passage.encode()) / 2**32 * 1e-4
+    return 0.1 / (1 + passage.count(" ")) + zlib.crc32(passage.encode()) / 2**32 * 0.02
 
 
 def destroy(folder: Path) -> None:

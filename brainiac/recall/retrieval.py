@@ -32,7 +32,7 @@ from brainiac.tree import Tree
 if TYPE_CHECKING:
     from brainiac.recall.vectors import Vectors
 
-_PASSAGES = 200
+_PASSAGES = 128
 _PASSAGES_FILTERED = 3000
 _MAX_UNITS = 6000
 _SPREAD_FROM = 5

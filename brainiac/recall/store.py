@@ -337,10 +337,8 @@ class Store:
         while not self._stopping.is_set():
             self._wake.wait()
             self._wake.clear()
-            while not self._is_much and self._wake.wait(_SETTLE_SECONDS):
+            while not (self._stopping.is_set() or self._is_much) and self._wake.wait(_SETTLE_SECONDS):
                 self._wake.clear()
-                if self._stopping.is_set():
-                    return
             while not (self._is_rebuilding or self._stopping.is_set()) and self._take_in():
                 pass
             if not self._stopping.is_set():

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from brainiac.recall.embed import Embedder, EmbedderError
 from brainiac.recall.encode import content_key
 from brainiac.recall.signals import Signals, Units, relative
-from brainiac.recall.units import Page, UnitKind
+from brainiac.recall.units import Page
 
 _NEAREST = 100
 _KNOWN_SHARE = 0.9
@@ -127,7 +127,7 @@ class Vectors:
 
     def take_in(self, page: Page) -> None:
         """Embed what is new on a page, given with its units."""
-        texts = texts_of(page, np.array([content_key(unit) for unit in page.units], np.uint64))
+        texts = texts_of(page)
         missing = self._file.missing(list(texts))
         if missing:
             try:
@@ -141,7 +141,7 @@ class Vectors:
             self._paths.update(dict.fromkeys(texts, page.path))
 
     def signals(self, text: str, units: Units) -> Signals:
-        """Return how near in meaning each unit is, alone, after what was said before, and beside its neighbours."""
+        """Return how near in meaning each unit is, by itself and by its surroundings."""
         vector = self._asked_for(text)
         if vector is None:
             return {}
@@ -149,12 +149,10 @@ class Vectors:
             own, known = self._file.similar(units.content, vector)
             if known < _KNOWN_SHARE:
                 return {}  # still being made: the words alone rank better than half a signal
-            with_previous, _ = self._file.similar(following_keys(units.content, units.position == 0), vector)
-        own, with_previous = relative(np.maximum(own, 0)), relative(np.maximum(with_previous, 0))
+        own = relative(np.maximum(own, 0))
         best = np.maximum.reduceat(own, units.start)[units.page]
         return {
             "meaning": own,
-            "meaning_with_previous": with_previous,
             "meaning_previous": units.shift(own, -1),
             "meaning_next": units.shift(own, 1),
             "meaning_page": best,
@@ -186,20 +184,6 @@ class Vectors:
         return {"name": self._embedder.name, "vectors": len(self._file), "problem": self._problem}
 
 
-def following_keys(content: NDArray[np.uint64], is_first: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Return a key for each unit together with the one before it; a page's first stands for itself."""
-    before = np.roll(content, 1)
-    mixed = content ^ (before * np.uint64(0x9E3779B97F4A7C15))
-    return np.where(is_first, content, mixed)
-
-
-def texts_of(page: Page, content: NDArray[np.uint64]) -> dict[int, str]:
-    """Return what is embedded of a page, by key: each unit, and each turn together with the one before."""
-    is_first = np.arange(len(content)) == 0
-    texts = {int(key): unit.text for key, unit in zip(content, page.units, strict=True)}
-    pairs = following_keys(content, is_first) if len(content) else content
-    for number in range(1, len(page.units)):
-        unit, before = page.units[number], page.units[number - 1]
-        if unit.kind is UnitKind.TURN and before.kind is UnitKind.TURN:
-            texts[int(pairs[number])] = f"{before.speaker}: {before.text}\n{unit.speaker}: {unit.text}"
-    return texts
+def texts_of(page: Page) -> dict[int, str]:
+    """Return what is embedded of a page, by key."""
+    return {content_key(unit): unit.text for unit in page.units}
