@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Literal
@@ -65,6 +65,11 @@ _TASK = re.compile(
     r"|(?:still )?(?:need|have) to |must (?!have|be)|gotta ))(?P<what>.+)$",
     _I | re.S,
 )
+_REMINDER = re.compile(
+    r"(?:please |and |so )*(?:(?:don't|do not) (?:let me )?forget(?: it| that| this)?|remind me(?: of (?:it|that|this))?)[.! ]*",
+    _I,
+)
+_WISH = re.compile(r"^(?:i|we)(?:'d| would)? (?:want|like|love|plan|have|need)(?:ed)? to ", _I)
 _FORGET = re.compile(
     r"^(?:please |can you |could you |you can |now )*(?:forget|(?:delete|remove|erase|drop|cancel"
     r"|clear)(?= (?:my |the |that |this |all )?"
@@ -196,7 +201,19 @@ def statements_of(text: str, at: datetime) -> list[Said]:
 @lru_cache(maxsize=4096)
 def _statements(text: str, at: datetime) -> tuple[Said, ...]:
     parts = [text.strip()] if is_how_to(text) else split_sentences(text)
-    return tuple(_said(part, at) for part in parts if part)
+    said: list[Said] = []
+    for one in (_said(part, at) for part in parts if part):
+        if said and _REMINDER.fullmatch(one.plain) and said[-1].kind not in ("task", "question", "forget"):
+            said[-1] = _as_task(said[-1])
+        else:
+            said.append(one)
+    return tuple(said)
+
+
+def _as_task(said: Said) -> Said:
+    """Turn a wish into the task it is by "don't let me forget" right behind it."""
+    what = _WISH.sub("", said.plain).rstrip(".! ")
+    return replace(said, kind="task", what=what, text=_durable("task", what, said.plain))
 
 
 def is_how_to(text: str) -> bool:

@@ -45,7 +45,7 @@ LISTINGS: tuple[tuple[Listing, re.Pattern[str]], ...] = (
         re.compile(
             r"\b(?:tasks?|to-?dos?|to do list|reminders|open items|action items|outstanding|(?:still )?(?:need"
             r"|have|got|supposed|want|left|ought) to (?:do|get done|take care of)"
-            r"|left to do|on my (?:list|plate)|should i (?:do|be doing)|remind(?:ed)? (?:me|you) (?:to do|of))\b"
+            r"|left to \w+|(?:anything|something|what|else) (?:is )?(?:still )?to (?:do|prepare|sort|arrange|organi[sz]e|buy|finish|book|pay)|on my (?:list|plate)|should i (?:do|be doing)|remind(?:ed)? (?:me|you) (?:to do|of))\b"
             r"|\bwhat (?:should|must) i\b|\b(?:what do|do|is there \w+) (?:i )?(?:still )?(?:have|need) to\b"
             r"|\bwhat (?:do|must|should) i (?:still )?(?:have to|need to|must)?\b(?: still)? ?(?:buy|get|send|call"
             r"|book|order|pay|finish|do)\b(?=.*\bstill\b)|\bwhat else (?:do|is there)\b.*\bdo\b",

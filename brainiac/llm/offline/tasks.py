@@ -49,9 +49,11 @@ def is_finished_by(task: str, said: Said, nearby: frozenset[str], language: str)
     around = [*stems, *nearby]
     if _SAYS_DONE.search(said.original) and overlap([verb, *wanted], around) >= 0.5 and overlap(wanted, around) > 0:
         return True
-    if (said.kind == "done" or _SAYS_DONE.search(said.original)) and _is_all_of(task, said, language):
+    if _is_all_of(task, said, language):
         return True
     is_reported = said.kind == "done" or _is_past(said.original)
+    if is_reported and overlap(wanted, stems) >= 0.6 and len(wanted) >= 3:
+        return True
     has_verb = overlap([verb], stems) > 0
     return is_reported and has_verb and bool(thing) and overlap(thing, stems) >= 0.5 and overlap(wanted, around) >= 0.4
 
@@ -59,8 +61,8 @@ def is_finished_by(task: str, said: Said, nearby: frozenset[str], language: str)
 def _is_all_of(task: str, said: Said, language: str) -> bool:
     """Tell whether what is said to be done is all part of the task: `insurance sorted, 84 quid for the year`."""
     clause = re.split(r"[,;:.!]", said.plain, maxsplit=1)[0]
-    left = [one for one in content_stems(_DONE_WORDS.sub(" ", clause), language)]
-    return bool(left) and overlap(left, content_stems(task, language)) == 1.0
+    left = content_stems(_DONE_WORDS.sub(" ", clause), language)
+    return bool(left and _DONE_WORDS.search(clause)) and overlap(left, content_stems(task, language)) == 1.0
 
 
 def _content(task: str, language: str) -> list[str]:

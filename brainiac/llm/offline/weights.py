@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 WEIGHTS = {
-    "coverage": 2.28,
+    "coverage": 2.29,
     "complete": 0.42,
-    "inside": 0.19,
+    "inside": 0.2,
     "things": 2.3,
     "no things": 0.51,
     "misses things": -0.94,
     "misses focus": -0.14,
     "has focus": -0.5,
     "lacks name": -2.43,
-    "has name": -0.28,
+    "has name": -0.29,
     "matter": 2.63,
     "density": 1.43,
     "holds": 1.46,
