@@ -71,7 +71,7 @@ def test_a_dash_declines_for_good(scene: Scene) -> None:
 
 
 def test_the_lines_text_is_never_what_is_done(scene: Scene) -> None:
-    """Whatever a person or a model makes of the line's words, the journaled proposal is carried out."""
+    """F-REV-1: Whatever a person or a model makes of the line's words, the journaled proposal is carried out."""
     page = asked(scene)
     other = scene.page("concrete/people/tom")
     save(scene, f"- [ ] Archive `{page}`", f"- [x] Archive `{other}`")
@@ -109,7 +109,7 @@ def test_a_line_that_is_gone_means_nothing(scene: Scene) -> None:
 
 
 def test_a_proposal_expires_when_its_page_changed(scene: Scene) -> None:
-    """What a person wrote since was not what the proposal was about."""
+    """F-REV-3: What a person wrote since was not what the proposal was about."""
     page = asked(scene)
     file = scene.brain.tree.absolute(page)
     file.write_text(file.read_text() + "\nNow it matters.\n")
@@ -131,7 +131,7 @@ def test_a_page_that_only_moved_is_still_the_same(scene: Scene) -> None:
 
 
 def test_settled_lines_go_once_the_file_rests(scene: Scene) -> None:
-    """They are taken out a minute after the person's last save, all else byte for byte; a stale save does nothing."""
+    """F-REV-4: They are taken out a minute after the person's last save, all else byte for byte; a stale save does nothing."""
     asked(scene)
     save(scene, "- [ ]", "My own remark.\n- [x]")
     stale = scene.brain.tree.review.read_text()
@@ -193,7 +193,7 @@ def test_an_id_that_nobody_proposed_does_nothing(scene: Scene) -> None:
 
 
 def test_both_marks_are_no_word() -> None:
-    """The same proposal ticked and declined, as a sync conflict leaves it, is undecided."""
+    """F-REV-2: The same proposal ticked and declined, as a sync conflict leaves it, is undecided."""
     lines = "- [x] A <!-- proposal: a -->\n- [-] A <!-- proposal: a -->\n* [X] B <!-- proposal: b -->\n"
     assert {"b": True} == verdicts(lines)
 
