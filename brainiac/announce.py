@@ -10,12 +10,14 @@ from brainiac.answered import EXCHANGES
 from brainiac.errors import BlobError, BrainiacError, ConflictError, FormatError, ModelError
 from brainiac.events import Event, FileChange, PathKind, RecordedChange, content_hash
 from brainiac.notes.prompt import Exchange, parse_prompt, parse_response
+from brainiac.reconcile import is_active
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.lanes import Lanes
 
 MAX_RETRY_SECONDS = 300.0
+INACTIVE_SECONDS = 30.0  # how often an exchange looks whether this device runs the processes again
 _LANE = "in order"
 _ACTIONS = {"create": "created", "update": "modified", "remove": "deleted", "move": "moved"}
 
@@ -59,7 +61,12 @@ class Announcer:
         self._near.submit(_LANE, lambda: self._tell_file(change))
 
     def call(self, hook: str, **arguments: Any) -> BrainiacError | None:
-        """Call a hook that nobody waits for; return what a plugin wants rescheduled."""
+        """Call a hook that nobody waits for; return what a plugin wants rescheduled.
+
+        Where another device runs the processes nothing is called.
+        """
+        if not is_active(self._brain):
+            return None
         try:
             self._brain.plugins.call(hook, brain=self._brain, **arguments)
         except (ModelError, ConflictError) as error:
@@ -125,6 +132,9 @@ class Announcer:
         self._near.submit(_LANE, lambda: self._deliver(event, attempt))
 
     def _deliver(self, event: Event, attempt: int) -> None:
+        if not is_active(self._brain):
+            self._later(INACTIVE_SECONDS, lambda: self._submit(event, attempt))
+            return
         exchange = exchange_of(self._brain, event)
         error = self.call("response_arrived", exchange=exchange) if exchange else None
         if error is not None and (not isinstance(error, ModelError) or error.retryable):

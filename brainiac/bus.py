@@ -252,6 +252,8 @@ class Bus:
             noted = change  # the commit that answered it recorded it; we write no prompts, so it is a person's
         if noted is not None:
             self.pass_on(noted)
+        elif change.kind is PathKind.CONFIG:  # `takeover` wrote it: journaled by the process that did
+            self.retry()
 
     def pass_on(self, change: FileChange) -> None:
         """Deal with a change that was journaled, and tell plugins of it."""

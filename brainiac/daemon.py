@@ -17,6 +17,9 @@ from brainiac.clock import iso
 from brainiac.errors import ConflictError, LockedError, ModelError, SettingsError, UserError
 from brainiac.events import Event, FileChange, new_id
 from brainiac.growth import AccessLogTail
+from brainiac.history.conflict_copies import settle_copies
+from brainiac.history.devices import require_active
+from brainiac.history.purge import Tombstones
 from brainiac.locks import locked
 from brainiac.quiet import QuietTimer
 from brainiac.reconcile import backlog, is_free, read_prompt, scan
@@ -52,6 +55,7 @@ class Daemon:
         self.watcher = Watcher(brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan)
         self.quiet = QuietTimer(brain, self.bus)
         self._state = RunState()
+        self._tombstones = Tombstones(brain)
 
     def run(self) -> bool:
         """Serve until SIGTERM, SIGINT or `ask_to_stop`; return whether all work ended in time.
@@ -115,6 +119,7 @@ class Daemon:
         recovery = brain.committer.recover()
         _ = brain.answered  # before adoption, so that a prompt that vanished meanwhile is known
         adopted = brain.observed.adopt()
+        self._heed_devices()
         brain.answered.refresh()
         brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
         brain.plugins.call("startup", brain=brain)
@@ -158,8 +163,14 @@ class Daemon:
 
     def _look_over(self) -> None:
         self.bus.notice.submit("watch", self.watcher.check)
+        self.bus.notice.submit("devices", self._heed_devices)
         self.bus.rescan()
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
+
+    def _heed_devices(self) -> None:
+        """Deal with what other devices left: tombstones, and copies of what two wrote at once."""
+        self._tombstones.honour()
+        settle_copies(self._brain)
 
     def _check_displaced(self) -> None:
         self.bus.notice.submit("displaced", self._brain.committer.check_displaced)
@@ -238,9 +249,10 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         is_again: Answer it although it was answered.
 
     Raises:
-        UserError: There is nothing to answer, or no plugin answered.
+        UserError: There is nothing to answer, no plugin answered, or another device does.
         ModelError: No model could serve.
     """
+    require_active(brain)
     if not is_running(brain):
         brain.committer.recover()
     prompt = read_prompt(brain, path)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError, SettingsError
 from brainiac.events import PathKind
+from brainiac.history.devices import rivals
 from brainiac.locks import locked
 from brainiac.notes.prompt import error_path, response_path
 from brainiac.plugins import PluginHost
@@ -40,6 +41,7 @@ def overview(brain: Brain) -> dict[str, Any]:
         "brain": str(brain.root),
         "brain_id": brain.settings.brain_id,
         "device": brain.journal.device,
+        "active_device": brain.settings.active_device,
         "daemon": daemon,
         "model": brain.settings.llm.model,
         "counts": {name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": _exchanges(brain)},
@@ -89,6 +91,8 @@ def _problems(brain: Brain) -> Iterator[str]:
         brain.check_settings()
     except SettingsError as error:
         yield from error.problems
+    if others := rivals(brain):
+        yield f"{', '.join(others)} uses this brain too; run `brainiac takeover` on the one that is to work"
     if not brain.tree.core_identity.is_file():
         yield f"{brain.tree.relative(brain.tree.core_identity)} is missing; `brainiac doctor --fix` puts one there"
 

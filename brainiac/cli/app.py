@@ -14,7 +14,10 @@ import typer
 from brainiac.cli.session import name_brain, print_problems
 from brainiac.errors import BrainiacError, ModelError, UserError
 
-GROUPS = ("brains", "run", "ask", "search", "context", "memory", "history", "health", "plugins", "costs")
+GROUPS = (
+    "brains", "run", "ask", "search", "context", "memory", "organize", "history", "explain", "devices", "health",
+    "plugins", "costs",
+)  # fmt: skip
 
 app = typer.Typer(
     name="brainiac",
@@ -59,7 +62,7 @@ def run(arguments: list[str]) -> int:
         print_problems([f"{error.problem} {error.advice}".strip()])
     except (BrainiacError, OSError) as error:
         print_problems([f"{type(error).__name__}: {error}"])
-    except Exception as error:  # noqa: BLE001 - the command line's boundary: a bug is told in a line, whole with a flag
+    except Exception as error:
         import os
 
         if os.environ.get("BRAINIAC_TRACEBACK"):

@@ -35,12 +35,18 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
+    from brainiac.history.devices import waiting
+    from brainiac.reconcile import is_active
+
     with opened_brain() as brain:
         if again:
             path = brain.tree.relative(brain.tree.confine(again, inside=brain.tree.inbox))
         else:
             meta = {"model": model or None, "private": private or None, "remember": False if off_record else None}
             path = _drop(brain, _text_of(text), conversation, {key: v for key, v in meta.items() if v is not None})
+        if not again and not is_active(brain):
+            typer.echo(f"{path} waits: {waiting(brain)}")
+            return
         _answer(brain, path, is_again=bool(again), as_json=as_json)
 
 

@@ -4,6 +4,28 @@ from __future__ import annotations
 
 import typer
 
+from brainiac.cli.session import JsonOption, opened_brain, print_json
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
+    app.command()(takeover)
+
+
+def takeover(as_json: JsonOption = False) -> None:
+    """Make this device the one that answers and runs the processes; the others capture, search and wait.
+
+    A line in system/config.yaml says so; it counts on other devices once it is synced, not before.
+    """
+    from brainiac.history.devices import takeover as take_over
+
+    with opened_brain() as brain:
+        event, device = take_over(brain), brain.journal.device
+    if as_json:
+        print_json({"device": device, "event": event.id if event else None})
+    elif event is None:
+        typer.echo(f"{device} runs the processes already.")
+    else:
+        former = event.data["from"]
+        typer.echo(f"{device} runs the processes now{f' instead of {former}' if former else ''}.")
+        typer.echo("Other devices follow once system/config.yaml is synced; until then both may work.")

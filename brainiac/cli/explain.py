@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     app.command()(why)
     app.command()(undo)
     app.command()(forget)
+    app.command()(adopt)
 
 
 def why(
@@ -165,6 +166,28 @@ def forget(
         typer.echo(f"Forgotten. `brainiac undo {event.id}` brings it back; --purge destroys what the journal keeps.")
     else:
         typer.echo("Nothing of it stands in the tree.")
+
+
+def adopt(
+    path: Annotated[str, typer.Argument(help="A page or a folder; without one all of long-term memory.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Let processes update, move and retire statements that you wrote; each gets a block id where it has none."""
+    from brainiac.history.adoption import adopt as release
+    from brainiac.history.adoption import plan_adoption
+
+    with opened_brain() as brain:
+        if not path and not yes:
+            _list_lines("To be released:", [f"{page}: {text}" for page, text in plan_adoption(brain).texts])
+            if not _asked("Release all of them?", is_confirmed=False):
+                raise typer.Exit(1)
+        event, found = release(brain, path or None)
+    if as_json:
+        print_json({"event": event.id if event else None, "statements": found.statements})
+        return
+    _list_lines("Released:", [f"{page}: {text}" for page, text in found.texts])
+    typer.echo(f"{len(found.texts)} statements are ours now." if event else "There is nothing to release.")
 
 
 def _list_lines(title: str, lines: list[str]) -> None:

@@ -31,6 +31,8 @@ def status(as_json: JsonOption = False) -> None:
         print_json(found)
         return
     typer.echo(f"Brain     {found['brain']} (device {found['device']})")
+    if found["active_device"] not in (None, found["device"]):
+        typer.echo(f"Waits     {found['active_device']} runs the processes; `brainiac takeover` makes it this device")
     typer.echo(f"Daemon    {_daemon(found['daemon'])}")
     typer.echo(f"Model     {found['model']}; spent today ${found['spent_today_usd']:.4f} of ${found['budget_usd']:.2f}")
     typer.echo("Holds     " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in found["counts"].items()))

@@ -21,9 +21,11 @@ def promote(as_json: JsonOption = False) -> None:
     """Move what was said from short-term into long-term memory now."""
     from rich.progress import Progress
 
+    from brainiac.history.devices import require_active
     from brainiac.promotion import promote as run
 
     with opened_brain() as brain, Progress(console=console(stderr=True), transient=True) as bar:
+        require_active(brain)
         task = bar.add_task("Deciding what to remember", total=None)
         outcome = run(brain, progress=lambda done, total: bar.update(task, completed=done, total=max(total, 1)))
     if as_json:

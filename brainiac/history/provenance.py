@@ -20,7 +20,7 @@ from brainiac.promotion.past import ADOPTED, PROMOTED, text_hash
 if TYPE_CHECKING:
     from brainiac.brain import Brain
 
-STATING = frozenset({PROMOTED, "memory-organized", "review-applied", ADOPTED})
+STATING = frozenset({PROMOTED, "memory-organized", "proposal-applied", ADOPTED})
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,9 @@ class Decider:
             return replace(decision, proposal=f"Forget “{old}” on {target.title}")
         if not contradictions(old, new) and decision.verb == "UPDATE":
             return replace(decision, verb="NEW", content=new)
-        return replace(decision, proposal=f"Replace “{old}” by “{decision.content}” on {target.title}")
+        # stated beside the person's own, whose retirement is put before them
+        proposal = f"Replace “{old}” by “{decision.content}” on {target.title}"
+        return replace(decision, verb="DELETE", proposal=proposal)
 
     def _unless_corrected(self, decision: Decision) -> Decision:
         """Drop what a person put right after it was said: corrections stick."""

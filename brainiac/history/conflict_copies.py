@@ -1,0 +1,129 @@
+"""Copies that a sync service made where two devices wrote one file: told by their names, kept out of recall.
+
+Short-term memory's are merged by event and item; a memory's is put before a person, unless its text is known.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from brainiac.errors import ConflictError, FormatError
+from brainiac.events import Change, Event, PathKind, content_hash, create, remove, update
+from brainiac.history.merging_copies import Removals, merged
+from brainiac.reconcile import is_active
+from brainiac.review import Proposal, with_proposals
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+BY = "kernel"
+FOUND, SET_ASIDE, MERGED = "copy-found", "copy-set-aside", "copy-merged"
+TAKE = "take-copy"
+_DECLINED = "proposal-declined"
+_COPY = re.compile(
+    r"(.+?)(?:\.sync-conflict-\d{8}-\d{6}(?:-\w+)?| \([^()]*conflicted copy[^()]*\))(\.[a-z]+)", re.IGNORECASE
+)
+
+
+def original_of(path: str) -> str | None:
+    """Return the file that a sync-conflict copy is one of; None for any other name."""
+    folder, _, name = path.rpartition("/")
+    found = _COPY.fullmatch(name)
+    return f"{folder}/{found[1]}{found[2]}" if found else None
+
+
+def find_copies(brain: Brain) -> Iterator[tuple[str, str]]:
+    """Yield (copy, original) of every conflict copy in memory."""
+    for folder, folders, names in os.walk(brain.tree.memory):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        for name in sorted(names):
+            path = brain.tree.relative(os.path.join(folder, name))
+            if (original := original_of(path)) is not None:
+                yield path, original
+
+
+def settle_copies(brain: Brain) -> list[Event]:
+    """Deal with every copy on the device that runs the processes; two that did would make new copies."""
+    if not is_active(brain):
+        return []
+    events = []
+    for copy, original in find_copies(brain):
+        try:
+            event = _settle(brain, copy, original)
+        except (ConflictError, FormatError) as error:  # still being written, or broken: looked at again
+            brain.log.warning("conflict_copy_waits", path=copy, problem=str(error))
+            continue
+        if event is not None:
+            events.append(event)
+    return events
+
+
+def _settle(brain: Brain, copy: str, original: str) -> Event | None:
+    raw = brain.read(copy)
+    kind = brain.tree.kind_of(original)
+    if raw is None:
+        return None
+    if kind is PathKind.SHORT_TERM:
+        return _merge(brain, copy, original, raw)
+    if kind is PathKind.INDEX_PAGE or raw == brain.read(original) or content_hash(raw) in _versions(brain, original):
+        return _set_aside(brain, copy, original, raw)
+    return _propose(brain, copy, original, raw) if kind in (PathKind.MEMORY, PathKind.ARCHIVED) else None
+
+
+def _merge(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
+    """Bring into short-term memory what only the copy has."""
+    with brain.short_term_lock():
+        text = brain.read_text(original)
+        after, differs = merged(
+            str(brain.short_term()), raw.decode("utf-8", "surrogateescape"), Removals(brain, original)
+        )
+        changes = [remove(copy, raw)]
+        if text is None:
+            changes.append(create(original, after))
+        elif after != text:
+            changes.append(update(original, text, after))
+        return brain.commit(MERGED, by=BY, changes=changes, data={"copy": copy, "of": original, "differs": differs})
+
+
+def _set_aside(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
+    """Take a copy away whose text is kept already, or that a person declined; the journal keeps it."""
+    return brain.commit(SET_ASIDE, by=BY, changes=[remove(copy, raw)], data={"copy": copy, "of": original})
+
+
+def _propose(brain: Brain, copy: str, original: str, raw: bytes) -> Event | None:
+    standing = brain.read(original)
+    digest = content_hash(standing) if standing is not None else None
+    name = content_hash(f"{copy}\n{content_hash(raw)}\n{digest}".encode())[:24]
+    known = {proposal["id"] for event in brain.journal.events(kinds={FOUND}) for proposal in event.data["proposals"]}
+    if name in known:
+        declined = {event.data.get("proposal") for event in brain.journal.events(kinds={_DECLINED})}
+        return _set_aside(brain, copy, original, raw) if name in declined else None
+    beside = copy.rpartition("/")[2]
+    what = f"Take another device's version of {original}, which stands beside it as {beside}; `-` keeps this one"
+    data = {"operation": TAKE, "copy": copy, "copy_hash": content_hash(raw), "path": original, "hash": digest}
+    proposal = Proposal(name, what, data)
+    path = brain.tree.relative(brain.tree.review)
+    before = brain.read_text(path)
+    text = with_proposals(before, [proposal])
+    change = create(path, text) if before is None else update(path, before, text)
+    return brain.commit(FOUND, by=BY, changes=[change], data={"proposals": [proposal.as_json()]})
+
+
+def taken(brain: Brain, proposal: Mapping[str, Any]) -> list[Change]:
+    """Return the changes that put a copy in its original's place; none where either is not as it was proposed."""
+    copy, standing = brain.read(str(proposal["copy"])), brain.read(str(proposal["path"]))
+    digest = content_hash(standing) if standing is not None else None
+    if copy is None or content_hash(copy) != proposal["copy_hash"] or digest != proposal["hash"]:
+        return []
+    path = str(proposal["path"])
+    change = create(path, copy) if standing is None else update(path, standing, copy)
+    return [change, remove(str(proposal["copy"]), copy)]
+
+
+def _versions(brain: Brain, path: str) -> set[str | None]:
+    """Return the hashes of all that this device ever saw at a path: what a copy of those says is no news."""
+    changes = (change for event in brain.journal.events() for change in event.changes if change.path == path)
+    return {digest for change in changes for digest in (change.before, change.after)}

@@ -1,0 +1,70 @@
+"""Which of several devices runs a brain's processes: a hand-over by a synced file, not a distributed lock."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from brainiac.errors import UserError
+from brainiac.events import Event, create, update
+from brainiac.notes.frontmatter import edit_meta
+from brainiac.reconcile import is_active
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
+
+TAKEN_OVER = "device-took-over"
+RECENT_DAYS = 7
+_FENCE = "---\n"
+
+
+def takeover(brain: Brain) -> Event | None:
+    """Make this device the one that runs the processes; the others follow once `system/config.yaml` is synced.
+
+    Returns:
+        The event; None when it is that already.
+
+    Raises:
+        SettingsError: The settings are broken.
+        ConflictError: The file was saved meanwhile; nothing was changed.
+    """
+    former, device = brain.check_settings().active_device, brain.journal.device
+    if former == device:
+        return None
+    path = brain.tree.relative(brain.tree.config)
+    before = brain.read_text(path)
+    after = with_setting(before or "", "active_device", device)
+    change = create(path, after) if before is None else update(path, before, after)
+    return brain.commit(TAKEN_OVER, by="person", changes=[change], data={"device": device, "from": former})
+
+
+def with_setting(text: str, name: str, value: str) -> str:
+    """Return settings with one entry set; every other line, comments too, stays byte for byte."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    body = text if text.endswith("\n") or not text else text + newline
+    fence = _FENCE.replace("\n", newline)
+    return edit_meta(f"{fence}{body}{fence}", **{name: value})[len(fence) : -len(fence)]
+
+
+def require_active(brain: Brain) -> None:
+    """Refuse what only the device may do that runs the processes.
+
+    Raises:
+        UserError: Another device does.
+    """
+    if not is_active(brain):
+        raise UserError(waiting(brain))
+
+
+def waiting(brain: Brain) -> str:
+    """Say who runs the processes and how to change it."""
+    return f"{brain.settings.active_device} runs the processes of this brain; `brainiac takeover` makes it this device"
+
+
+def rivals(brain: Brain) -> list[str]:
+    """Return the other devices whose journals grew in the last days, while none is named to run the processes."""
+    if brain.settings.active_device is not None:
+        return []
+    since = (brain.clock.now() - timedelta(days=RECENT_DAYS)).date().isoformat()
+    folders = (path for path in brain.tree.journal.glob("*/") if path.name not in (brain.journal.device, "blobs"))
+    return sorted(path.name for path in folders if any(file.stem >= since for file in path.glob("[0-9]*.jsonl")))
