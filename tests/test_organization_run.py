@@ -11,6 +11,7 @@ from organized import ARCHIVE, NOW, TOP, Scene, construct, expected_places, make
 
 from brainiac.doctor import examine
 from brainiac.events import content_hash
+from brainiac.history.undo import undo
 from brainiac.notes.index_page import parse_index
 from brainiac.notes.memory import parse_memory
 from brainiac.organization.run import Outcome, organize
@@ -258,3 +259,19 @@ def test_names_that_are_taken(scene: Scene) -> None:
     organize(tended(scene).brain)
     assert f"{TOP}/concrete/projects/house/budget-2.md" == scene.pages()[page]
     assert hashes == content_hash(text(scene, taken).encode())
+
+
+def test_what_was_taken_back_is_not_done_again(scene: Scene) -> None:
+    """`undo` of an organization puts every page back where it was; the next run asks where it would do it again."""
+    construct(scene, crowd=26, unused=4)
+    tended(scene)
+    event = scene.brain.journal.find(organize(scene.brain).event)
+    assert event is not None
+    undo(scene.brain, event)
+    Upkeep(scene.brain).tend()
+    assert {path: path for path in scene.uuids} == scene.pages()
+    assert [] == problems(scene)
+    outcome = organize(scene.brain)
+    assert [] == done(outcome)
+    assert {"Move"} == {what.split()[0] for what in outcome.asked}
+    assert {path: path for path in scene.uuids} == scene.pages()

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import chain
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 from brainiac.clock import parse_iso
 from brainiac.events import Event, RecordedChange
+from brainiac.history.record import UNDONE
 from brainiac.journal import BASELINE
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Past:
         used: When a page was last read or cited, by uuid; as an ISO date.
         cited: How often within the window, by uuid; counted anew after it was moved up.
         together: How often two pages were cited by one answer, by their uuids; counted anew after they were linked.
+        links: Pairs that a run linked, by the run's event.
+        unlinked: Pairs whose link a person took back.
         asked: What the model was last asked, as a hash.
         last_at: When memory was last organized, ISO 8601; "" for never.
         proposals: What was ever put before a person, by id.
@@ -51,6 +54,8 @@ class Past:
     used: dict[str, str] = field(default_factory=dict)
     cited: Counter[str] = field(default_factory=Counter)
     together: Counter[Pair] = field(default_factory=Counter)
+    links: dict[str, set[Pair]] = field(default_factory=dict)
+    unlinked: set[Pair] = field(default_factory=set)
     asked: str = ""
     last_at: str = ""
     proposals: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -78,9 +83,13 @@ def read_past(brain: Brain) -> Past:
     for event in chain(foreign, brain.journal.events()):
         is_by_hand = event.by == "person" and event.kind != BASELINE
         for change in event.changes:
-            _take_change(past, change, event.at, is_by_hand or (event.kind == "note-merged" and change.op == "observe"))
+            is_save = event.kind == "note-merged" and change.op == "observe"
+            is_put_back = event.kind == UNDONE and change.source is not None  # at a person's word, to where it was
+            _take_change(past, change, event.at, is_by_hand or is_save or is_put_back)
         if event.kind == ORGANIZED:
             _take_run(past, event, is_recent=parse_iso(event.at) >= since)
+        elif event.kind == UNDONE:
+            past.unlinked |= past.links.get(event.data["undone"], set())
         for proposal in event.data.get("proposals", ()):
             past.proposals[proposal["id"]] = {**proposal, "by": event.by}
         if event.kind in (APPLIED, DECLINED, EXPIRED):
@@ -122,6 +131,8 @@ def _take_run(past: Past, event: Event, *, is_recent: bool) -> None:
         past.together[one, other] += times * is_recent
     for action in data.get("done", ()):
         _count_anew(past, action["action"], action["uuids"])
+        if action["action"] == "link":
+            past.links.setdefault(event.id, set()).update(combinations(sorted(action["uuids"]), 2))
 
 
 def _count_anew(past: Past, action: str, uuids: Iterable[str]) -> None:

@@ -55,7 +55,9 @@ def find_patterns(
     cited, together = past.cited + usage.cited, past.together + usage.together
     return Patterns(
         frequent=_frequent(catalog, cited),
-        co_accessed=_co_accessed(catalog, together),
+        co_accessed=_co_accessed(
+            catalog, Counter({pair: n for pair, n in together.items() if pair not in past.unlinked})
+        ),
         unused=_unused(catalog, past, usage, now - timedelta(days=settings.unused_days)),
         overgrown=[
             {"folder": folder, "entries": len(entries)}

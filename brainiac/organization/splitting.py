@@ -32,7 +32,7 @@ def divide(pages: Sequence[Memory], standing: int, limit: int, *, is_dated: bool
         groups = _grouped(ordered, key)
         if _is_division(groups, len(pages) + standing, limit):
             return groups
-    groups = dict(_runs(ordered, limit))
+    groups = dict(_runs(ordered, limit)) if ordered else {}
     return groups if _is_division(groups, len(pages) + standing, limit) else {}
 
 
