@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from brainiac.clock import SYSTEM, Clock
+from brainiac.errors import StorageError, storage_trouble
 from brainiac.events import Change, Event
 from brainiac.settings import MachineSettings, Settings, SettingsFile
 from brainiac.tree import LocalPlaces, Tree
@@ -182,8 +183,10 @@ class Brain:
 
         Raises:
             ConflictError: A file moved meanwhile; nothing was changed.
+            StorageError: The disk refuses for now.
         """
-        event = self.committer.commit(kind, by=by, changes=changes, data=data, cause=cause, expect=expect)
+        with storage_trouble():
+            event = self.committer.commit(kind, by=by, changes=changes, data=data, cause=cause, expect=expect)
         self._announce(event)
         return event
 
@@ -228,7 +231,9 @@ class Brain:
             listener(event)
 
     def _plugin_failed(self, plugin: str, hook: str, error: BaseException) -> None:
-        self.log.warning("plugin_failed", plugin=plugin, hook=hook, error=repr(error))
-        self.record("plugin-failed", by=plugin, data={"hook": hook, "error": f"{type(error).__name__}: {error}"[:500]})
+        self.log.warning("plugin_failed", plugin=plugin, hook=hook, error=repr(error), exc_info=error)
+        data = {"hook": hook, "error": f"{type(error).__name__}: {error}"[:500]}
+        with suppress(StorageError):  # it is in the log
+            self.record("plugin-failed", by=plugin, data=data)
         if hook not in ("plugin_failed", "event_recorded", "load"):  # no loops
             self.plugins.call("plugin_failed", brain=self, plugin=plugin, hook=hook, error=error)

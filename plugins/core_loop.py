@@ -30,6 +30,13 @@ HITS_PER_QUERY = 8
 
 
 @hookimpl
+def startup(brain: Brain) -> None:
+    """Open what the first prompt would otherwise wait for; also, no two threads then open it at once."""
+    brain.recall.search("what was said", limit=1, now=brain.clock.now())
+    assert brain.models
+
+
+@hookimpl
 def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
     """Answer a prompt in one commit: the access log's lines, then the response.
 
@@ -197,8 +204,9 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
 
 def _body(path: str, outcome: _Outcome) -> str:
     """Return the answer with links to what it cites below it."""
-    links = [_link(path, source) for source in outcome.sources]
     text = outcome.answer.text.rstrip()
+    targets = [(posixpath.relpath(source.path, posixpath.dirname(path)), source) for source in outcome.sources]
+    links = [_link(path, source) for target, source in targets if f"]({target}" not in text]
     return f"{text}\n\nFrom memory: {', '.join(links)}" if links else text
 
 

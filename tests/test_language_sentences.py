@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,3 +85,14 @@ def test_casual_spelling_becomes_standard() -> None:
     """Missing apostrophes and short forms are spelled out; parts of words, addresses and codes are not."""
     assert "I'm ok, I don't know what's up with you" == standard_spelling("im ok, i dont know whats up w/ u")
     assert "see i/o and vim" == standard_spelling("see i/o and vim")
+
+
+def test_threads_do_not_share_a_stemmer() -> None:
+    """Words stemmed by eight threads at once have the stems they have alone."""
+    words = [
+        f"{base}{number}{end}" for number in range(200) for base in ("organiz", "relat") for end in ("ations", "ing")
+    ]
+    expected = {word: stem.__wrapped__(word) for word in words}
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda word: (word, stem.__wrapped__(word)), words * 8))
+    assert [(word, expected[word]) for word, _ in found] == found

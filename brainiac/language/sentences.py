@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 
@@ -18,6 +19,8 @@ _END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)")
 _WORD = re.compile(r"[^\W_]+(?:['’.&/-][^\W_]+)*")
 _CLITIC = re.compile(r"['’](?:s|re|ve|ll|d|m)$")
 
+MAX_CHARACTERS = 1_000  # of a sentence
+
 
 def split_sentences(text: str) -> list[str]:
     """Split text into sentences.
@@ -29,7 +32,8 @@ def split_sentences(text: str) -> list[str]:
         text: Any text; list marks are removed.
 
     Returns:
-        Sentences without surrounding blanks, in order; never empty ones.
+        Sentences without surrounding blanks, in order; never empty ones. What goes on without an end is cut between
+        words, so that whoever looks at every pair of words in a sentence ends.
     """
     sentences: list[str] = []
     for block in _blocks(text):
@@ -39,7 +43,17 @@ def split_sentences(text: str) -> list[str]:
                 sentences.append(block[start : match.end()].strip())
                 start = match.end()
         sentences.append(block[start:].strip())
-    return [sentence for sentence in sentences if any(c.isalnum() for c in sentence)]
+    pieces = (piece for sentence in sentences for piece in _of_bounded_length(sentence))
+    return [piece for piece in pieces if any(c.isalnum() for c in piece)]
+
+
+def _of_bounded_length(sentence: str) -> Iterator[str]:
+    while len(sentence) > MAX_CHARACTERS:
+        at = sentence.rfind(" ", 1, MAX_CHARACTERS)
+        at = at if at > 0 else MAX_CHARACTERS
+        yield sentence[:at].strip()
+        sentence = sentence[at:].strip()
+    yield sentence
 
 
 def _blocks(text: str) -> Iterable[str]:
@@ -77,16 +91,26 @@ def tokenize(text: str) -> list[str]:
     return [_CLITIC.sub("", word.replace("’", "'")).casefold() for word in words(text)]
 
 
-@cache
-def _stemmer(language: str) -> snowballstemmer.stemmer:
-    return snowballstemmer.stemmer(language)
+class _Stemmers(threading.local):
+    """One stemmer a thread and language: a Snowball stemmer keeps the word it works on in itself."""
+
+    def __init__(self) -> None:
+        self.by_language: dict[str, snowballstemmer.stemmer] = {}
+
+    def of(self, language: str) -> snowballstemmer.stemmer:
+        if language not in self.by_language:
+            self.by_language[language] = snowballstemmer.stemmer(language)
+        return self.by_language[language]
+
+
+_STEMMERS = _Stemmers()
 
 
 @lru_cache(maxsize=65536)
 def stem(word: str, language: str = "english") -> str:
     """Return the stem of a case-folded word; irregular English forms count as their base form (`ate` → `eat`)."""
     base = irregular_forms().get(word, word) if language == "english" else word
-    return str(_stemmer(language).stemWord(base))
+    return str(_STEMMERS.of(language).stemWord(base))
 
 
 @cache

@@ -234,7 +234,7 @@ class Store:
 
     def _scan(self, words: Sequence[str]) -> list[EncodedPage]:
         """Return the unread files that hold the most of the words."""
-        stems = {word.casefold()[: max(3, len(word) - 2)] for word in words if word[0] not in "#@"}
+        stems = {word.casefold()[: max(3, len(word) - 2)] for word in words if word and word[0] not in "#@"}
         patterns = [re.compile(re.escape(stem).encode(), re.IGNORECASE) for stem in stems]
         scored = []
         for path in list(self._unread):
