@@ -2,8 +2,8 @@
 
     python benchmarks/offline_weights.py benchmarks/data/offline_dev*.json
 
-Every statement, and "none", is a class of a softmax: the score of a statement is the weighted sum of its figures, that of
-"none" is 0. Weights are drawn towards `PRIOR`, what one would expect before seeing a question, since the sets are small.
+Every statement, and "none", is a class of a softmax: a statement's score is the weighted sum of its figures, that of
+"none" is 0. Weights are drawn towards `PRIOR`, what one would expect before seeing a question: the sets are small.
 Printed are the figures of each set with weights learned on the others (the honest ones), then the table to keep.
 """
 

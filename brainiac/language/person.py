@@ -73,7 +73,8 @@ def in_third_person(sentence: str, *, is_continued: bool = False) -> str:
 
 _SECOND = {
     "i": "you", "me": "you", "my": "your", "mine": "yours", "myself": "yourself", "i'm": "you're", "i've": "you've",
-    "i'll": "you'll", "i'd": "you'd", "we": "you", "us": "you", "our": "your", "ours": "yours", "ourselves": "yourselves",
+    "i'll": "you'll", "i'd": "you'd", "we": "you", "us": "you", "our": "your", "ours": "yours",
+    "ourselves": "yourselves",
     "we're": "you're", "we've": "you've", "we'll": "you'll", "we'd": "you'd",
 }  # fmt: skip
 _FIRST_PERSON = re.compile(

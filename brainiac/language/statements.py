@@ -66,7 +66,8 @@ _TASK = re.compile(
     _I | re.S,
 )
 _REMINDER = re.compile(
-    r"(?:please |and |so )*(?:(?:don't|do not) (?:let me )?forget(?: it| that| this)?|remind me(?: of (?:it|that|this))?)[.! ]*",
+    r"(?:please |and |so )*(?:(?:don't|do not) (?:let me )?forget(?: it| that| this)?|remind me(?: of (?:it"
+    r"|that|this))?)[.! ]*",
     _I,
 )
 _WISH = re.compile(r"^(?:i|we)(?:'d| would)? (?:want|like|love|plan|have|need)(?:ed)? to ", _I)

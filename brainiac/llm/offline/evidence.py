@@ -100,7 +100,7 @@ def gather(short_term: ShortTermMemory, hits: Sequence[Hit], language: str) -> l
 
 @lru_cache(maxsize=4)
 def _of_short_term(short_term: ShortTermMemory, language: str) -> tuple[Evidence, ...]:
-    """Analyze short-term memory once as long as it stays the same; what is older than its newest events, search finds."""
+    """Analyze short-term memory once as long as it stays the same; what is older than that, search finds."""
     found: list[Evidence] = []
     for event in short_term.events:
         found += _of_text(event.user, _moment(event.at), language)

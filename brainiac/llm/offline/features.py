@@ -81,7 +81,7 @@ def _rarity_here(stem: str, counts: Mapping[str, int], total: int) -> float:
 
 
 def is_touched(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]]) -> bool:
-    """Tell whether a statement has a word to do with a question; every one has if it is about the one who asks alone."""
+    """Tell whether a statement has a word to do with a question; each has if only the one who asks is meant."""
     if not asked.question.terms or (evidence.said.kind == "change" and evidence.said.old):
         return True  # a change bears on what it leaves behind, whatever its words
     around = (evidence.sentence.stems, *_around(evidence, links))

@@ -34,7 +34,8 @@ _AGE = re.compile(
     _I,
 )
 _RATE = re.compile(
-    r"\b(?:a|an|per|each|every|once|twice|times|daily|weekly|monthly|yearly|nightly|hourly|other)\b(?= (?:other )?(?:day|night|week|month"
+    r"\b(?:a|an|per|each|every|once|twice|times|daily|weekly|monthly|yearly|nightly|hourly"
+    r"|other)\b(?= (?:other )?(?:day|night|week|month"
     r"|year|hour|morning|evening|second|two|three|few|\w+day)s?\b)|\b(?:daily|weekly|monthly|nightly|yearly|hourly)\b",
     _I,
 )
@@ -45,7 +46,8 @@ _REASON = re.compile(
 )
 _PLACE = re.compile(
     r"\b(?:in|at|to|on|from|near|under|behind|inside|into|around|above|below|between|beside|over|by|through|next "
-    r"to|opposite|off)\s+(?!(?:time|total|full|fact|case|all|least|last|once|first|general|advance)\b)(?:the |my |our |a |an |their |her |his )?(?P<place>[\w'-]+(?: [A-Z][\w'-]*)?)",
+    r"to|opposite|off)\s+(?!(?:time|total|full|fact|case|all|least|last|once|first|general|advance)\b)(?:the "
+    r"|my |our |a |an |their |her |his )?(?P<place>[\w'-]+(?: [A-Z][\w'-]*)?)",
     _I,
 )
 _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bevery\b|\bweek(?:end|day)s?\b", _I)
@@ -54,7 +56,8 @@ _SURNAME = re.compile(r"\b(?:last|sur|family|full) ?name\b", _I)
 _WORK = re.compile(
     r"\bworks? (?:as|at|for|in|on|with)\b|\bworked (?:as|at|for|in)\b|\bjob\b|\bruns? (?:a|an|the)\b|\b(?:do|does"
     r"|did) (?:[A-Z]\w*|\w+) (?:for|at)\b|\bfreelance\b|\b(?:studie[sd]|teaches|teach|taught|freelances?"
-    r"|retired)\b|\b(?:started|starts|joined|employed|promoted|trained|training) (?:at|as|by|with)\b|\bself.?employed\b",
+    r"|retired)\b|\b(?:started|starts|joined|employed|promoted|trained|training) (?:at|as|by|with)\b"
+    r"|\bself.?employed\b",
     _I,
 )
 _ASKS_PAST = re.compile(r"\b(?:did|was|were|had|have|has)\b", _I)

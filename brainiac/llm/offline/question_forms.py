@@ -45,7 +45,9 @@ LISTINGS: tuple[tuple[Listing, re.Pattern[str]], ...] = (
         re.compile(
             r"\b(?:tasks?|to-?dos?|to do list|reminders|open items|action items|outstanding|(?:still )?(?:need"
             r"|have|got|supposed|want|left|ought) to (?:do|get done|take care of)"
-            r"|left to \w+|(?:anything|something|what|else) (?:is )?(?:still )?to (?:do|prepare|sort|arrange|organi[sz]e|buy|finish|book|pay)|on my (?:list|plate)|should i (?:do|be doing)|remind(?:ed)? (?:me|you) (?:to do|of))\b"
+            r"|left to \w+|(?:anything|something|what|else) (?:is )?(?:still )?to (?:do|prepare|sort|arrange"
+            r"|organi[sz]e|buy|finish|book|pay)|on my (?:list|plate)|should i (?:do|be doing)"
+            r"|remind(?:ed)? (?:me|you) (?:to do|of))\b"
             r"|\bwhat (?:should|must) i\b|\b(?:what do|do|is there \w+) (?:i )?(?:still )?(?:have|need) to\b"
             r"|\bwhat (?:do|must|should) i (?:still )?(?:have to|need to|must)?\b(?: still)? ?(?:buy|get|send|call"
             r"|book|order|pay|finish|do)\b(?=.*\bstill\b)|\bwhat else (?:do|is there)\b.*\bdo\b",
@@ -85,7 +87,8 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "reason",
         re.compile(
-            r"^(?:\w+ )?why\b|\bwhat (?:was|is|were) (?:the|my|our) reasons?\b|\bfor what reason\b|\b(?:root )?causes? of\b|\bwhat caused\b|\bhow come\b",
+            r"^(?:\w+ )?why\b|\bwhat (?:was|is|were) (?:the|my|our) reasons?\b|\bfor what reason\b"
+            r"|\b(?:root )?causes? of\b|\bwhat caused\b|\bhow come\b",
             _I,
         ),
     ),
@@ -110,7 +113,8 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "date",
         re.compile(
-            r"^(?!(?:how|what|who|which|why|where)\b[^,]*\bwhen\b).*\bwhen\b(?! i | we |ever)|\b(?:what|which) (?:date|time|year|month|day)\b|\bhow long ago\b|\bsince "
+            r"^(?!(?:how|what|who|which|why|where)\b[^,]*\bwhen\b).*\bwhen\b(?! i | we |ever)|\b(?:what"
+            r"|which) (?:date|time|year|month|day)\b|\bhow long ago\b|\bsince "
             r"when\b|\bdates?\b(?= of|\?|$| for)|\bdeadline\b|\bdue\b",
             _I,
         ),
@@ -126,8 +130,10 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
         re.compile(
             r"\bhow much (?:money|cash)\b|\bhow (?:much|expensive)\b.*\b(?:cost|pay|paid|spend|spent|charge|price"
             r"|worth|sell|sold|earn|owe|rent|save|bill|fee)\w*"
-            r"|\bhow much (?:\w+ ){1,3}(?:want|ask|get|quote|charge|go|sell)(?:ing|ed|s)? for\b|\bwhat (?:did|does|do) .*\b(?:go|sell) for\b"
-            r"|\bwhat(?: (?:did|does|do|will|would|was|is|were|are)|'s|'re)\b.*\b(?:cost|price|pay|charge|charging|earn|earning|paying|rent|salary|wage|fee"
+            r"|\bhow much (?:\w+ ){1,3}(?:want|ask|get|quote|charge|go|sell)(?:ing|ed|s)? for\b|\bwhat (?:did"
+            r"|does|do) .*\b(?:go|sell) for\b"
+            r"|\bwhat(?: (?:did|does|do|will|would|was|is|were|are)|'s|'re)\b.*\b(?:cost|price|pay|charge"
+            r"|charging|earn|earning|paying|rent|salary|wage|fee"
             r"|bill)s?\b|\bhow much (?:was|is|were|are|did|does) (?:the|my|our|a|it)\b",
             _I,
         ),
@@ -135,7 +141,9 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "number",
         re.compile(
-            r"\bhow (?:many|much|big|large|small|tall|wide|deep|heavy|far|high|often|fast|strong)\b|\b(?:what|which) (?:percentage|amount|quantity|size|throughput|rate|speed|temperature|dose)\b|\bwhat(?:'s| is| was) (?:the|my"
+            r"\bhow (?:many|much|big|large|small|tall|wide|deep|heavy|far|high|often|fast|strong)\b|\b(?:what"
+            r"|which) (?:percentage|amount|quantity|size|throughput|rate|speed|temperature|dose)\b|\bwhat(?:'s"
+            r"| is| was) (?:the|my"
             r"|our) (?:\w+ )?(?:number|amount|count|total|score|percentage)\b",
             _I,
         ),
@@ -144,7 +152,8 @@ EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "profession",
         re.compile(
-            r"\b(?:for (?:a living|work)|'s (?:job|role|position|title)\b|profession|occupation|job title|what (?:is|was) \w+(?:'s)? (?:\w+'s )?job)\b",
+            r"\b(?:for (?:a living|work)|'s (?:job|role|position|title)\b|profession|occupation|job title"
+            r"|what (?:is|was) \w+(?:'s)? (?:\w+'s )?job)\b",
             _I,
         ),
     ),

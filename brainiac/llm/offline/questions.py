@@ -102,7 +102,8 @@ _OWNED = re.compile(
 )
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*[\w](?:'s)?")
 _BARE_SUBJECT = re.compile(  # a single word between "does" and its verb is a name, whatever its letters
-    r"(?:\b(?:does|did|has|is)(?:n't)?|\b(?:what|where|who|how|when)'s) (?!(?:the|my|our|his|her|its|their|your|a|an|any|there|this|that|these"
+    r"(?:\b(?:does|did|has|is)(?:n't)?|\b(?:what|where|who|how|when)'s) (?!(?:the|my|our|his|her|its|their|your"
+    r"|a|an|any|there|this|that|these"
     r"|those|it|he|she|they|we|you|i|not|some|"
     r"everyone|someone|anyone|all)\b)(?P<subject>[a-z][\w-]+) (?!of\b|in\b|at\b|on\b|to\b|for\b|from\b)[a-z]+",
     _I,
@@ -216,7 +217,8 @@ def _terms(text: str, dropped: frozenset[str], verb: str, language: str, known: 
 
 
 _ASKED_THING = re.compile(
-    r"\b(?:what|which|how many|how much)(?:'s|'re)?\s+(?P<thing>(?:[\w-]+\s+){0,3}?[\w-]+)(?=\s+(?:is|are|was|were|do|does|did|have|has|had|can"
+    r"\b(?:what|which|how many|how much)(?:'s|'re)?\s+(?P<thing>(?:[\w-]+\s+){0,3}?[\w-]+)(?=\s+(?:is|are|was"
+    r"|were|do|does|did|have|has|had|can"
     r"|could|will|would|should|of|for|in|on|at|to)\b|\s*[?.,!]|$)",
     _I,
 )

@@ -16,13 +16,15 @@ from brainiac.notes.short_term import ShortTermMemory
 _OBJECT_END = frozenset("to for at about by before after with on in from of until via so because and".split())
 _ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)  # only where its time stands matters, not when that is
 _SAYS_DONE = re.compile(
-    r"\b(?:done|finished|closed|resolved|completed?|sorted|taken care of|handled|ticked off|no longer need(?:ed)?|never ?mind"
+    r"\b(?:done|finished|closed|resolved|completed?|sorted|taken care of|handled|ticked off"
+    r"|no longer need(?:ed)?|never ?mind"
     r"|cancel(?:l?ed)?)\b",
     re.I,
 )
 
 _DONE_WORDS = re.compile(
-    r"\b(?:done|finished|closed|resolved|completed?|sorted|settled|paid|sent|submitted|booked|fixed|bought|renewed|ordered|finally"
+    r"\b(?:done|finished|closed|resolved|completed?|sorted|settled|paid|sent|submitted|booked|fixed|bought"
+    r"|renewed|ordered|finally"
     r"|already|today|now|back)\b",
     re.I,
 )
