@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brainiac.answered import EXCHANGES
-from brainiac.errors import BlobError, BrainiacError, ConflictError, FormatError, ModelError
+from brainiac.errors import BlobError, BrainiacError, ConflictError, FormatError, ModelError, StorageError, storage_trouble
 from brainiac.events import Event, FileChange, PathKind, RecordedChange, content_hash
 from brainiac.notes.prompt import Exchange, parse_prompt, parse_response
 from brainiac.reconcile import is_active
@@ -69,7 +69,7 @@ class Announcer:
             return None
         try:
             self._brain.plugins.call(hook, brain=self._brain, **arguments)
-        except (ModelError, ConflictError) as error:
+        except (ModelError, ConflictError, StorageError) as error:
             self._brain.log.warning("hook_postponed", hook=hook, problem=str(error))
             return error
         return None
@@ -135,8 +135,15 @@ class Announcer:
         if not is_active(self._brain):
             self._later(INACTIVE_SECONDS, lambda: self._submit(event, attempt))
             return
-        exchange = exchange_of(self._brain, event)
-        error = self.call("response_arrived", exchange=exchange) if exchange else None
+        exchange: Exchange | None = None
+        error: BrainiacError | None = None
+        try:
+            with storage_trouble():
+                exchange = exchange_of(self._brain, event)
+        except StorageError as trouble:
+            error = trouble
+        if exchange:
+            error = self.call("response_arrived", exchange=exchange)
         if error is not None and (not isinstance(error, ModelError) or error.retryable):
             seconds = min(MAX_RETRY_SECONDS, 2.0 ** (attempt - 1))
             self._later(seconds, lambda: self._submit(event, attempt + 1))

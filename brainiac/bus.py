@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import sched
+import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from brainiac.announce import Announcer
+from brainiac.errors import BrainiacError, StorageError, storage_trouble
 from brainiac.events import Action, FileChange, PathKind
 from brainiac.growth import AccessLogTail
 from brainiac.inbox import Inbox
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 FOREGROUND_WORKERS = 4
 STOP_SECONDS = 5.0
+MAX_NOTICE_SECONDS = 60.0
 _UNSEEN = (PathKind.IGNORED, PathKind.JOURNAL, PathKind.ACCESS_LOG)
 
 
@@ -134,13 +138,20 @@ class Bus:
         clock = self._brain.clock
         while (hints := self._next_hints()) is not None:
             for path in hints:
-                self._look(path)
+                self._safely(partial(self._look, path))
             for path in self.settler.take_due(clock.monotonic()):
-                self._finish(path)
-            self._agenda.run(blocking=False)
+                self._safely(partial(self._finish, path))
+            self._safely(lambda: self._agenda.run(blocking=False))
             with self._changed:
                 self._is_looking = False
                 self._changed.notify_all()
+
+    def _safely(self, step: Callable[[], object]) -> None:
+        """Outlive what the disk or the system refuses; the rescan finds what was missed."""
+        try:
+            step()
+        except (OSError, BrainiacError, RuntimeError) as error:  # RuntimeError: the system has no more threads
+            self._bug(error)
 
     def _next_hints(self) -> list[str] | None:
         """Wait for something to look at or a time to come; None when it is time to stop."""
@@ -203,6 +214,7 @@ class Bus:
         if not self.settler.finish(path, stamp):
             self._saw(path, stamp)
             return
+        self._brain.recall.note_change(path)  # searchable from now on, before anybody else hears of it
         action: Action = "deleted" if stamp is None else "modified" if was_known else "created"
         change = FileChange(action, path, self._brain.tree.kind_of(path))
         if change.kind in TO_ANSWER and stamp is not None:
@@ -234,19 +246,21 @@ class Bus:
 
     # --- the notice tier --------------------------------------------------------------------------------
 
-    def _submit_notice(self, change: FileChange) -> None:
-        self.notice.submit("in order", lambda: self._notice(change))
+    def _submit_notice(self, change: FileChange, attempt: int = 1) -> None:
+        self.notice.submit("in order", lambda: self._notice(change, attempt))
 
-    def _notice(self, change: FileChange) -> None:
+    def _notice(self, change: FileChange, attempt: int) -> None:
         """Journal what came from outside and pass it on."""
         try:
             is_tracked = self._brain.tree.is_tracked(change.path)
-            noted = self._brain.observed.note_change(change.path) if is_tracked else change
+            with storage_trouble():
+                noted = self._brain.observed.note_change(change.path) if is_tracked else change
         except NotRestedError as error:
             self.later(error.again_in_seconds, lambda: self._submit_notice(change))
             return
-        except OSError as error:
-            self._brain.log.warning("file_unreadable", path=change.path, problem=str(error))
+        except StorageError as error:
+            self._brain.log.warning("file_unreadable", path=change.path, problem=error.problem)
+            self.later(min(MAX_NOTICE_SECONDS, 2.0**attempt), lambda: self._submit_notice(change, attempt + 1))
             return
         if noted is None and change.kind in TO_ANSWER and change.action != "deleted":
             noted = change  # the commit that answered it recorded it; we write no prompts, so it is a person's
@@ -284,4 +298,9 @@ class Bus:
             self.look(str(self._brain.tree.absolute(path)))
 
     def _bug(self, error: BaseException) -> None:
+        is_system = isinstance(error, OSError | sqlite3.Error)
+        trouble = StorageError.of(error) if is_system else error  # type: ignore[arg-type]
+        if isinstance(trouble, StorageError):
+            self._brain.log.warning("job_postponed", problem=trouble.problem)
+            return
         self._brain.log.error("job_failed", error=repr(error), exc_info=error)

@@ -229,7 +229,7 @@ class Committer:
     def _event(
         self, kind: str, by: str, changes: Sequence[RecordedChange], data: Mapping[str, Any], cause: str | None
     ) -> Event:
-        return Event(0, new_id(), iso(self._clock.now()), kind, by, cause, data, tuple(changes))
+        return Event(0, new_id(self._journal.last()[1]), iso(self._clock.now()), kind, by, cause, data, tuple(changes))
 
     def _plan(
         self, changes: Sequence[Change], expect: Mapping[str, str | None], recorded: Mapping[str, bytes | None]

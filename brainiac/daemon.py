@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,15 @@ from brainiac.announce import exchange_of
 from brainiac.answered import EXCHANGES
 from brainiac.bus import Bus
 from brainiac.clock import iso
-from brainiac.errors import ConflictError, LockedError, ModelError, SettingsError, UserError
+from brainiac.errors import (
+    ConflictError,
+    LockedError,
+    ModelError,
+    SettingsError,
+    StorageError,
+    UserError,
+    storage_trouble,
+)
 from brainiac.events import Event, FileChange, new_id
 from brainiac.growth import AccessLogTail
 from brainiac.history.conflict_copies import settle_copies
@@ -99,7 +107,11 @@ class Daemon:
         self.watcher.stop()
         self._brain.plugins.call("shutdown", brain=self._brain)
         is_clean = self.bus.stop()
-        self._brain.committer.check_displaced()
+        try:
+            with storage_trouble():
+                self._brain.committer.check_displaced()
+        except StorageError as error:
+            self._brain.log.warning("left_for_next_start", problem=error.problem)
         self._report(pid=0)
         self._held.close()
         self._brain.log.info("stopped", is_clean=is_clean)
@@ -161,11 +173,13 @@ class Daemon:
         self.bus.later(REPORT_SECONDS, self._keep_reporting)
         self.quiet.start()
 
+    # each is set for its next time before anything in it can fail
+
     def _look_over(self) -> None:
+        self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._heed_devices)
         self.bus.rescan()
-        self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
 
     def _heed_devices(self) -> None:
         """Deal with what other devices left: tombstones, and copies of what two wrote at once."""
@@ -173,12 +187,12 @@ class Daemon:
         settle_copies(self._brain)
 
     def _check_displaced(self) -> None:
-        self.bus.notice.submit("displaced", self._brain.committer.check_displaced)
         self.bus.later(DISPLACED_SECONDS, self._check_displaced)
+        self.bus.notice.submit("displaced", self._brain.committer.check_displaced)
 
     def _keep_reporting(self) -> None:
-        self._report()
         self.bus.later(REPORT_SECONDS, self._keep_reporting)
+        self._report()
 
     def _report(self, pid: int | None = None) -> None:
         """Write how the daemon stands, if that changed."""
@@ -198,8 +212,9 @@ class Daemon:
             problem=problem,
         )
         if state != self._state:
-            write_run_state(self._brain.places.state, state)
-            self._state = state
+            with suppress(OSError):  # what it tells of may be that very disk; written when there is room
+                write_run_state(self._brain.places.state, state)
+                self._state = state
 
     def _signalled(self, number: int, frame: object) -> None:
         self.ask_to_stop()

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+_TROUBLE = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE),
+        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EACCES, errno.EPERM, errno.ENOTCONN),
+    }
+)
 
 
 class BrainiacError(Exception):
@@ -58,6 +68,41 @@ class ConflictError(BrainiacError):
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = tuple(paths)
         super().__init__("changed meanwhile: " + ", ".join(self.paths))
+
+
+class StorageError(BrainiacError):
+    """The disk or the system refuses for now: full, read-only, gone, no permission, out of file handles.
+
+    Whatever was asked for was not done, or will be finished by the next commit; trying again later may succeed.
+
+    Args:
+        problem: One sentence for a person.
+    """
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(problem)
+
+    @classmethod
+    def of(cls, error: OSError | sqlite3.Error) -> StorageError | None:
+        """Return what an error of the system says, or None where it is a mistake rather than trouble."""
+        number = error.errno if isinstance(error, OSError) else None
+        if number not in _TROUBLE and not isinstance(error, sqlite3.OperationalError):
+            return None
+        where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
+        what = (error.strerror if isinstance(error, OSError) else str(error)) or "trouble"
+        return cls(f"The disk or the system refuses: {what}{where}; tried again until it serves.")
+
+
+@contextmanager
+def storage_trouble() -> Iterator[None]:
+    """Turn what the disk or the system refuses for now into `StorageError`."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        if (trouble := StorageError.of(error)) is None:
+            raise
+        raise trouble from error
 
 
 class LockedError(UserError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,9 +12,17 @@ from typing import Any, Literal
 import uuid_utils
 
 
-def new_id() -> str:
-    """Return a new UUIDv7 as text: unique across devices and ascending in time."""
-    return str(uuid_utils.uuid7())
+def new_id(after: str = "") -> str:
+    """Return a new UUIDv7 as text: unique across devices and ascending in time.
+
+    Args:
+        after: The last id given, which the new one follows although the clock was put back.
+    """
+    fresh = str(uuid_utils.uuid7())
+    if fresh > after:
+        return fresh
+    next_millisecond, random_bits = (uuid.UUID(after).int >> 80) + 1, uuid.UUID(fresh).int & (1 << 80) - 1
+    return str(uuid.UUID(int=next_millisecond << 80 | random_bits))
 
 
 def content_hash(content: bytes) -> str:

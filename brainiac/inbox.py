@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import random
 import threading
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from brainiac.answered import CAPTURED, MOVED, RESPONDED, Answer
 from brainiac.clock import iso
-from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError
+from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, StorageError, storage_trouble
 from brainiac.events import Change, content_hash, create, move, new_id, observe, remove, update
 from brainiac.notes.frontmatter import edit_meta, split
 from brainiac.notes.prompt import (
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 BY = "kernel"
 MAX_RETRY_SECONDS = 300.0
+MAX_STORAGE_SECONDS = 15.0  # a disk that is free again is worth nothing to a prompt that waits long
+MAX_NAME_BYTES = 255
 CONFLICT_SECONDS = 0.05
 
 
@@ -80,6 +83,14 @@ class Inbox:
     def take(self, path: str) -> None:
         """Deal with a finished prompt or note."""
         try:
+            with storage_trouble():
+                self._take(path)
+        except StorageError as error:
+            self._later(path, error.problem, MAX_STORAGE_SECONDS)
+
+    def _take(self, path: str) -> None:
+        try:
+            _check_name(path)
             prompt = read_prompt(self._brain, path)
             if prompt is None or self._is_dealt_with(prompt):
                 self._clear(path)
@@ -198,20 +209,26 @@ class Inbox:
             todo = error.advice or "Change `llm` in system/config.yaml, or save the prompt again."
             self._refuse(prompt.path, "This prompt was not answered.", error.problem, todo)
             return
+        self._later(prompt.path, error.problem, MAX_RETRY_SECONDS, error.retry_after_seconds or 0.0)
+
+    def _later(self, path: str, reason: str, max_seconds: float, min_seconds: float = 0.0) -> None:
+        """Let a prompt wait and deal with it again, each time after a longer while."""
         with self._mutex:
-            former = self._pending.get(prompt.path)
+            former = self._pending.get(path)
         attempts = (former.attempts if former else 0) + 1
         # jitter, so that a hundred waiting prompts do not all come back in the same second
-        seconds = min(MAX_RETRY_SECONDS, 2.0 ** (attempts - 1)) * random.uniform(1.0, 1.25)
-        seconds = max(seconds, error.retry_after_seconds or 0.0)
+        seconds = min(max_seconds, 2.0 ** min(attempts - 1, 10)) * random.uniform(1.0, 1.25)
+        seconds = max(seconds, min_seconds)
         retry_at = iso(self._brain.clock.now() + timedelta(seconds=seconds))
-        self._wait(Pending(prompt.path, error.problem, attempts, retry_at))
-        self._again(prompt.path, seconds)
+        self._wait(Pending(path, reason, attempts, retry_at))
+        self._again(path, seconds)
 
     def _refuse(self, path: str, what: str, why: str, todo: str) -> None:
         """Write why beside the prompt, which stays as it is."""
         self.hold(path, why)
         target = error_path(path)
+        if _is_too_long(target):
+            return  # `status` tells of it
         text = render_error(path, what, why, todo, iso(self._brain.clock.now()))
         before = self._brain.read_text(target)
         if before is not None and before[split(before)[1] :] == text[split(text)[1] :]:
@@ -232,6 +249,22 @@ class Inbox:
         with self._mutex:
             self._pending.pop(path, None)
             self._ids.pop(path, None)
-        before = self._brain.read(error_path(path))
+        before = None if _is_too_long(error_path(path)) else self._brain.read(error_path(path))
         if before is not None:
             self._brain.commit("error-cleared", by=BY, changes=[remove(error_path(path), before)])
+
+
+def _is_too_long(path: str) -> bool:
+    return len(os.fsencode(posixpath.basename(path))) > MAX_NAME_BYTES
+
+
+def _check_name(path: str) -> None:
+    """Refuse a prompt beside which no answer could stand.
+
+    Raises:
+        FormatError: Its name is too long.
+    """
+    target = response_path(path)
+    if _is_too_long(target):
+        spare = len(posixpath.basename(target)) - len(posixpath.basename(path))
+        raise FormatError(path, f"its name leaves no room for an answer's; shorten it to {MAX_NAME_BYTES - spare} bytes")

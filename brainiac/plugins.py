@@ -6,6 +6,7 @@ One loader serves the bundled processes, installed packages and the brain's own 
 from __future__ import annotations
 
 import inspect
+import sqlite3
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pluggy
 
 import brainiac.hookspecs
-from brainiac.errors import BrainiacError, ConflictError, PluginError
+from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, PluginError, StorageError
 from brainiac.sources import load_module, plugin_files, sources_of
 from brainiac.trust import TrustStore
 
@@ -127,20 +128,19 @@ class PluginHost:
     def call(self, hook: str, /, **arguments: Any) -> list[Any]:
         """Call every implementation, isolated; return the results that are not None.
 
-        A plugin that raises or exits is reported and the next one is called. A `ConflictError` or `ModelError`
-        is the caller's business (it reschedules), so the first of them is raised after all were called.
+        A plugin that raises or exits is reported and the next one is called. A `ConflictError`, `ModelError` or
+        `StorageError` is the caller's business (it reschedules), so the first of them is raised after all were
+        called. Of the bundled ones, what the disk refuses and a file that a person must mend count as the last.
         """
         results, concern = [], None
         for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
             try:
                 result = self._invoke(impl, hook, [arguments[name] for name in impl.argnames])
-            except BrainiacError as error:
-                if isinstance(error, PluginError) or not _reschedules(error):
-                    self._fault(impl.plugin_name, hook, error)
-                else:
-                    concern = concern or error
             except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything a plugin raises
-                self._fault(impl.plugin_name, hook, error)
+                if raised := self._concern(impl.plugin_name, error):
+                    concern = concern or raised
+                else:
+                    self._fault(impl.plugin_name, hook, error)
             else:
                 if result is not None:
                     results.append(result)
@@ -182,6 +182,16 @@ class PluginHost:
             self._hanging[plugin, hook] = call
             raise PluginError(plugin, f"{hook} did not return in time; not called again until it does")
         return call.outcome()
+
+    def _concern(self, plugin: str, error: BaseException) -> BrainiacError | None:
+        """Return what the caller must know of, or None for a fault; a foreign plugin has files of its own."""
+        if isinstance(error, ConflictError | ModelError | StorageError):
+            return error
+        if plugin in self._inline and isinstance(error, FormatError):
+            return StorageError(str(error))
+        if plugin in self._inline and isinstance(error, OSError | sqlite3.Error):
+            return StorageError.of(error)
+        return None
 
     def _fault(self, plugin: str, hook: str, error: BaseException) -> None:
         if self._on_fault:
@@ -249,8 +259,3 @@ class _BoundedCall(threading.Thread):
             raise PluginError(self._plugin, f"raised {type(self._error).__name__}") from self._error
         return self._result
 
-
-def _reschedules(error: BrainiacError) -> bool:
-    from brainiac.errors import ModelError
-
-    return isinstance(error, ConflictError | ModelError)

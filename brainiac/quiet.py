@@ -49,9 +49,9 @@ class QuietTimer:
 
     def _tick(self) -> None:
         step, idle = self._step(), self.idle_seconds
+        self._bus.later(step - idle if idle < step else step, self._tick)
         if idle >= step and is_active(self._brain) and not self._bus.is_busy and not self._bus.far.pending:
             self._bus.far.submit("quiet", self._tell)
-        self._bus.later(step - idle if idle < step else step, self._tick)
 
     def _tell(self) -> None:
         self._bus.announcer.call("quiet", idle_seconds=self.idle_seconds)

@@ -65,7 +65,7 @@ def read_prompt(brain: Brain, path: str) -> Prompt | None:
         raw = brain.read(path)
     except FileNotFoundError:
         return None
-    except OSError as error:
+    except PermissionError as error:
         raise FormatError(path, f"cannot be read ({error.strerror}); check its permissions") from error
     if raw is None:
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from brainiac.errors import StorageError
 from brainiac.events import Event
 from brainiac.exchange import Disk
 from brainiac.journal import Journal
@@ -77,11 +78,19 @@ class Transactions:
         return self._finish(intent, outcome), outcome
 
     def settle(self, report: Recovery | None = None) -> None:
-        """Finish a commit that another process, or this one before an error, left unfinished."""
+        """Finish a commit that another process, or this one before an error, left unfinished.
+
+        Raises:
+            StorageError: The tree is not there: nothing may be written where its disk was mounted.
+        """
+        if not self._tree.system.is_dir():
+            raise StorageError(f"{self._tree.root} is not there (no system/ in it); mount its disk, or put it back.")
         intents, _ = self.wal.read()
         self._seen.catch_up()
         if intents and not intents[-1].is_done:
             intent = intents[-1]
+            if self._journal.last()[0] < intent.since_seq:
+                self.restore()  # a power failure took lines before it: the order must stay
             if self._journal.find(intent.event.id, intent.since_seq) is not None:
                 self.wal.note_done(intent)
                 return

@@ -7,7 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,6 +34,13 @@ def living_brain(root: Path, config: str = CONFIG) -> Path:
 def command(root: Path, *arguments: str) -> list[str]:
     """Return the command line of the daemon."""
     return [sys.executable, "-m", "brainiac", "--brain", str(root), "run", *arguments]
+
+
+def unprivileged() -> tuple[str, ...]:
+    """Return a command that runs another as one to whom permissions apply, also where we are root."""
+    if os.geteuid() != 0:
+        return ()
+    return "setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"
 
 
 class Living:
@@ -106,6 +113,7 @@ def living(
     before: Callable[[], None] | None = None,
     environment: Mapping[str, str] = {},
     is_awaited: bool = True,
+    prefix: Sequence[str] = (),
 ) -> Iterator[Living]:
     """Run the program until it watches; kill it at the end if the test did not end it.
 
@@ -116,6 +124,7 @@ def living(
         before: Called in the child before the program begins.
         environment: More variables.
         is_awaited: Whether to wait until it watches.
+        prefix: A command that runs the program.
     """
 
     def prepare() -> None:
@@ -127,7 +136,7 @@ def living(
     log = root.parent / f"{root.name}.log"
     with log.open("ab") as out:
         process = subprocess.Popen(
-            command(root, *arguments), stdout=out, stderr=out, preexec_fn=prepare, env={**os.environ, **environment}
+            [*prefix, *command(root, *arguments)], stdout=out, stderr=out, preexec_fn=prepare, env={**os.environ, **environment}
         )
     one = Living(root, process, log)
     try:
