@@ -5,6 +5,7 @@ Run by `make demo`. A step whose outcome is missing ends the demo with exit code
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -96,6 +97,14 @@ class Demo:
             expect(time.monotonic() < deadline, f"{failure} within {PATIENCE_SECONDS} s\n{self.tail()}")
             time.sleep(0.02)
 
+    def set_quiet(self, seconds: int) -> None:
+        """Change how long it must be quiet; settings count at once."""
+        config = self.brain / "system" / "config.yaml"
+        line = f"  idle_seconds: {seconds}"
+        text = re.sub(r"^  (?:# )?idle_seconds:[ ]\d+", line, config.read_text(), count=1, flags=re.MULTILINE)
+        config.write_text(text)
+        expect(line in text, "promotion.idle_seconds in system/config.yaml")
+
     def short_term(self) -> str:
         """Read short-term memory."""
         return (self.brain / "memory" / "short_term.md").read_text()
@@ -179,9 +188,48 @@ def abstain(demo: Demo) -> None:
     expect(answer.lower().startswith("nothing"), "a plain word that memory holds nothing on that")
 
 
+def consolidate(demo: Demo) -> Path:
+    step("Quiet: what was said becomes a page for each subject (five minutes, here two seconds)")
+    demo.set_quiet(2)
+    pages = demo.brain / "memory" / "long_term" / "concrete"
+    found: list[Path] = []
+
+    def is_filed() -> bool:
+        found[:] = [
+            page for page in pages.rglob("*.md") if page.name != "_index.md" and "Microsoft" in page.read_text()
+        ]
+        return bool(found)
+
+    demo.wait(is_filed, "no page on work appeared")
+    demo.set_quiet(300)
+    shown = sorted(str(page.relative_to(demo.brain)) for page in (demo.brain / "memory").rglob("*.md"))
+    CONSOLE.print(*("  " + path for path in shown if not path.endswith("_index.md")), sep="\n")
+    CONSOLE.print(f"[bold]{found[0].relative_to(demo.brain)}[/]\n" + escape(found[0].read_text().strip()))
+    expect("sources:" in found[0].read_text(), "the exchanges that the page rests on")
+    return found[0]
+
+
+def explain(demo: Demo, page: Path) -> None:
+    statement = next(line for line in page.read_text().splitlines() if line.startswith("- ") and "Microsoft" in line)
+    said = re.sub(r"\s*\^\w+$", "", statement.removeprefix("- "))
+    step(f'brainiac why "{said[:60]}…"')
+    chain = demo.cli("--brain", str(demo.brain), "why", said)
+    CONSOLE.print(escape(chain.strip()))
+    expect(TOLD["05-change.md"] in chain, "the very sentence that was typed")
+
+
+def undo(demo: Demo, page: Path) -> None:
+    events = json.loads(demo.cli("--brain", str(demo.brain), "log", "--kind", "memory-promoted", "--json"))
+    event = events[0]["id"]
+    step(f"brainiac undo {event[:13]}…: the whole of it is taken back")
+    CONSOLE.print(escape(demo.cli("--brain", str(demo.brain), "undo", event).strip()))
+    expect(not page.exists(), "the page is gone again")
+    expect("I left Google" in demo.short_term(), "the exchanges are back in short-term memory")
+
+
 def health(demo: Demo) -> None:
-    step("brainiac doctor")
-    CONSOLE.print(escape(demo.cli("--brain", str(demo.brain), "doctor").strip()))
+    step("brainiac doctor --fix")
+    CONSOLE.print(escape(demo.cli("--brain", str(demo.brain), "doctor", "--fix").strip()))
 
 
 def main() -> None:
@@ -192,8 +240,12 @@ def main() -> None:
         CONSOLE.print(escape(demo.cli("init", str(demo.brain)).strip()))
         demo.start()
         try:
-            for play in (tell, ask, reflect, edit, crash, abstain, health):
+            for play in (tell, ask, reflect, edit, crash, abstain):
                 play(demo)
+            page = consolidate(demo)
+            explain(demo, page)
+            undo(demo, page)
+            health(demo)
         finally:
             demo.stop()
     CONSOLE.print(f"\n[bold green]All of it worked[/], in {time.monotonic() - started:.0f} s.")
