@@ -13,8 +13,13 @@ from brainiac.integration.replacement import coordinated
 from brainiac.language.entities import find_mentions
 from brainiac.language.sentences import irregular_forms
 
+_WHEN = (
+    r"\s(?:last|this|yesterday|today|(?:a|one|two|three|\d+)\s(?:day|week|month|year)s?\sago|on\s(?:Mon|Tues|Wednes|Thurs|Fri"
+    r"|Satur|Sun)day|(?:in|on|since)\s(?:\d|January|February|March|April|May|June|July|August|September|October"
+    r"|November|December))\b"
+)
 _LEFT = re.compile(
-    r"^(?P<verb>left|quit)\s(?P<what>.+?)(?P<when>\s(?:last|in|on|yesterday|this|two|\d).*?)?\sfor\s(?P<goal>.+)$"
+    rf"^(?P<verb>left|quit)\s(?P<what>.+?)(?P<when>{_WHEN}.*?)?\sfor\s(?P<goal>.+?)(?P<then>{_WHEN}.*)?$"
 )
 
 
@@ -137,10 +142,10 @@ def _value_span(clause: Clause, other: Clause) -> tuple[int, int] | None:
 def _without_repetition(old: Clause, predicate: str) -> str:
     """Drop what was left from `left Google last month for Microsoft` once it has been named."""
     left = _LEFT.match(predicate)
-    if not left or left["what"] not in old.predicate:
+    if not left or left["what"] not in old.predicate or (left["when"] and left["then"]):
         return predicate
     goal = f"now works at {left['goal']}" if old.aspect == "work" else f"went to {left['goal']}"
-    return f"{left['verb']}{left['when'] or ''} and {goal}"
+    return f"{left['verb']}{left['when'] or left['then'] or ''} and {goal}"
 
 
 def _completed(old: str, new: str, relation: Relation) -> str:
