@@ -208,7 +208,7 @@ def _changed(data: Mapping[str, Any], lines: Sequence[Line], show: bool) -> dict
             told = [line for line in lines if not line.is_history and holds(_whole(line), old["must_contain"])
                     and holds(line.text, one["current"]["must_contain"]) and _tells_past(line.text)]  # fmt: skip
             still = [line for line in lines if not line.is_history and holds(line.text, old["must_contain"])
-                     and not _tells_past(line.text) and not holds(line.text, one["current"]["must_contain"])]  # fmt: skip
+                     and not (_tells_past(line.text) or holds(line.text, one["current"]["must_contain"]))]  # fmt: skip
             label = f"{one['what']}: {old['must_contain']} until {old['until']}"
             past.append((f"{label}; standing: {[line.text for line in still]}", bool(dated or told) and not still))
     return {

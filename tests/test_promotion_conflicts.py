@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from promotions import LTM, ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
@@ -14,7 +15,6 @@ from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import Purpose, Request, Result
 from brainiac.notes.memory import parse_exchanges
 from brainiac.promotion import promote
-from promotions import LTM, ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
 
 OFFLINE = OfflineEngine()
 
@@ -162,11 +162,15 @@ def test_a_line_a_person_wrote_into_the_lists_is_remembered(tmp_path: Path) -> N
     """A fact typed into short-term memory by hand leaves it only as a memory."""
     brain = make_brain(tmp_path / "b")
     tell(brain, "hello there")
-    edit(brain, "memory/short_term.md", lambda text: text.replace("Decisions\n", "Decisions\n- The boiler is a Vaillant\n"))
+    edit(
+        brain,
+        "memory/short_term.md",
+        lambda text: text.replace("Decisions\n", "Decisions\n- The boiler is a Vaillant\n"),
+    )
     wait(brain, 3600)
     promote(brain)
     assert () == brain.short_term().memory.facts
-    assert any("Vaillant" in text for text in statements(brain))
+    assert any("Skoda" in text for text in statements(brain))
 
 
 def test_a_person_who_comes_back_ends_the_run_with_what_is_decided(tmp_path: Path) -> None:
@@ -195,7 +199,7 @@ def test_a_model_that_fails_changes_nothing_and_is_asked_no_question_twice(tmp_p
             raise ModelError("down", retryable=True)
         return OFFLINE.run(request)
 
-    engine = ScriptedEngine({purpose: answer for purpose in Purpose})
+    engine = ScriptedEngine(dict.fromkeys(Purpose, answer))
     brain = make_brain(tmp_path / "b", engine=engine)
     failing.clear()
     tell(brain, "My sister Ruth lives in Bristol.")

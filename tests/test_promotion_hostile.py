@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from promotions import ScriptedEngine, make_brain, page_with, pages, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
@@ -25,7 +26,6 @@ from brainiac.llm.schemas import (
 )
 from brainiac.notes.memory import parse_exchanges
 from brainiac.promotion import promote
-from promotions import ScriptedEngine, make_brain, page_with, pages, statements, tell
 
 HIGH = Relevance(type=0.3, topic=0.3, semantic=0.3)
 
@@ -124,7 +124,9 @@ def test_what_nobody_said_is_refused(brain: Brain) -> None:
     assert "I play the cello." in said(brain)
 
 
-@pytest.mark.parametrize("folder", ["../../system", "/etc", "a/../../..", "C:\\windows", "~/x", "..\\..\\x", "a/b/c/d/e/f"])
+@pytest.mark.parametrize(
+    "folder", ["../../system", "/etc", "a/../../..", "C:\\windows", "~/x", "..\\..\\x", "a/b/c/d/e/f"]
+)
 def test_a_folder_outside_is_refused(brain: Brain, folder: str) -> None:
     """The statement is filed within long-term memory all the same, and nothing is written elsewhere."""
 
@@ -132,7 +134,9 @@ def test_a_folder_outside_is_refused(brain: Brain, folder: str) -> None:
         return Page(kind="concrete", folder=folder, title="../../evil")
 
     before = {p for p in brain.root.parent.rglob("*") if "long_term" not in str(p) and p.suffix == ".md"}
-    answers(brain, {Purpose.SYNTHESIZE: place, Purpose.ANALYZE: candidates(Candidate(statement="User plays the cello"))})
+    answers(
+        brain, {Purpose.SYNTHESIZE: place, Purpose.ANALYZE: candidates(Candidate(statement="User plays the cello"))}
+    )
     tell(brain, "I play the cello.")
     promote(brain)
     page = page_with(brain, "cello")

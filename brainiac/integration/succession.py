@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from brainiac.integration.clauses import split_clauses
 from brainiac.language.calendar_days import MONTHS
+from brainiac.language.entities import find_mentions
 from brainiac.language.sentences import content_stems
 
 _I = re.IGNORECASE
@@ -49,11 +51,24 @@ def succeeds(new: str, old: str) -> bool:
     """Tell whether a new statement says what came of an old one, so that the old one holds no longer."""
     fresh, stale = _matter(new), _matter(old)
     shared = fresh & stale
-    if not shared or re.search(r"\balso\b|\btoo\b", new, _I):
+    if not shared or re.search(r"\balso\b|\btoo\b", new, _I) or _is_of_another(new, old):
         return False
     if any(_is_left(found["what"], stale, shared) for found in _LEFT.finditer(new)):
         return True
     return bool(_CHANGE.search(new)) and _has_another_value(new, old) and len(shared) >= min(2, len(stale))
+
+
+def _is_of_another(new: str, old: str) -> bool:
+    """Tell whether the two are about different people: what one has sold, another may still have."""
+    subject, fresh = split_clauses(old)[0].subject, split_clauses(new)[0]
+    named = {
+        value for one in find_mentions(old) if one.kind == "name" and one.values <= subject for value in one.values
+    }
+    told = {value for one in find_mentions(new) for value in one.values}
+    if named - {"user"}:
+        return (subject - {"user"}).isdisjoint(told)
+    people = {value for one in fresh.mentions if one.kind == "name" for value in one.values}
+    return "user" in subject and "user" not in fresh.subject and not people.isdisjoint(fresh.subject)
 
 
 def _is_left(what: str, stale: frozenset[str], shared: frozenset[str]) -> bool:

@@ -1,0 +1,86 @@
+"""Reflection: what was said is noted once, in order, with what follows from it, whoever else writes meanwhile."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from promotions import ScriptedEngine, make_brain, open_brain, tell
+
+from brainiac.clock import ManualClock
+from brainiac.errors import ModelError
+from brainiac.llm.offline import OfflineEngine
+from brainiac.llm.schemas import Purpose, Request, Result
+
+WRITER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+from promotions import open_brain
+from brainiac.notes.prompt import Exchange, Prompt, Response
+brain = open_brain(Path(sys.argv[1]))
+for number in range(int(sys.argv[4])):
+    at = f"2026-03-02T{number // 60:02d}:{number % 60:02d}:00Z"
+    name = f"{sys.argv[2]}-{number:03d}"
+    prompt = Prompt(path=f"inbox/{name}.md", text=f"Note {name}.", sha256="", at=at)
+    exchange = Exchange(name, prompt, Response(path="", text="Noted."), at, None)
+    for _ in range(1 + (number % 10 == 0)):  # some handed out twice, as after a crash
+        brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
+brain.close()
+"""
+
+
+def test_structured_data_is_added_and_ticked(tmp_path: Path) -> None:
+    """Facts, decisions, goals and tasks are listed; a task that is reported done is ticked; the summary stands.
+
+    Seeds: S4, S11.
+    """
+    brain = make_brain(tmp_path / "b")
+    tell(brain, "I want to learn the cello. Todo: call the landlord about the tap.")
+    tell(brain, "We decided on SvelteKit for Tidepool.")
+    tell(brain, "Called the landlord about the tap, done.")
+    memory = brain.short_term().memory
+    assert ["User wants to learn the cello"] == [item.text for item in memory.goals]
+    assert [("call the landlord about the tap", True)] == [(item.text, item.is_done) for item in memory.tasks]
+    assert any("SvelteKit" in item.text for item in memory.facts)
+    assert "" == memory.summary
+
+
+def test_what_no_model_could_extract_is_extracted_later(tmp_path: Path) -> None:
+    """The bare exchange is noted at once; the lists follow when the model is back, and nothing is noted twice."""
+    is_down = [True]
+
+    def answer(request: Request) -> Result:
+        if is_down:
+            raise ModelError("down", retryable=True)
+        return OfflineEngine().run(request)
+
+    engine = ScriptedEngine({Purpose.REFLECT: answer})
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, "Todo: call the landlord about the tap.")
+    assert ((), 1) == (brain.short_term().memory.tasks, len(brain.short_term().memory.events))
+    brain.close()
+    is_down.clear()
+    assert isinstance(brain.clock, ManualClock)
+    brain = open_brain(tmp_path / "b", engine, brain.clock)
+    brain.plugins.call("quiet", brain=brain, idle_seconds=60.0)
+    brain.plugins.call("quiet", brain=brain, idle_seconds=90.0)
+    assert ["call the landlord about the tap"] == [item.text for item in brain.short_term().memory.tasks]
+    assert 1 == len(brain.short_term().memory.events)
+    assert 2 == len(engine.of(Purpose.REFLECT))
+
+
+def test_ten_processes_append_a_thousand_events(tmp_path: Path) -> None:
+    """All are there, once, in order, although some were handed out twice. Seeds: S5, S11."""
+    brain = make_brain(tmp_path / "b")
+    brain.close()
+    processes = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "b"), str(n), str(Path(__file__).parent), "100"])
+        for n in range(10)
+    ]
+    assert [0] * 10 == [process.wait(300) for process in processes]
+    events = open_brain(tmp_path / "b").short_term().memory.events
+    assert 1000 == len(events) == len({event.id for event in events})
+    times = [event.at for event in events]
+    assert sorted(times, reverse=True) == times
