@@ -74,6 +74,7 @@ class Settler:
         self.settled: dict[str, Stamp] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._heap: list[tuple[float, str]] = []
+        self._typed: set[int] = set()  # inodes of files that were seen empty or growing and did not rest since
 
     def saw(self, path: str, stamp: Stamp | None, now: float, *, is_typed: bool) -> None:
         """Take in how a file stands.
@@ -96,9 +97,13 @@ class Settler:
 
     def _rest(self, path: str, stamp: Stamp | None, is_typed: bool) -> float:
         pace = self._pace()
-        if not is_typed or stamp is None or path not in self.settled:
+        # a note may be renamed while it is typed: it is known by its inode then
+        if not is_typed or stamp is None or (path not in self.settled and stamp[2] not in self._typed):
             return pace.settle_seconds
-        return 0.0 if self._is_sent(path) else pace.typing_seconds
+        if self._is_sent(path):
+            return 0.0
+        self._typed.add(stamp[2])
+        return pace.typing_seconds
 
     def take_due(self, now: float) -> list[str]:
         """Return the paths whose rest is over; look at each once more and then call `finish` or `saw`."""
@@ -117,6 +122,8 @@ class Settler:
             return False
         del self._waiting[path]
         self.prime(path, stamp)
+        if stamp is not None:
+            (self._typed.discard if stamp[0] else self._typed.add)(stamp[2])
         return True
 
     def prime(self, path: str, stamp: Stamp | None) -> None:
