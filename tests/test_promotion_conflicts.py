@@ -170,7 +170,7 @@ def test_a_line_a_person_wrote_into_the_lists_is_remembered(tmp_path: Path) -> N
     wait(brain, 3600)
     promote(brain)
     assert () == brain.short_term().memory.facts
-    assert any("Skoda" in text for text in statements(brain))
+    assert any("Vaillant" in text for text in statements(brain))
 
 
 def test_a_person_who_comes_back_ends_the_run_with_what_is_decided(tmp_path: Path) -> None:
