@@ -140,6 +140,8 @@ class Announcer:
         try:
             with storage_trouble():
                 exchange = exchange_of(self._brain, event)
+            if exchange is None and not self._brain.tree.is_there:
+                raise StorageError("The brain's folder is not there; what was said is reflected when it is back.")
         except StorageError as trouble:
             error = trouble
         if exchange:

@@ -183,6 +183,8 @@ class SettingsFile(Generic[T]):
                 value stays available as `last`.
         """
         stamp = self._stat()
+        if stamp is None and self._value is not None and not self.path.parent.is_dir():
+            return self._value  # the disk is not mounted: nobody chose the defaults
         if self._value is None or stamp != self._stamp:
             self._value = load(self.path, self._model)
             self._stamp = stamp

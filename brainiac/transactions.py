@@ -83,7 +83,7 @@ class Transactions:
         Raises:
             StorageError: The tree is not there: nothing may be written where its disk was mounted.
         """
-        if not self._tree.system.is_dir():
+        if not self._tree.is_there:
             raise StorageError(f"{self._tree.root} is not there (no system/ in it); mount its disk, or put it back.")
         intents, _ = self.wal.read()
         self._seen.catch_up()

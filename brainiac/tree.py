@@ -90,6 +90,11 @@ class Tree:
         }
         self._kind_of = lru_cache(maxsize=65536)(self._classify)
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the brain stands where it was opened; not so while its disk is not mounted."""
+        return self.system.is_dir()
+
     def __repr__(self) -> str:
         return f"Tree({str(self.root)!r})"
 

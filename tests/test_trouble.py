@@ -24,7 +24,7 @@ from pipeline import eventually
 from brainiac.brain import Brain
 from brainiac.daemon import is_running
 from brainiac.errors import StorageError
-from brainiac.events import create, update
+from brainiac.events import Event, create, new_id, update
 from brainiac.exchange import Disk
 from brainiac.trust import TrustStore
 
@@ -333,31 +333,14 @@ def test_nothing_is_written_where_the_tree_is_not(tmp_path: Path):
     assert [] == list((tmp_path / "brain").iterdir())
 
 
-def test_a_clock_that_jumps_back_a_day_confuses_nothing(tmp_path: Path):
-    """Revisions supersede, moves cost nothing and a restart goes on, although later events bear earlier times."""
-    if not shutil.which("faketime"):
-        pytest.skip("needs Debian's faketime")
-    root = living_brain(tmp_path / "brain")
-    with living(root) as one:
-        one.answer("a.md", "I live in Portland.")
-        one.answer("b.md", "Mara is my sister.")
-        one.wait_for_event("exchange-reflected", prompt="inbox/b.md")
-        one.terminate()
-    with living(root, prefix=("faketime", "--exclude-monotonic", "-f", "-1d")) as one:
-        (root / "inbox/a.md").write_text("I live in Seattle.\n/send\n")
-        eventually(lambda: "Seattle" in (root / STM).read_text(), "the revision", 30)
-        (root / "inbox/b.md").rename(root / "inbox/c.md")
-        eventually((root / "inbox/c.response.md").exists, "the response moves along", 30)
-        one.terminate()
-    with living(root, prefix=("faketime", "--exclude-monotonic", "-f", "-1d")) as one:
-        (root / "inbox/a.md").write_text("I live in Boston.\n/send\n")
-        eventually(lambda: "Boston" in (root / STM).read_text(), "the second revision", 30)
-        one.answer("d.md", "Where do I live?")
-        one.terminate()
-    noted = (root / STM).read_text()
-    assert (False, False) == ("Seattle" in noted.split("## Event Log")[1].replace("Boston", ""), "Portland." in noted)
-    assert {"a.response.md", "c.response.md", "d.response.md"} == {path.name for path in root.glob("inbox/*.response*")}
-    assert 4 + 1 == len(events_of(root, "prompt-answered"))
+def test_ids_ascend_although_the_clock_is_put_back(tmp_path: Path):
+    """What is told of later sorts later, also after a last event that bears a time to come."""
+    tomorrow = f"f{new_id()[1:]}"
+    assert tomorrow < new_id(tomorrow) < new_id(new_id(tomorrow))
+    kernel = open_kernel(make_root(tmp_path / "brain"))
+    kernel.journal.record(Event(0, tomorrow, "2125-09-16T15:30:00Z", "note-made", "test"))
+    ids = [kernel.committer.commit("note-made", by="test").id for _ in range(3)]
+    assert [tomorrow, *ids] == sorted([tomorrow, *ids])
 
 
 def test_of_daemons_started_at_once_exactly_one_serves(tmp_path: Path):
