@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from brainiac.clock import iso
 from brainiac.events import new_id
-from brainiac.notes.memory import MemoryDocument, Statement, new_memory
+from brainiac.notes.memory import Statement, new_memory
 from brainiac.promotion.deciding import Decision
 from brainiac.promotion.past import Past, text_hash
 from brainiac.promotion.placement import Place
@@ -202,6 +202,3 @@ _RANK = {"": -1, "low": 0, "medium": 1, "high": 2}
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".")
-
-
-__all__ = ["Applier", "MemoryDocument", "Step", "importance_word"]

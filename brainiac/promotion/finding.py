@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from brainiac.errors import ModelError
 from brainiac.language.sentences import content_stems, overlap
 from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates
 from brainiac.notes.short_term import ShortTermMemory, StmEvent
@@ -210,5 +209,3 @@ def is_listed(candidate: Candidate, memory: ShortTermMemory) -> bool:
 
 
 _ASKING = tuple(content_stems("User needs to remind remember has must should task reminder add list"))
-
-__all__ = ["Finder", "Found", "ModelError", "Refusal", "is_listed"]

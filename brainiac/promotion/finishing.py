@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from brainiac.clock import iso
 from brainiac.errors import ConflictError
 from brainiac.events import Change, Event, create, new_id, update
-from brainiac.notes.short_term import EMPTY, ShortTermDocument, ShortTermMemory, StmEvent
+from brainiac.notes.short_term import EMPTY, ShortTermMemory, StmEvent
 from brainiac.promotion.applying import Applier, Step
 from brainiac.promotion.draft import Catalogue, Draft
 from brainiac.promotion.episodes import add_exchanges
@@ -202,6 +202,3 @@ def _removed_items(brain: Brain, work: Work) -> list[object]:
     is_carried = brain.settings.promotion.carry_open_items
     removed += [item for item in (*memory.goals, *memory.tasks) if item.is_done or not is_carried]
     return removed
-
-
-__all__ = ["ShortTermDocument", "Work", "finish"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from brainiac.errors import ConfinementError, FormatError
 from brainiac.language.times import format_date
 from brainiac.llm.schemas import Page, SynthesizeRequest
 from brainiac.notes.index_page import parse_index
-from brainiac.promotion.draft import Catalogue, PageInfo
+from brainiac.promotion.draft import Catalogue
 from brainiac.promotion.finding import Found, Refusal
 from brainiac.tree import slugify
 
@@ -175,8 +174,3 @@ def day_place(brain: Brain, at: str, *, is_private: bool) -> Place:
     path = f"{root}/events/{day:%Y/%m/%d}/{day.isoformat()}{suffix}.md"
     title = format_date(day) + (" (private)" if is_private else "")
     return Place(path, title, {"private": True} if is_private else {})
-
-
-def folder_of(page: PageInfo | Place) -> str:
-    """Return the folder a page stands in."""
-    return posixpath.dirname(page.path)

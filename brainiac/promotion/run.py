@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ModelError
 from brainiac.events import Event, content_hash
-from brainiac.llm.schemas import Operation, SummarizeRequest, Summary
+from brainiac.llm.schemas import SummarizeRequest, Summary
 from brainiac.locks import locked
 from brainiac.notes.short_term import ShortTermMemory, StmEvent
 from brainiac.promotion.applying import Applier, Step
@@ -242,6 +242,3 @@ def _proposed(decision: Decision) -> Decision:
     change = f"Replace “{target.statement.text}” by “{decision.content}”" if decision.content else "Forget "
     what = change if decision.content else f"{change}“{target.statement.text}”"
     return replace(decision, proposal=f"{what} on {target.title}")
-
-
-__all__ = ["Operation", "Outcome", "promote"]
