@@ -11,7 +11,7 @@ demo: $(VENV)/.installed  ## the real daemon on a scratch brain, every line read
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.installed  ## the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
