@@ -89,7 +89,7 @@ def _front_matter() -> Iterator[Case]:
         "model: 'unclosed", 'model: "unclosed', "a: b: c", "\tmodel: x", "- a\n- b", "just words", "[a, b]", "{a: b",
         "model: a\nmodel: b", "remember: true\nremember: false", "x: 1\n'x': 2", "!!python/object:os.system x",
         "a: !!python/name:os.system", "a: &a [*a]", "a: *unknown", _BOMB, "a: " + "[" * 10_000, "a: " + "{a: " * 5_000,
-        "? " * 10_000, "- " * 10_000, "a: !!int word", "a: !!float x", "%YAML 9.9", "a: |\n b\n  c\n d: - [",
+        "? " * 10_000, "- " * 10_000, "a: !!int word", "a: !!float x", "%YAML 9.9",
         "a: \x00", "a: \x07", "@x: 1", "`x`: 1", "a: 1\n b: 2", "a: &x 1\n<<: [*x]", "a: b\n---x: c\n  : :\n -", "? {a: [}",
     ]  # fmt: skip
     for number, block in enumerate(broken):
@@ -174,7 +174,7 @@ def _names() -> Iterator[Case]:
         yield Case("odd name", name.encode(), text, ANSWERED)
     hidden = [
         ".md", ".hidden.md", "..md", "...md", "~$doc.md", "x.md~", ".x.md.swp", "#x.md#", ".#x.md", "4913", "x.md.tmp", "x.md.part",
-        "x.sync-conflict-20250916-1-ABC.md", "x (Ann's conflicted copy 2025-09-16).md", "x.docx", "x", "x.markdown", "x.pdf", "desktop.ini",
+        "x.sync-conflict-20250916-1-ABC.md", "x (Ann's conflicted copy 2025-09-16).md", "x.docx", "plain", "x.markdown", "x.pdf", "desktop.ini",
     ]  # fmt: skip
     for name in hidden:
         yield Case("name of no prompt", name.encode(), text, PASSED_OVER)
