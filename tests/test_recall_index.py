@@ -72,3 +72,15 @@ def test_table_is_behind_after_a_crash_between_the_commits(tmp_path: Path) -> No
     index = EmbeddedIndex(tmp_path, "english")
     assert [] == list(index.query(["tomato"], 5).pages)
     index.close()
+
+
+def test_terms_of_deleted_passages_hide_none(tmp_path: Path) -> None:
+    """A word that begins like the one asked for is found however many like it were deleted before it."""
+    index = EmbeddedIndex(tmp_path, "english")
+    gone = [page(f"p{number}", f"- Marke1{number:03d}a. ^a1") for number in range(300)]
+    index.replace([*gone, page("kept", "- Marke1999z. ^a1")])
+    index.commit()
+    index.remove([encoded.page.path for encoded in gone])
+    index.commit()
+    assert ["kept"] == [found.page.title for found in index.query(["marke1"], 5).pages]
+    index.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -30,6 +31,7 @@ _BLOCK_ID = re.compile(r"[ \t]\^([A-Za-z0-9-]+)[ \t]*$")
 _HEADING = re.compile(r"^#{1,6} +")
 _LINK = re.compile(r'(?<!!)\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+"(?:uuid:([^"]+)|[^"]*)")?\)')
 _EXCHANGE = "\n### "
+_REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 # `Caroline: …` at the start of a line labels who speaks in a transcript that was pasted or captured
 _SPEAKER = re.compile(r"^([A-Z][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}): (?=\S)", re.MULTILINE)
 
@@ -129,11 +131,22 @@ def _short_term_units(text: str) -> Iterator[Unit]:
         yield from _turns(event)
 
 
-def _turns(event: StmEvent) -> Iterator[Unit]:
-    for side, said in (("user", event.user), ("ai", event.ai)):
-        if said.strip():
-            for speaker, text in _by_speaker(said):
-                yield Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side)
+def _turns(event: StmEvent) -> tuple[Unit, ...]:
+    is_short = len(event.user) + len(event.ai) <= _REMEMBERED_LENGTH
+    return (_known_turns if is_short else _turns_of)(event)
+
+
+def _turns_of(event: StmEvent) -> tuple[Unit, ...]:
+    return tuple(
+        Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side)
+        for side, said in (("user", event.user), ("ai", event.ai))
+        if said.strip()
+        for speaker, text in _by_speaker(said)
+    )
+
+
+# the same log is read after each exchange
+_known_turns = lru_cache(maxsize=4096)(_turns_of)
 
 
 def _by_speaker(text: str) -> Iterator[tuple[str, str]]:

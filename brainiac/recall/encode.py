@@ -12,6 +12,7 @@ from array import array
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from brainiac.language.times import find_times
 from brainiac.recall import text as text_signs
@@ -20,6 +21,7 @@ from brainiac.recall.units import Page, Unit, UnitKind
 
 PASSAGE_TERMS = 64
 NO_DAY = -(2**31)
+_REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 FACTS = 6  # 32-bit columns of a unit: terms, flags, speaker, day said, first and last day spoken of
 
 QUESTION, ASKS, TIME, NUMBER, FIRST_PERSON, PLACE, QUOTE, IMAGE = (1 << i for i in range(8))
@@ -67,28 +69,53 @@ def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> E
     heading = [word for word in analyzer.words(_heading(page)) if word.stem]
     passages: list[list[str]] = [[]]
     for unit in page.units:
-        text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
-        words = analyzer.words(text)
-        kept = [word for word in words if word.stem]
-        terms.extend([word.hash for word in kept])
-        prefixes.extend([word.prefix for word in kept])
-        signs = 0
-        for word in words:
-            signs |= word.signs
-        days = _days_of(unit, page, signs)
-        speaker = signed(term_hash(speaker_key(unit.speaker))) if unit.speaker else 0
-        facts.extend((len(kept), _flags_of(unit, signs), speaker, *days))
-        content.append(content_key(unit))
-        if passages[-1] and len(passages[-1]) + len(kept) > PASSAGE_TERMS:
+        # a log of exchanges is encoded again after each of them: what stood there before need not be
+        is_kept = unit.kind is UnitKind.TURN and len(unit.text) <= _REMEMBERED_LENGTH
+        found = (_known_unit if is_kept else _encoded_unit)(unit, page.at, analyzer)
+        terms.frombytes(found.terms)
+        prefixes.frombytes(found.prefixes)
+        facts.extend(found.facts)
+        content.append(found.content)
+        if passages[-1] and len(passages[-1]) + found.facts[0] > PASSAGE_TERMS:
             passages.append([])
-        passages[-1] += [word.stem for word in kept]
-        passages[-1] += _day_marks(days)
+        passages[-1] += found.stems
     head = [word.stem for word in heading] + [f"#{tag.casefold()}" for tag in page.tags]
     bare = Page(page.path, page.title, (), page.uuid, page.at, page.tags, page.uses, page.links, page.is_archived)
     return EncodedPage(
         bare, stamp, terms.tobytes(), prefixes.tobytes(), array("I", [word.prefix for word in heading]).tobytes(),
         facts.tobytes(), content.tobytes(), tuple(" ".join((*head, *passage)) for passage in passages),
     )  # fmt: skip
+
+
+class _EncodedUnit(NamedTuple):
+    """What a unit adds to its page; `stems` with the marks of its days."""
+
+    terms: bytes
+    prefixes: bytes
+    facts: tuple[int, ...]
+    content: int
+    stems: tuple[str, ...]
+
+
+def _encoded_unit(unit: Unit, page_at: str, analyzer: Analyzer) -> _EncodedUnit:
+    text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
+    words = analyzer.words(text)
+    kept = [word for word in words if word.stem]
+    signs = 0
+    for word in words:
+        signs |= word.signs
+    days = _days_of(unit, page_at, signs)
+    speaker = signed(term_hash(speaker_key(unit.speaker))) if unit.speaker else 0
+    return _EncodedUnit(
+        array("I", [word.hash for word in kept]).tobytes(),
+        array("I", [word.prefix for word in kept]).tobytes(),
+        (len(kept), _flags_of(unit, signs), speaker, *days),
+        content_key(unit),
+        (*(word.stem for word in kept), *_day_marks(days)),
+    )
+
+
+_known_unit = lru_cache(maxsize=4096)(_encoded_unit)
 
 
 def signed(number: int) -> int:
@@ -135,9 +162,9 @@ def kind_of(flags: int) -> UnitKind:
     return UnitKind(flags >> _KIND_SHIFT & 7)
 
 
-def _days_of(unit: Unit, page: Page, signs: int) -> tuple[int, int, int]:
+def _days_of(unit: Unit, page_at: str, signs: int) -> tuple[int, int, int]:
     """Return the day a unit was said and the first and last day it speaks of, as ordinals or `NO_DAY`."""
-    said = _day(unit.at or page.at)
+    said = _day(unit.at or page_at)
     if said == NO_DAY or not signs & (text_signs.TIME | text_signs.NUMBER):
         return said, NO_DAY, NO_DAY
     spans = find_times(unit.text, datetime.combine(date.fromordinal(said), datetime.min.time(), UTC))

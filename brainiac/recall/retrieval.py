@@ -172,8 +172,8 @@ class Retrieval:
         return hits, moved
 
     def _as_ranked(self, encoded: EncodedPage) -> Page | None:
-        read = self._store.read_page(encoded.page.path)
-        return read[0] if read and read[1] == encoded.stamp and len(read[0].units) == encoded.n_units else None
+        page = self._store.page_as_of(encoded.page.path, encoded.stamp)
+        return page if page and len(page.units) == encoded.n_units else None
 
     @staticmethod
     def _in_order(ranked: Ranked, kinds: Collection[HitKind] | None) -> Iterator[int]:

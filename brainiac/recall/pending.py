@@ -1,0 +1,189 @@
+"""Files that the index has not taken in yet: read into an overlay that is ranked with the rest, or scanned.
+
+Changed files are read before a query is answered; while there are too many of them (a first start, a damaged index)
+they are scanned for the query's words.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from brainiac.recall.documents import page_of
+from brainiac.recall.encode import EncodedPage, encode
+from brainiac.recall.freshness import Stamp, difference, is_searched, stamp_of
+from brainiac.recall.text import Analyzer, prefix_hash, term_hash
+from brainiac.recall.units import Page
+from brainiac.tree import Tree
+
+READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
+_OVERLAY_PAGES = 256  # more than this are written into the index at once
+_SCANNED_PAGES = 300
+
+
+class Pending:
+    """What is not in the index; the store that owns it holds its lock around each call but `note` and `encoded`.
+
+    Args:
+        tree: The brain's places.
+        analyzer: The brain's language.
+        on_read: Called with the path of each file that is read.
+
+    Attributes:
+        overlay: Pages that stand in place of the index's, by path; None: the file is gone.
+        unread: Paths still to be read, in order.
+        needs_rescan: A folder changed: its files are found by comparing all.
+    """
+
+    def __init__(self, tree: Tree, analyzer: Analyzer, on_read: Callable[[str], None]) -> None:
+        self._tree, self._analyzer, self._on_read = tree, analyzer, on_read
+        self._short_term = tree.relative(tree.short_term)
+        self._short_term_seen: Stamp | None = None
+        self._short_term_page: tuple[Page, Stamp] | None = None
+        self._noted: deque[str] = deque()
+        self.overlay: dict[str, EncodedPage | None] = {}
+        self.unread: dict[str, None] = {}
+        self.needs_rescan = False
+
+    # --- what changed --------------------------------------------------------------------------------------
+
+    def note(self, path: str) -> None:
+        """Take note that a file, or a folder of files, is not what it was; waits for nothing."""
+        self._noted.append(path)
+
+    def take_notes(self) -> None:
+        """Sort what was noted."""
+        while self._noted:
+            path = self._noted.popleft()
+            if is_searched(self._tree, path):
+                self.unread[path] = None
+            elif not path.endswith(".md") and self._tree.absolute(path).is_relative_to(self._tree.memory):
+                self.needs_rescan = True
+
+    def compare(self, indexed: Mapping[str, Stamp]) -> None:
+        """Find what changed by every file's stat, given those that the index has."""
+        known = {path: stamp for path, stamp in indexed.items() if path not in self.overlay}
+        known |= {path: encoded.stamp for path, encoded in self.overlay.items() if encoded}
+        changed, gone = difference(self._tree, known)
+        self.unread |= dict.fromkeys(changed) | dict.fromkeys(gone)
+        self._short_term_seen = known.get(self._short_term)
+        self.needs_rescan = False
+
+    def start_anew(self, paths: Iterable[str]) -> None:
+        """Hold nothing as read."""
+        self.overlay.clear()
+        self.unread = dict.fromkeys(paths)
+
+    def catch_up(self) -> bool:
+        """Read what changed, if it is little enough to be read before answering; return whether anything was."""
+        self.take_notes()
+        if stamp_of(self._tree, self._short_term) != self._short_term_seen:
+            self.unread[self._short_term] = None
+        if not self.unread or len(self.unread) > READ_AT_ONCE:
+            return False
+        self.take_in({path: self.encoded(path) for path in self.unread})
+        return True
+
+    def take_in(self, pages: Mapping[str, EncodedPage | None]) -> None:
+        """Put files that were read into the overlay; one that was written meanwhile is left to whoever reads it."""
+        for path, page in pages.items():
+            if page is None or page.stamp == stamp_of(self._tree, path):
+                self.overlay[path] = page
+                self.unread.pop(path, None)
+        if self._short_term in pages:
+            read = pages[self._short_term]
+            self._short_term_seen = read.stamp if read else None
+
+    def settle(self, written: Mapping[str, EncodedPage | None]) -> None:
+        """Drop from the overlay what the index has now, but not what changed meanwhile."""
+        for path, page in written.items():
+            if path in self.overlay and self.overlay[path] is page:
+                del self.overlay[path]
+
+    @property
+    def is_much(self) -> bool:
+        """Whether it should be written without waiting for more."""
+        return len(self._noted) + len(self.unread) > READ_AT_ONCE or len(self.overlay) > _OVERLAY_PAGES
+
+    # --- queries -------------------------------------------------------------------------------------------
+
+    def holding(self, terms: Sequence[str], required: Sequence[str], words: Sequence[str]) -> list[EncodedPage]:
+        """Return the pages that hold any of the terms, by their beginnings too, and all of the required ones."""
+        pages = [page for page in self.overlay.values() if page]
+        if self.unread:
+            pages += self._scan([*words, *terms])
+        sought = [_packed(prefix_hash(term)) for term in terms]
+        has_marks = any(term[0] in "#@" for term in terms)
+        kept = []
+        for page in pages:
+            passages = " ".join(page.passages).split() if required or has_marks else []
+            is_met = not terms or any(hash_ in page.prefixes or hash_ in page.heading for hash_ in sought)
+            if (is_met or not set(terms).isdisjoint(passages)) and set(required) <= set(passages):
+                kept.append(page)
+        return kept
+
+    def named(self, targets: Sequence[str]) -> list[EncodedPage]:
+        """Return the pages of the overlay with one of these paths or uuids."""
+        wanted = set(targets)
+        return [page for page in self.overlay.values() if page and {page.page.path, page.page.uuid} & wanted]
+
+    def _scan(self, words: Sequence[str]) -> list[EncodedPage]:
+        """Return the unread files that hold the most of the words."""
+        stems = {word.casefold()[: max(3, len(word) - 2)] for word in words if word and word[0] not in "#@"}
+        patterns = [re.compile(re.escape(stem).encode(), re.IGNORECASE) for stem in stems]
+        scored = []
+        for path in list(self.unread):
+            try:
+                content = self._tree.absolute(path).read_bytes()
+            except OSError:
+                continue
+            met = sum(1 for pattern in patterns if pattern.search(content))
+            if met or not patterns:
+                scored.append((-met, path))
+        best = sorted(scored)[:_SCANNED_PAGES]
+        return [page for _, path in best if (page := self.encoded(path))]
+
+    # --- files ---------------------------------------------------------------------------------------------
+
+    def encoded(self, path: str) -> EncodedPage | None:
+        """Read a file as the index takes it; None when it is not there."""
+        read = self.read_page(path)
+        if not read:
+            return None
+        self._on_read(path)
+        return encode(read[0], self._analyzer, read[1])
+
+    def read_page(self, path: str) -> tuple[Page, Stamp] | None:
+        """Return a file as a page with its units, and its stamp; None when it is not there."""
+        stamp = stamp_of(self._tree, path)
+        try:
+            text = self._tree.absolute(path).read_bytes().decode("utf-8", "replace")
+        except OSError:
+            return None
+        if not stamp:
+            return None
+        read = page_of(path, text, self._tree.kind_of(path)), stamp
+        if path == self._short_term:
+            self._short_term_page = read
+        return read
+
+    def page_as_of(self, path: str, stamp: Stamp) -> Page | None:
+        """Return a file as a page with its units, if it has this stamp; short-term memory is parsed once for each."""
+        kept = self._short_term_page
+        if path == self._short_term and kept and kept[1] == stamp == stamp_of(self._tree, path):
+            return kept[0]
+        read = self.read_page(path)
+        return read[0] if read and read[1] == stamp else None
+
+
+def count(pages: Sequence[EncodedPage], term: str) -> int:
+    """Return how many of the pages hold a term."""
+    sought = _packed(term_hash(term))
+    return sum(sought in page.terms for page in pages)
+
+
+def _packed(hash_: int) -> bytes:
+    """Return a hash as it stands among a page's; one met across two others is as rare as it is harmless."""
+    return hash_.to_bytes(4, sys.byteorder)

@@ -1,0 +1,81 @@
+"""What the index has not taken in: read once, never lost, never older than the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from brainiac.notes.dialogue import StmEvent
+from brainiac.notes.short_term import EMPTY, ShortTermDocument
+from brainiac.recall import documents, encode
+from brainiac.recall.pending import Pending
+from brainiac.recall.text import Analyzer
+from brainiac.tree import Tree
+
+PAGE = "memory/long_term/concrete/garden.md"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Give a folder with places for memory."""
+    (tmp_path / "memory/long_term/concrete").mkdir(parents=True)
+    return tmp_path
+
+
+def pending_of(root: Path) -> Pending:
+    """Return what is pending in a folder, nothing yet."""
+    return Pending(Tree(root), Analyzer("english"), lambda path: None)
+
+
+def log_of(first: int, end: int) -> str:
+    """Return short-term memory with these exchanges, newest first."""
+    document = ShortTermDocument(EMPTY)
+    for number in range(first, end):
+        event = StmEvent(f"e{number}", "2025-09-14T08:00:00Z", f"I swam {number} lengths yesterday.", "Well done.")
+        document = document.with_event(event)
+    return str(document)
+
+
+def test_of_a_growing_log_only_what_is_new_is_analyzed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After one more exchange, times are looked for in that one alone, and the page is what a first reading gives."""
+    asked: list[str] = []
+    find_times = encode.find_times
+    monkeypatch.setattr(encode, "find_times", lambda text, now: asked.append(text) or find_times(text, now))
+    pending, file = pending_of(root), root / "memory/short_term.md"
+    file.write_text(log_of(0, 50), "utf-8")
+    pending.catch_up()
+    asked.clear()
+    file.write_text(log_of(0, 51), "utf-8")
+    pending.catch_up()
+    assert ["I swam 50 lengths yesterday."] == asked
+    assert pending_of(root).encoded("memory/short_term.md") == pending.overlay["memory/short_term.md"]
+
+
+def test_a_log_is_parsed_once_for_all_queries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as short-term memory stands as it was ranked it is not read again; then it is no page of that time."""
+    (root / "memory/short_term.md").write_text(log_of(0, 3), "utf-8")
+    pending = pending_of(root)
+    pending.catch_up()
+    stamp = pending.overlay["memory/short_term.md"].stamp  # type: ignore[union-attr]
+    with monkeypatch.context() as patched:
+        patched.delattr(documents, "parse_short_term")
+        page = pending.page_as_of("memory/short_term.md", stamp)
+    assert page
+    assert 6 == len(page.units)
+    (root / "memory/short_term.md").write_text(log_of(0, 4), "utf-8")
+    assert pending.page_as_of("memory/short_term.md", stamp) is None
+
+
+def test_a_file_written_while_it_was_read_stays_to_be_read(root: Path) -> None:
+    """What was read of a file that has changed since is not taken for the file."""
+    pending = pending_of(root)
+    (root / PAGE).write_text("# Garden\n\n- User grows tomatoes. ^a1\n", "utf-8")
+    pending.note(PAGE)
+    pending.take_notes()
+    before = pending.encoded(PAGE)
+    (root / PAGE).write_text("# Garden\n\n- User grows courgettes now. ^a1\n", "utf-8")
+    pending.take_in({PAGE: before})
+    assert [PAGE] == list(pending.unread)
+    pending.catch_up()
+    assert [PAGE] == [found.page.path for found in pending.holding(["courgett"], [], ["courgettes"])]
