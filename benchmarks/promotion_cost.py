@@ -62,7 +62,7 @@ def make(root: Path, memories: int, events: int) -> Brain:
     path = "memory/short_term.md"
     brain.commit("exchange-reflected", by="bench", changes=[update(path, brain.read(path) or b"", str(document))])
     clock.advance(86_400)
-    brain.recall.search("warm the index")
+    brain.recall.reindex()
     return brain
 
 
