@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from brainiac.observed import Observed
     from brainiac.plugins import PluginHost
     from brainiac.recall import Recall
+    from brainiac.recall.index import Index
 
 
 class Brain:
@@ -108,7 +109,9 @@ class Brain:
         """Search."""
         from brainiac.recall import Recall
 
-        return Recall(self.tree, self.places, self.settings, self.clock)
+        name = self.settings.recall.index
+        open_index = None if name == "embedded" else lambda: self._registered_index(name)
+        return Recall(self.tree, self.places, self.settings, self.clock, open_index)
 
     @cached_property
     def models(self) -> Gateway:
@@ -229,6 +232,16 @@ class Brain:
                     self.recall.note_change(path)
         for listener in self._listeners:
             listener(event)
+
+    def _registered_index(self, name: str) -> Index:
+        from brainiac.recall.index import UnusableIndexError
+
+        factories: dict[str, Callable[[Brain], Index]] = {}
+        self.plugins.call("register_indexes", register=factories.__setitem__)
+        if name not in factories:
+            todo = "install and trust the plugin that does, or set `recall.index: embedded`"
+            raise UnusableIndexError(f"recall.index: no plugin registers `{name}`; {todo}")
+        return factories[name](self)
 
     def _plugin_failed(self, plugin: str, hook: str, error: BaseException) -> None:
         self.log.warning("plugin_failed", plugin=plugin, hook=hook, error=repr(error), exc_info=error)

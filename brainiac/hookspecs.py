@@ -103,7 +103,10 @@ def register_commands(cli: Any) -> None:
 
 @hookspec
 def register_indexes(register: Callable[[str, Callable[[Brain], Index]], None]) -> None:
-    """Add a search index implementation that passes `brainiac.testing`'s conformance suite."""
+    """Add an index: `register("name", factory)`; `recall.index: name` then selects it.
+
+    Run it through `brainiac.recall.conformance.CHECKS` first: ranking relies on nothing else.
+    """
 
 
 @hookspec

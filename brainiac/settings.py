@@ -118,6 +118,7 @@ class RecallSettings(_Section):
 
     language: str = Field("english", description="stemming and stop words, by Snowball's name")
     embedder: str = Field("auto", description="`auto`, `none`, `local`, a folder with an ONNX model, or a litellm name")
+    index: str = Field("embedded", description="`embedded`, or the name of an index that a plugin registers")
 
 
 class PluginSettings(_Section):

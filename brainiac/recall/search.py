@@ -111,7 +111,8 @@ class Recall:
         return LinkGraph(self._store.linked(), self._tree)
 
     def flush(self) -> None:
-        """Write what is pending into the index."""
+        """Read what changed and write it into the index."""
+        self._store.read_all()
         self._store.flush()
 
     def close(self) -> None:
