@@ -58,6 +58,9 @@ def succeeds(new: str, old: str) -> bool:
     return bool(_CHANGE.search(new)) and _has_another_value(new, old) and len(shared) >= min(2, len(stale))
 
 
+_ONLY_ONE = frozenset("mother father mum dad grandmother grandfather wife husband partner".split())
+
+
 def _is_of_another(new: str, old: str) -> bool:
     """Tell whether the two are about different people: what one has sold, another may still have."""
     subject, fresh = split_clauses(old)[0].subject, split_clauses(new)[0]
@@ -66,7 +69,7 @@ def _is_of_another(new: str, old: str) -> bool:
     }
     told = {value for one in find_mentions(new) for value in one.values}
     if named - {"user"}:
-        return (subject - {"user"}).isdisjoint(told)
+        return (named | (subject & _ONLY_ONE)).isdisjoint(told)
     people = {value for one in fresh.mentions if one.kind == "name" for value in one.values}
     return "user" in subject and "user" not in fresh.subject and not people.isdisjoint(fresh.subject)
 
