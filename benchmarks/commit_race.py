@@ -20,18 +20,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brainiac.clock import ManualClock, parse_iso
-from brainiac.commit import Committer
 from brainiac.errors import ConflictError
 from brainiac.events import Change, append, content_hash, update
-from brainiac.journal import Journal
-from brainiac.noticing import NotRestedError
-from brainiac.observed import Observed
+from brainiac.kernel.commit import Committer
+from brainiac.kernel.journal import Journal
+from brainiac.kernel.noticing import NotRestedError
+from brainiac.kernel.observed import Observed
 from brainiac.tree import LocalPlaces, Tree
 
 FILES = ("memory/long_term/concrete/a.md", "memory/long_term/concrete/b.md", "memory/short_term.md")
 HEADINGS = "## Summary\n### Goals\n### Key Facts & Decisions\n### Tasks\n## Event Log\n"
 MODES = ("in-place", "replace")
-_WRITER = '''
+_WRITER = """
 import os, sys, time
 root, mode, *files = sys.argv[1:]
 number = 0
@@ -50,7 +50,7 @@ while not os.path.exists(root + "/stop"):
         open(path, "wb").write(text)
     time.sleep(PAUSE)
 print(number, flush=True)
-'''
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,21 +34,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from brainiac.brain import Brain  # noqa: E402 - after the path
-from brainiac.clock import ManualClock, iso, parse_iso  # noqa: E402
-from brainiac.context.fence import quoted  # noqa: E402
-from brainiac.context.long_term import page_text  # noqa: E402
-from brainiac.context.render import Assembler  # noqa: E402
-from brainiac.context.tokens import count  # noqa: E402
-from brainiac.llm.catalog import facts  # noqa: E402
-from brainiac.llm.completion import Call, Completion, complete  # noqa: E402
-from brainiac.llm.endpoints import endpoint_of  # noqa: E402
-from brainiac.llm.schemas import AnswerRequest, QueriesRequest  # noqa: E402
-from brainiac.notes.prompt import parse_prompt  # noqa: E402
-from brainiac.notes.short_term import Item, ShortTermMemory, StmEvent  # noqa: E402
-from brainiac.recall.hit import Hit  # noqa: E402
-from tests.models import make_brain, write_machine, write_memory  # noqa: E402
-from tests.openai_server import Captured, ChatServer, by_request, say  # noqa: E402
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock, iso, parse_iso
+from brainiac.context.fence import quoted
+from brainiac.context.long_term import page_text
+from brainiac.context.render import Assembler
+from brainiac.context.tokens import count
+from brainiac.llm.catalog import facts
+from brainiac.llm.completion import Call, Completion, complete
+from brainiac.llm.endpoints import endpoint_of
+from brainiac.llm.schemas import AnswerRequest, QueriesRequest
+from brainiac.notes.prompt import parse_prompt
+from brainiac.notes.short_term import Item, ShortTermMemory, StmEvent
+from brainiac.recall.hit import Hit
+from tests.models import make_brain, write_machine, write_memory
+from tests.openai_server import Captured, ChatServer, by_request, say
 
 OPENAI, ANTHROPIC = "openai/gpt-5-mini", "anthropic/claude-sonnet-4-5"
 OUTPUT_TOKENS = 75  # a call

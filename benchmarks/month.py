@@ -25,10 +25,10 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, parse_iso
-from brainiac.daemon import answer_one
 from brainiac.doctor import examine
 from brainiac.language.sentences import content_stems
 from brainiac.notes.memory import Memory, parse_exchanges, parse_memory
+from brainiac.pipeline.daemon import answer_one
 from brainiac.skeleton import create_brain
 
 QUIET_STEPS = (310.0, 2000.0)  # after the last exchange: promotion's idle time, and well past it

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.clock import ManualClock, parse_iso
-from brainiac.daemon import answer_one
 from brainiac.events import content_hash
 from brainiac.language.sentences import content_stems
 from brainiac.llm.offline import OfflineEngine
@@ -41,6 +40,7 @@ from brainiac.llm.schemas import (
 )
 from brainiac.notes.prompt import Exchange, Prompt, parse_response
 from brainiac.notes.short_term import Item, ShortTermMemory, StmEvent
+from brainiac.pipeline.daemon import answer_one
 from brainiac.recall.hit import Hit
 from brainiac.testing import make_brain
 

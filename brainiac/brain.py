@@ -16,13 +16,13 @@ from brainiac.settings import MachineSettings, Settings, SettingsFile
 from brainiac.tree import LocalPlaces, Tree
 
 if TYPE_CHECKING:
-    from brainiac.answered import Answered
-    from brainiac.commit import Committer
-    from brainiac.journal import Journal
+    from brainiac.kernel.commit import Committer
+    from brainiac.kernel.journal import Journal
+    from brainiac.kernel.observed import Observed
     from brainiac.llm.gateway import Gateway
     from brainiac.notes.prompt import Exchange, Prompt
     from brainiac.notes.short_term import ShortTermDocument
-    from brainiac.observed import Observed
+    from brainiac.pipeline.answered import Answered
     from brainiac.plugins import PluginHost
     from brainiac.recall import Recall
     from brainiac.recall.index import Index
@@ -79,28 +79,28 @@ class Brain:
     @cached_property
     def journal(self) -> Journal:
         """The journal of what happened."""
-        from brainiac.journal import Journal
+        from brainiac.kernel.journal import Journal
 
         return Journal(self.tree, self.places)
 
     @cached_property
     def observed(self) -> Observed:
         """What each tracked file was when last seen."""
-        from brainiac.observed import Observed
+        from brainiac.kernel.observed import Observed
 
         return Observed(self.tree, self.journal, self.clock, self.committer)
 
     @cached_property
     def committer(self) -> Committer:
         """The one way to change the tree."""
-        from brainiac.commit import Committer
+        from brainiac.kernel.commit import Committer
 
         return Committer(self.tree, self.places, self.journal, self.clock)
 
     @cached_property
     def answered(self) -> Answered:
         """Which prompts have been answered, and by which file."""
-        from brainiac.answered import Answered
+        from brainiac.pipeline.answered import Answered
 
         return Answered(self)
 
@@ -154,7 +154,7 @@ class Brain:
 
     def short_term_lock(self) -> AbstractContextManager[None]:
         """Hold short-term memory against every other writer of ours, in all processes of this machine."""
-        from brainiac.locks import locked
+        from brainiac.kernel.locks import locked
 
         return locked(self.places.state / "short_term.lock")
 

@@ -18,12 +18,12 @@ from uuid import UUID
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError, SettingsError
 from brainiac.events import Change, PathKind, content_hash, create, new_id, update
-from brainiac.journal import BASELINE
+from brainiac.kernel.journal import BASELINE
+from brainiac.kernel.noticing import MAX_BYTES
+from brainiac.kernel.planning import is_off_record
 from brainiac.notes.index_page import new_index
 from brainiac.notes.links import Link, find_links, rewrite_link
 from brainiac.notes.memory import Memory, MemoryDocument, parse_memory
-from brainiac.noticing import MAX_BYTES
-from brainiac.planning import is_off_record
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ def _adopt(brain: Brain) -> None:
 
 def check_leftovers(brain: Brain) -> Iterator[Problem]:
     """No temporary file of ours is left over from a crash; a running daemon's are its own business."""
-    from brainiac.daemon import is_running
+    from brainiac.pipeline.daemon import is_running
 
     if is_running(brain):
         return

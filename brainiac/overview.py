@@ -12,10 +12,10 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError, SettingsError
 from brainiac.events import PathKind
 from brainiac.history.devices import rivals
-from brainiac.locks import locked
+from brainiac.kernel.locks import locked
 from brainiac.notes.prompt import error_path, response_path
+from brainiac.pipeline.runstate import LOCK, read_run_state
 from brainiac.plugins import PluginHost
-from brainiac.runstate import LOCK, read_run_state
 from brainiac.sources import bundled
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _exchanges(brain: Brain) -> int:
 
 def _unanswered(brain: Brain, inbox: set[str]) -> Iterator[dict[str, Any]]:
     """Yield the prompts that wait, and why; the journals are read only where no answer stands beside one."""
-    from brainiac.reconcile import read_prompt
+    from brainiac.pipeline.reconcile import read_prompt
 
     for path in sorted(inbox):
         if brain.tree.kind_of(path) is not PathKind.PROMPT or response_path(path) in inbox:

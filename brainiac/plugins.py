@@ -258,4 +258,3 @@ class _BoundedCall(threading.Thread):
         if self._error is not None:
             raise PluginError(self._plugin, f"raised {type(self._error).__name__}") from self._error
         return self._result
-

@@ -9,7 +9,7 @@ from pathlib import Path
 from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import UserError
 from brainiac.events import new_id
-from brainiac.exchange import Disk, temporary_beside
+from brainiac.kernel.exchange import Disk, temporary_beside
 from brainiac.settings import Settings, load
 from brainiac.sources import bundled
 from brainiac.tree import MARKER, Tree, is_temporary

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from brainiac.brain import Brain
 from brainiac.clock import SYSTEM, Clock
-from brainiac.daemon import run_once
+from brainiac.pipeline.daemon import run_once
 from brainiac.skeleton import create_brain
 from brainiac.trust import TrustStore
 

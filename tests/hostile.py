@@ -78,8 +78,19 @@ def _encodings() -> Iterator[Case]:
 
 
 def _binaries() -> Iterator[Case]:
-    heads = [b"\x7fELF\x02\x01\x01", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0JFIF", b"PK\x03\x04\xff", b"%PDF-1.7\n%\xe2\xe3"]
-    heads += [gzip.compress(b"text"), b"SQLite format 3\x00\x10\x00\x01\x01\x00@ \x20\xff", b"\xcf\xfa\xed\xfe", b"\xfd7zXZ\x00\xff"]
+    heads = [
+        b"\x7fELF\x02\x01\x01",
+        b"\x89PNG\r\n\x1a\n",
+        b"\xff\xd8\xff\xe0JFIF",
+        b"PK\x03\x04\xff",
+        b"%PDF-1.7\n%\xe2\xe3",
+    ]
+    heads += [
+        gzip.compress(b"text"),
+        b"SQLite format 3\x00\x10\x00\x01\x01\x00@ \x20\xff",
+        b"\xcf\xfa\xed\xfe",
+        b"\xfd7zXZ\x00\xff",
+    ]
     for number, head in enumerate(heads):
         yield _text_case("binary", number, head + bytes(range(256)), REFUSED)
 
@@ -94,7 +105,13 @@ def _front_matter() -> Iterator[Case]:
     ]  # fmt: skip
     for number, block in enumerate(broken):
         yield _text_case("broken front matter", number, f"---\n{block}\n---\nWhere do I live?\n".encode(), REFUSED)
-    fine = ["", "unknown: [1, 2]", "tags: [a]\nfocus:", "a: " + "x" * 50_000, "\n".join(f"k{n}: v" for n in range(2_000))]
+    fine = [
+        "",
+        "unknown: [1, 2]",
+        "tags: [a]\nfocus:",
+        "a: " + "x" * 50_000,
+        "\n".join(f"k{n}: v" for n in range(2_000)),
+    ]
     for number, block in enumerate(fine):
         yield _text_case("odd front matter", number, f"---\n{block}\n---\nWhere do I live?\n".encode(), ANSWERED)
     for number, text in enumerate(("---\nmodel: x\nnever closed", "----\nno front matter\n----\n", "--- #\nWhere?\n")):
@@ -117,13 +134,26 @@ def _misfits() -> Iterator[Case]:
 
 
 def _sizes() -> Iterator[Case]:
-    blank = [b"", b"\n", b" \t\r\n" * 100, b"\xef\xbb\xbf", b"\xef\xbb\xbf\n\n", b"---\nmodel: x\n---\n", b"/send\n", b"\n\n/send"]
+    blank = [
+        b"",
+        b"\n",
+        b" \t\r\n" * 100,
+        b"\xef\xbb\xbf",
+        b"\xef\xbb\xbf\n\n",
+        b"---\nmodel: x\n---\n",
+        b"/send\n",
+        b"\n\n/send",
+    ]
     for number, data in enumerate(blank):
         yield _text_case("blank", number, data, PASSED_OVER)
     yield _text_case("too large", 0, b"x" * (LIMIT_BYTES + 1), REFUSED)
     yield _text_case("too large", 1, b"word " * LIMIT_BYTES, REFUSED)
     yield Case("too large", b"too-large-100-MB.md", _sparse, REFUSED)
-    large = [b"Where do I live? " * 50_000, b"x" * (LIMIT_BYTES - 1), b"\n".join(b"- [ ] buy milk" for _ in range(50_000))]
+    large = [
+        b"Where do I live? " * 50_000,
+        b"x" * (LIMIT_BYTES - 1),
+        b"\n".join(b"- [ ] buy milk" for _ in range(50_000)),
+    ]
     for number, data in enumerate(large):
         yield _text_case("large", number, data, ANSWERED)
 
@@ -218,7 +248,9 @@ def _objects() -> Iterator[Case]:
     yield Case("folder", b"folder.md", os.mkdir, PASSED_OVER)
     yield Case("pipe", b"pipe.md", fifo, PASSED_OVER)
     yield Case("socket", b"socket.md", bound_socket, PASSED_OVER)
-    for number, target in enumerate((b"/etc/passwd", b"../../outside.md", b"nowhere.md", b"link-3.md", b"/dev/zero", b"odd.md", b"..")):
+    for number, target in enumerate(
+        (b"/etc/passwd", b"../../outside.md", b"nowhere.md", b"link-3.md", b"/dev/zero", b"odd.md", b"..")
+    ):
         yield Case("link", b"link-%d.md" % number, link(target), PASSED_OVER)
     for name in (b"beside-pipe", b"beside-folder", b"beside-link"):  # where its answer goes, something stands
 

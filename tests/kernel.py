@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from brainiac.blobs import BlobStore
 from brainiac.clock import Clock, ManualClock
-from brainiac.commit import Committer
-from brainiac.exchange import Disk
-from brainiac.journal import Journal
-from brainiac.observed import Observed
+from brainiac.kernel.blobs import BlobStore
+from brainiac.kernel.commit import Committer
+from brainiac.kernel.exchange import Disk
+from brainiac.kernel.journal import Journal
+from brainiac.kernel.observed import Observed
+from brainiac.kernel.write_ahead import WriteAhead
 from brainiac.tree import LocalPlaces, Tree
-from brainiac.write_ahead import WriteAhead
 
 STM = "memory/short_term.md"
 EMPTY_STM = (
@@ -60,9 +60,7 @@ class Kernel:
 
     def everything(self) -> list[bytes]:
         """Every text that stands in any file: tree, temporaries, blobs, write-ahead file."""
-        texts = [
-            Path(folder, name).read_bytes() for folder, _, names in os.walk(self.tree.root) for name in names
-        ]
+        texts = [Path(folder, name).read_bytes() for folder, _, names in os.walk(self.tree.root) for name in names]
         blobs = BlobStore(self.tree.journal / "blobs")
         for path in blobs.folder.glob("??/*"):
             if not path.name.startswith("."):

@@ -15,9 +15,9 @@ from pipeline import eventually, make_folder
 
 from brainiac.brain import Brain
 from brainiac.events import Event
-from brainiac.journal import Journal
+from brainiac.kernel.journal import Journal
 from brainiac.notes.short_term import EMPTY
-from brainiac.runstate import RunState, read_run_state
+from brainiac.pipeline.runstate import RunState, read_run_state
 from brainiac.tree import LocalPlaces, Tree
 
 CONFIG = "inbox: {settle_ms: 20, typing_seconds: 1}\nwatch: {rescan_seconds: 1}\n"
@@ -136,7 +136,11 @@ def living(
     log = root.parent / f"{root.name}.log"
     with log.open("ab") as out:
         process = subprocess.Popen(
-            [*prefix, *command(root, *arguments)], stdout=out, stderr=out, preexec_fn=prepare, env={**os.environ, **environment}
+            [*prefix, *command(root, *arguments)],
+            stdout=out,
+            stderr=out,
+            preexec_fn=prepare,
+            env={**os.environ, **environment},
         )
     one = Living(root, process, log)
     try:

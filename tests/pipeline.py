@@ -11,9 +11,9 @@ from pathlib import Path
 from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import SYSTEM, Clock, ManualClock, iso
-from brainiac.daemon import Daemon
 from brainiac.events import content_hash, create, observe, update
 from brainiac.notes.prompt import Exchange, Prompt, Response, render_response
+from brainiac.pipeline.daemon import Daemon
 
 PROCESSES = ("core_loop", "reflection", "promotion", "organization")
 CONFIG = f"""\

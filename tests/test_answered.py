@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pipeline import Scripted, answer, make_folder, opened
 
-from brainiac.answered import Answered
 from brainiac.brain import Brain
 from brainiac.events import new_id, remove
 from brainiac.notes.prompt import Prompt, parse_prompt
+from brainiac.pipeline.answered import Answered
 
 
 @pytest.fixture

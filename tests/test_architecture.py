@@ -13,10 +13,10 @@ PRODUCT = sorted([*(ROOT / "brainiac").rglob("*.py"), *(ROOT / "plugins").glob("
 
 # Who writes files by themselves, and why that is no change of the tree that a commit would have to carry.
 WRITERS = {
-    "brainiac/exchange.py": "the one place that writes the tree",
-    "brainiac/journal.py": "the device id, in the state folder",
-    "brainiac/lastseen.py": "removes a damaged table from the state folder",
-    "brainiac/runstate.py": "the daemon's report, in the state folder",
+    "brainiac/kernel/exchange.py": "the one place that writes the tree",
+    "brainiac/kernel/journal.py": "the device id, in the state folder",
+    "brainiac/kernel/lastseen.py": "removes a damaged table from the state folder",
+    "brainiac/pipeline/runstate.py": "the daemon's report, in the state folder",
     "brainiac/trust.py": "trust, in the state folder",
     "brainiac/history/purge.py": "throws the index away, in the cache",
     "brainiac/recall/engine.py": "the search index, in the cache",

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.blobs import MAX_DEPTH, BlobStore
 from brainiac.errors import BlobError
 from brainiac.events import content_hash
+from brainiac.kernel.blobs import MAX_DEPTH, BlobStore
 
 
 @given(st.lists(st.binary(max_size=400), min_size=1, max_size=8), st.binary(max_size=3000))

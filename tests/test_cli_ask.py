@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.daemon import is_running
+from brainiac.pipeline.daemon import is_running
 from brainiac.testing import make_brain
 from tests.commands import Shell
 

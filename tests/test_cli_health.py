@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.daemon import Daemon
+from brainiac.pipeline.daemon import Daemon
 from brainiac.testing import make_brain, run_once
 from tests.commands import Shell
 

@@ -11,11 +11,11 @@ import pytest
 from pipeline import CONFIG, Scripted, advance_until, eventually, make_folder, opened, running
 
 from brainiac.clock import ManualClock
-from brainiac.daemon import Daemon, answer_one, is_running, run_once
 from brainiac.errors import LockedError, ModelError, UserError
 from brainiac.events import new_id
-from brainiac.reconcile import read_prompt
-from brainiac.runstate import RunState, read_run_state
+from brainiac.pipeline.daemon import Daemon, answer_one, is_running, run_once
+from brainiac.pipeline.reconcile import read_prompt
+from brainiac.pipeline.runstate import RunState, read_run_state
 
 PAID = CONFIG + "llm: {model: openai/gpt-5}\n"
 FEW = CONFIG.replace("{settle_ms", "{backlog_limit: 3, settle_ms")

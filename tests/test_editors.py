@@ -42,7 +42,7 @@ def keys(program: str, typed: tuple[str, ...]) -> Callable[[Path, str], None]:
 
 
 def emacs(path: Path, text: str) -> None:
-    insert = f"(progn (goto-char (point-max)) (insert {quoted(text)} \"\\n\") (save-buffer))"
+    insert = f'(progn (goto-char (point-max)) (insert {quoted(text)} "\\n") (save-buffer))'
     run("emacs", "--batch", str(path), "--eval", insert)
 
 

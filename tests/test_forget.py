@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.daemon import run_once
 from brainiac.errors import UserError
 from brainiac.history.forget import Forgetting, forget, meant
 from brainiac.history.undo import undo
+from brainiac.pipeline.daemon import run_once
 from brainiac.promotion import promote
 from brainiac.testing import make_brain
 from tests.commands import Shell

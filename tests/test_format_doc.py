@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.journal import from_line, to_line
+from brainiac.kernel.journal import from_line, to_line
 from brainiac.notes.access_log import AccessLog, format_entry, parse_access_log
 from brainiac.notes.index_page import parse_index
 from brainiac.notes.memory import parse_exchanges, parse_memory, render_exchange

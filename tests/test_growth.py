@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.growth import AccessLogTail
+from brainiac.pipeline.growth import AccessLogTail
 
 
 def line(number: int) -> str:

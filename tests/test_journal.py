@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kernel import Kernel, make_root, open_kernel
 
 from brainiac.events import Event, RecordedChange, new_id
-from brainiac.journal import from_line, to_line
+from brainiac.kernel.journal import from_line, to_line
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from kernel import OPERATIONS, STM, CountingDisk, Crash, Kernel, make_root, open
 
 from brainiac.errors import ConflictError
 from brainiac.events import Change, append, create, move, observe, remove, update
-from brainiac.exchange import Disk
-from brainiac.noticing import NotRestedError
+from brainiac.kernel.exchange import Disk
+from brainiac.kernel.noticing import NotRestedError
 
 FOLDER = "memory/long_term/concrete/"
 PATHS = [FOLDER + "a.md", FOLDER + "b.md", "memory/archive/c.md", "inbox/p.md", STM]

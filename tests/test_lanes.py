@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline import eventually
 
-from brainiac.lanes import Lanes
+from brainiac.pipeline.lanes import Lanes
 
 
 def lanes(workers: int, bugs: list[BaseException] | None = None) -> Lanes:

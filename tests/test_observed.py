@@ -9,7 +9,7 @@ import pytest
 from kernel import EMPTY_STM, STM, Kernel, make_root, open_kernel
 
 from brainiac.events import FileChange, create, update
-from brainiac.noticing import MAX_BYTES, NotRestedError
+from brainiac.kernel.noticing import MAX_BYTES, NotRestedError
 
 FOLDER = "memory/long_term/concrete/"
 A, B = FOLDER + "a.md", FOLDER + "b.md"

@@ -16,8 +16,8 @@ from test_organization_run import SMALL, problems
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.commit import Committer
-from brainiac.journal import Journal
+from brainiac.kernel.commit import Committer
+from brainiac.kernel.journal import Journal
 from brainiac.organization.run import organize
 from brainiac.organization.upkeep import Upkeep
 from brainiac.tree import LocalPlaces

@@ -13,12 +13,12 @@ from pipeline import eventually
 from test_organization_run import problems, text
 
 from brainiac.clock import SYSTEM
-from brainiac.daemon import Daemon
 from brainiac.notes.index_page import parse_index
 from brainiac.notes.links import find_links
 from brainiac.notes.memory import parse_memory
 from brainiac.organization.healing import healed
 from brainiac.organization.upkeep import Upkeep
+from brainiac.pipeline.daemon import Daemon
 
 ALONE = "\nplugins: {disabled: [core_loop, reflection, promotion]}\ninbox: {settle_ms: 20}\n"
 EAGER = ALONE + "organization: {min_entries: 40, max_entries: 20}\n"

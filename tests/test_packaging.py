@@ -96,10 +96,10 @@ def test_each_library_is_used_for_what_it_is_for() -> None:
     Seeds: U1.
     """
     uses = {
-        "watchdog": "brainiac/watch.py",
+        "watchdog": "brainiac/pipeline/watch.py",
         "frontmatter": "brainiac/notes/yaml_handler.py",
         "ruamel.yaml": "brainiac/notes/yaml_handler.py",
-        "fasteners": "brainiac/locks.py",
+        "fasteners": "brainiac/kernel/locks.py",
         "pluggy": "brainiac/plugins.py",
         "structlog": "brainiac/logs.py",
         "litellm": "brainiac/llm/completion.py",

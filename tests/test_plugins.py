@@ -419,7 +419,7 @@ def create(root: Path) -> Brain:
 
 def happened(brain: Brain) -> set[str]:
     """Run once and return what the listening plugin heard."""
-    from brainiac.daemon import run_once
+    from brainiac.pipeline.daemon import run_once
 
     file = brain.root / "heard.txt"
     file.unlink(missing_ok=True)

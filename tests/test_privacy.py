@@ -14,10 +14,10 @@ from pipeline import eventually
 
 from brainiac.brain import Brain
 from brainiac.context.privacy import shareable
-from brainiac.daemon import Daemon
+from brainiac.kernel.planning import is_off_record
 from brainiac.llm.schemas import Purpose
 from brainiac.notes.short_term import EMPTY, Item, ShortTermDocument
-from brainiac.planning import is_off_record
+from brainiac.pipeline.daemon import Daemon
 from tests.models import model_brain, write_machine, write_memory
 from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, say, say_json, status
 

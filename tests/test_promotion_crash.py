@@ -13,8 +13,8 @@ from promotions import START, make_brain, page_with, pages, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.commit import Committer
-from brainiac.journal import Journal
+from brainiac.kernel.commit import Committer
+from brainiac.kernel.journal import Journal
 from brainiac.notes.memory import parse_exchanges
 from brainiac.promotion import promote
 from brainiac.tree import LocalPlaces

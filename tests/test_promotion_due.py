@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from commands import Shell
+from promotions import make_brain, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.promotion import is_due
-from commands import Shell
-from promotions import make_brain, statements, tell
 
 
 def wait(brain: Brain, seconds: float) -> None:
@@ -22,7 +22,9 @@ def wait(brain: Brain, seconds: float) -> None:
     ("told", "hours", "idle_seconds", "is_expected"),
     [(0, 99, 9999.0, False), (4, 1, 9999.0, False), (5, 0, 301.0, True), (5, 0, 299.0, False), (1, 13, 301.0, True)],
 )
-def test_quiet_and_enough_to_do(tmp_path: Path, told: int, hours: float, idle_seconds: float, is_expected: bool) -> None:
+def test_quiet_and_enough_to_do(
+    tmp_path: Path, told: int, hours: float, idle_seconds: float, is_expected: bool
+) -> None:
     """Five minutes of quiet and five events, or one older than twelve hours. Seeds: S12, P5."""
     brain = make_brain(tmp_path / "b")
     for number in range(told):

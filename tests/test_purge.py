@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.commit import Committer
 from brainiac.errors import UserError
 from brainiac.history.forget import meant
 from brainiac.history.purge import Tombstones, purge
 from brainiac.history.undo import undo
-from brainiac.journal import Journal
+from brainiac.kernel.commit import Committer
+from brainiac.kernel.journal import Journal
 from brainiac.promotion import promote
 from brainiac.testing import make_brain, run_once
 from tests.commands import Shell

@@ -10,7 +10,7 @@ from pipeline import CONFIG, Scripted, make_folder, opened
 
 from brainiac.brain import Brain
 from brainiac.errors import FormatError
-from brainiac.reconcile import backlog, differences, is_active, is_free, read_prompt, scan
+from brainiac.pipeline.reconcile import backlog, differences, is_active, is_free, read_prompt, scan
 from brainiac.tree import Tree
 
 

@@ -131,7 +131,7 @@ def test_a_page_that_only_moved_is_still_the_same(scene: Scene) -> None:
 
 
 def test_settled_lines_go_once_the_file_rests(scene: Scene) -> None:
-    """F-REV-4: They are taken out a minute after the person's last save, all else byte for byte; a stale save does nothing."""
+    """F-REV-4: They go a minute after the person's last save, all else byte for byte; a stale save does nothing."""
     asked(scene)
     save(scene, "- [ ]", "My own remark.\n- [x]")
     stale = scene.brain.tree.review.read_text()

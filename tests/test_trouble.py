@@ -22,14 +22,14 @@ from living import CONFIG, Living, command, events_of, living, living_brain, pla
 from pipeline import eventually
 
 from brainiac.brain import Brain
-from brainiac.daemon import is_running
 from brainiac.errors import StorageError
 from brainiac.events import Event, create, new_id, update
-from brainiac.exchange import Disk
+from brainiac.kernel.exchange import Disk
+from brainiac.pipeline.daemon import is_running
 from brainiac.trust import TrustStore
 
 AWHILE_SECONDS = 0.7
-LEAKING = '''
+LEAKING = """
 import os, threading, time
 from brainiac import hookimpl
 
@@ -47,7 +47,7 @@ def prompt_arrived(prompt):
     if "many threads" in prompt.text:
         for _ in range(200):
             threading.Thread(target=time.sleep, args=(10_000,)).start()
-'''
+"""
 
 
 @dataclass(frozen=True)

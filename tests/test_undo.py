@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.commit import Committer
 from brainiac.errors import ConflictError, UserError
 from brainiac.events import append, create, move, remove, update
 from brainiac.history.record import find_event, last_undoable
 from brainiac.history.undo import plan, undo
-from brainiac.journal import Journal
+from brainiac.kernel.commit import Committer
+from brainiac.kernel.journal import Journal
 from brainiac.notes.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.testing import make_brain
 from tests.commands import Shell

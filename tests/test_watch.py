@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from pipeline import eventually, make_folder
 
+from brainiac.pipeline.watch import Watcher
 from brainiac.settings import WatchSettings
 from brainiac.tree import Tree
-from brainiac.watch import Watcher
 
 
 class Seen:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.daemon import run_once
 from brainiac.errors import UserError
 from brainiac.history.why import why
+from brainiac.pipeline.daemon import run_once
 from brainiac.promotion import promote
 from brainiac.testing import make_brain
 from tests.commands import Shell

@@ -36,7 +36,7 @@ def ask(
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
     from brainiac.history.devices import waiting
-    from brainiac.reconcile import is_active
+    from brainiac.pipeline.reconcile import is_active
 
     with opened_brain() as brain:
         if again:
@@ -79,8 +79,8 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
 
 
 def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool) -> None:
-    from brainiac.daemon import answer_one, is_running
     from brainiac.notes.prompt import parse_response
+    from brainiac.pipeline.daemon import answer_one, is_running
 
     streamed = False
 

@@ -24,8 +24,8 @@ def run(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Watch the brain and answer what is dropped into its inbox."""
-    from brainiac.daemon import Daemon, run_once
     from brainiac.logs import configure
+    from brainiac.pipeline.daemon import Daemon, run_once
 
     with opened_brain() as brain:
         if once:

@@ -55,8 +55,7 @@ class Reader:
         if not self.is_remote:
             return memory
         goals, facts, tasks = (
-            tuple(item for item in items if not item.is_private)
-            for items in (memory.goals, memory.facts, memory.tasks)
+            tuple(item for item in items if not item.is_private) for items in (memory.goals, memory.facts, memory.tasks)
         )
         events = tuple(self.visible_events(memory.events))
         return replace(memory, goals=goals, facts=facts, tasks=tasks, events=events)
@@ -93,9 +92,7 @@ def _turn(reader: Reader, request: QueriesRequest | AnswerRequest) -> list[Block
     known = workflows(reader.brain)
     blocks = [*reader.short_term(request.short_term), listed(known)]
     blocks += conversation_blocks(turns, shown, reader.limit_tokens, reader.count)
-    blocks += focus_blocks(
-        reader.brain, request.prompt, reader.limit_tokens, reader.count, is_remote=reader.is_remote
-    )
+    blocks += focus_blocks(reader.brain, request.prompt, reader.limit_tokens, reader.count, is_remote=reader.is_remote)
     return blocks + ([started(known, request.prompt.workflow)] if request.prompt.workflow else [])
 
 

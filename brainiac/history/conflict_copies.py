@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, PathKind, content_hash, create, remove, update
 from brainiac.history.merging_copies import Removals, merged
-from brainiac.reconcile import is_active
+from brainiac.pipeline.reconcile import is_active
 from brainiac.review import Proposal, with_proposals
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from brainiac.errors import UserError
 from brainiac.events import Event, create, update
 from brainiac.notes.frontmatter import edit_meta
-from brainiac.reconcile import is_active
+from brainiac.pipeline.reconcile import is_active
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain

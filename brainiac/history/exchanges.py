@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from brainiac.announce import exchange_of
-from brainiac.answered import EXCHANGES, MOVED
 from brainiac.errors import FormatError
 from brainiac.events import Event
 from brainiac.language.sentences import content_stems, overlap, split_sentences
 from brainiac.notes.dialogue import StmEvent, find_events
+from brainiac.pipeline.announce import exchange_of
+from brainiac.pipeline.answered import EXCHANGES, MOVED
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain

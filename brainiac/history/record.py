@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import UserError
 from brainiac.events import Event
-from brainiac.journal import BASELINE
+from brainiac.kernel.journal import BASELINE
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain

@@ -13,8 +13,8 @@ from brainiac.errors import BlobError, ConflictError, FormatError, UserError
 from brainiac.events import Change, Event, PathKind, RecordedChange, content_hash, create, move, remove, update
 from brainiac.history.rebase import rebased
 from brainiac.history.record import UNDONE, changers, consequences, undone_events
-from brainiac.journal import BASELINE
-from brainiac.merge import three_way
+from brainiac.kernel.journal import BASELINE
+from brainiac.kernel.merge import three_way
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain

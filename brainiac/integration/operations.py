@@ -66,9 +66,7 @@ def _ranked(statement: str, existing: Sequence[Existing]) -> list[tuple[Existing
     )
 
 
-def _succession(
-    statement: str, chosen: Operation, ranked: Sequence[tuple[Existing, Relation]]
-) -> Operation | None:
+def _succession(statement: str, chosen: Operation, ranked: Sequence[tuple[Existing, Relation]]) -> Operation | None:
     """Return what retires the statement that the candidate tells the successor of, if that says nothing else."""
     if chosen.operation in ("REINFORCE", "DELETE") or (chosen.id and not _is_strung(statement, chosen, *ranked[0])):
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
-from brainiac.exchange import read_bytes
+from brainiac.kernel.exchange import read_bytes
 from brainiac.notes.memory import Memory, parse_memory
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from brainiac.clock import parse_iso
 from brainiac.events import Event, RecordedChange
 from brainiac.history.record import UNDONE
-from brainiac.journal import BASELINE
+from brainiac.kernel.journal import BASELINE
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain

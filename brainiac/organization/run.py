@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import ConflictError
 from brainiac.events import Change, Event
+from brainiac.kernel.locks import locked
 from brainiac.llm.offline.organizing import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposal, Proposals
-from brainiac.locks import locked
 from brainiac.notes.frontmatter import edit_meta
 from brainiac.organization.actions import carry_out
 from brainiac.organization.asking import new_proposals, review_change

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ModelError
 from brainiac.events import Event, content_hash
+from brainiac.kernel.locks import locked
 from brainiac.llm.schemas import SummarizeRequest, Summary
-from brainiac.locks import locked
 from brainiac.notes.short_term import ShortTermMemory, StmEvent
 from brainiac.promotion.applying import Applier, Step
 from brainiac.promotion.deciding import Decider, Decision

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from brainiac.errors import BlobError
 from brainiac.events import content_hash
-from brainiac.exchange import Disk, make_folders, read_bytes, temporary_beside
+from brainiac.kernel.exchange import Disk, make_folders, read_bytes, temporary_beside
 
 MAX_DEPTH = 32
 _SUFFIX = ".splice"

@@ -6,15 +6,23 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from brainiac.answered import EXCHANGES
-from brainiac.errors import BlobError, BrainiacError, ConflictError, FormatError, ModelError, StorageError, storage_trouble
+from brainiac.errors import (
+    BlobError,
+    BrainiacError,
+    ConflictError,
+    FormatError,
+    ModelError,
+    StorageError,
+    storage_trouble,
+)
 from brainiac.events import Event, FileChange, PathKind, RecordedChange, content_hash
 from brainiac.notes.prompt import Exchange, parse_prompt, parse_response
-from brainiac.reconcile import is_active
+from brainiac.pipeline.answered import EXCHANGES
+from brainiac.pipeline.reconcile import is_active
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
-    from brainiac.lanes import Lanes
+    from brainiac.pipeline.lanes import Lanes
 
 MAX_RETRY_SECONDS = 300.0
 INACTIVE_SECONDS = 30.0  # how often an exchange looks whether this device runs the processes again

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.clock import Clock, iso
-from brainiac.displaced import Displaced
 from brainiac.errors import ConflictError, StorageError, storage_trouble
 from brainiac.events import Change, Event, RecordedChange, content_hash, new_id
-from brainiac.exchange import Disk, read_bytes
-from brainiac.journal import Journal
-from brainiac.lastseen import LastSeen
-from brainiac.locks import locked
-from brainiac.noticing import Noticing, NotRestedError
-from brainiac.planning import Plan, Planner, confined, confined_change, is_off_record
-from brainiac.transactions import CHECKPOINT_BYTES, Recovery, Transactions
+from brainiac.kernel.displaced import Displaced
+from brainiac.kernel.exchange import Disk, read_bytes
+from brainiac.kernel.journal import Journal
+from brainiac.kernel.lastseen import LastSeen
+from brainiac.kernel.locks import locked
+from brainiac.kernel.noticing import Noticing, NotRestedError
+from brainiac.kernel.planning import Plan, Planner, confined, confined_change, is_off_record
+from brainiac.kernel.transactions import CHECKPOINT_BYTES, Recovery, Transactions
 from brainiac.tree import OUR_TEMPORARY_PREFIX, LocalPlaces, Tree
 
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from brainiac.clock import Clock, parse_iso
 from brainiac.errors import BlobError, ConflictError
 from brainiac.events import Change, PathKind, content_hash, create, update
-from brainiac.exchange import Disk, read_bytes
-from brainiac.merge import three_way
-from brainiac.transactions import Transactions
+from brainiac.kernel.exchange import Disk, read_bytes
+from brainiac.kernel.merge import three_way
+from brainiac.kernel.transactions import Transactions
+from brainiac.kernel.write_ahead import Intent, Step
 from brainiac.tree import Tree
-from brainiac.write_ahead import Intent, Step
 
 if TYPE_CHECKING:
-    from brainiac.commit import Committer
+    from brainiac.kernel.commit import Committer
 
 REST_SECONDS = 10
 

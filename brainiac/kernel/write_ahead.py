@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from brainiac.events import Event
-from brainiac.exchange import Disk, make_folders, read_bytes
-from brainiac.journal import from_line, to_line
+from brainiac.kernel.exchange import Disk, make_folders, read_bytes
+from brainiac.kernel.journal import from_line, to_line
 
 
 @dataclass(frozen=True, slots=True)

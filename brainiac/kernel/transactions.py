@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from brainiac.errors import StorageError
 from brainiac.events import Event
-from brainiac.exchange import Disk
-from brainiac.journal import Journal
-from brainiac.lastseen import LastSeen
-from brainiac.placing import Outcome, Placing
+from brainiac.kernel.exchange import Disk
+from brainiac.kernel.journal import Journal
+from brainiac.kernel.lastseen import LastSeen
+from brainiac.kernel.placing import Outcome, Placing
+from brainiac.kernel.write_ahead import Intent, Step, WriteAhead
 from brainiac.tree import LocalPlaces, Tree
-from brainiac.write_ahead import Intent, Step, WriteAhead
 
 INLINE_BYTES = 65_536  # larger texts become blobs before the commit point; writing them twice would cost more
 CHECKPOINT_BYTES = 4_000_000

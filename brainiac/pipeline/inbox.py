@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from brainiac.answered import CAPTURED, MOVED, RESPONDED, Answer
 from brainiac.clock import iso
 from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, StorageError, storage_trouble
 from brainiac.events import Change, content_hash, create, move, new_id, observe, remove, update
@@ -24,7 +23,8 @@ from brainiac.notes.prompt import (
     render_error,
     response_path,
 )
-from brainiac.reconcile import is_active, read_prompt
+from brainiac.pipeline.answered import CAPTURED, MOVED, RESPONDED, Answer
+from brainiac.pipeline.reconcile import is_active, read_prompt
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -267,4 +267,6 @@ def _check_name(path: str) -> None:
     target = response_path(path)
     if _is_too_long(target):
         spare = len(posixpath.basename(target)) - len(posixpath.basename(path))
-        raise FormatError(path, f"its name leaves no room for an answer's; shorten it to {MAX_NAME_BYTES - spare} bytes")
+        raise FormatError(
+            path, f"its name leaves no room for an answer's; shorten it to {MAX_NAME_BYTES - spare} bytes"
+        )

@@ -15,7 +15,7 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
 from brainiac.notes.prompt import Prompt, parse_prompt
-from brainiac.settle import Stamp, stamp_from, stamp_of
+from brainiac.pipeline.settle import Stamp, stamp_from, stamp_of
 from brainiac.tree import Tree
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brainiac.clock import parse_iso
-from brainiac.reconcile import is_active
+from brainiac.pipeline.reconcile import is_active
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
-    from brainiac.bus import Bus
+    from brainiac.pipeline.bus import Bus
 
 MAX_STEP_SECONDS = 30.0
 MIN_STEP_SECONDS = 0.5

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brainiac.events import content_hash
-from brainiac.exchange import Disk, copy_attributes, make_folders, read_bytes
+from brainiac.kernel.exchange import Disk, copy_attributes, make_folders, read_bytes
+from brainiac.kernel.write_ahead import Intent, Step
 from brainiac.tree import Tree
-from brainiac.write_ahead import Intent, Step
 
 
 @dataclass(slots=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from brainiac.errors import FormatError, UserError
 from brainiac.events import Change, RecordedChange, content_hash
-from brainiac.exchange import read_bytes, temporary_beside
-from brainiac.lastseen import LastSeen
+from brainiac.kernel.exchange import read_bytes, temporary_beside
+from brainiac.kernel.lastseen import LastSeen
+from brainiac.kernel.write_ahead import Step
 from brainiac.notes.frontmatter import split
 from brainiac.tree import Tree
-from brainiac.write_ahead import Step
 
 _ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
 _HEAD_BYTES = 65_536

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 from brainiac.clock import Clock
 from brainiac.errors import BlobError, BrainiacError, ConflictError
 from brainiac.events import FileChange, PathKind, RecordedChange, content_hash, update
-from brainiac.exchange import read_bytes
-from brainiac.lastseen import LastSeen, Seen, stamp_of
-from brainiac.merge import is_stale, three_way
-from brainiac.planning import is_off_record
+from brainiac.kernel.exchange import read_bytes
+from brainiac.kernel.lastseen import LastSeen, Seen, stamp_of
+from brainiac.kernel.merge import is_stale, three_way
+from brainiac.kernel.planning import is_off_record
 from brainiac.tree import Tree
 
 if TYPE_CHECKING:
-    from brainiac.commit import Committer
+    from brainiac.kernel.commit import Committer
 
 MAX_BYTES = 5_000_000  # larger files are known by their stat, their texts are not kept
 REST_SECONDS = 10.0  # short-term memory saved without its headings is believed after this

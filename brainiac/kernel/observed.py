@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from brainiac.clock import Clock
-from brainiac.commit import Committer
 from brainiac.events import FileChange, PathKind, RecordedChange, content_hash
-from brainiac.exchange import read_bytes
-from brainiac.journal import BASELINE, Journal
-from brainiac.lastseen import Seen, stamp_of
-from brainiac.locks import locked
-from brainiac.noticing import MAX_BYTES
-from brainiac.planning import is_off_record
+from brainiac.kernel.commit import Committer
+from brainiac.kernel.exchange import read_bytes
+from brainiac.kernel.journal import BASELINE, Journal
+from brainiac.kernel.lastseen import Seen, stamp_of
+from brainiac.kernel.locks import locked
+from brainiac.kernel.noticing import MAX_BYTES
+from brainiac.kernel.planning import is_off_record
 from brainiac.tree import Tree
 
 HELD_COUNT, HELD_SHARE = 20, 0.3

@@ -10,9 +10,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from brainiac.announce import exchange_of
-from brainiac.answered import EXCHANGES
-from brainiac.bus import Bus
 from brainiac.clock import iso
 from brainiac.errors import (
     ConflictError,
@@ -24,15 +21,18 @@ from brainiac.errors import (
     storage_trouble,
 )
 from brainiac.events import Event, FileChange, new_id
-from brainiac.growth import AccessLogTail
 from brainiac.history.conflict_copies import settle_copies
 from brainiac.history.devices import require_active
 from brainiac.history.purge import Tombstones
-from brainiac.locks import locked
-from brainiac.quiet import QuietTimer
-from brainiac.reconcile import backlog, is_free, read_prompt, scan
-from brainiac.runstate import LOCK, RunState, read_run_state, write_run_state
-from brainiac.watch import Watcher
+from brainiac.kernel.locks import locked
+from brainiac.pipeline.announce import exchange_of
+from brainiac.pipeline.answered import EXCHANGES
+from brainiac.pipeline.bus import Bus
+from brainiac.pipeline.growth import AccessLogTail
+from brainiac.pipeline.quiet import QuietTimer
+from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
+from brainiac.pipeline.runstate import LOCK, RunState, read_run_state, write_run_state
+from brainiac.pipeline.watch import Watcher
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from brainiac.blobs import BlobStore
 from brainiac.events import Event, RecordedChange
-from brainiac.exchange import Disk, make_folders, read_bytes, temporary_beside
-from brainiac.locks import locked
+from brainiac.kernel.blobs import BlobStore
+from brainiac.kernel.exchange import Disk, make_folders, read_bytes, temporary_beside
+from brainiac.kernel.locks import locked
 from brainiac.tree import LocalPlaces, Tree
 
 BASELINE = "tree-adopted"

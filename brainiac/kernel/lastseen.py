@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brainiac.events import Event, RecordedChange
-from brainiac.journal import BASELINE, Journal
+from brainiac.kernel.journal import BASELINE, Journal
 from brainiac.tree import Tree
 
 _TRAIL_LENGTH = 64

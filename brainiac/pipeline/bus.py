@@ -15,16 +15,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brainiac.announce import Announcer
 from brainiac.errors import BrainiacError, StorageError, storage_trouble
 from brainiac.events import Action, FileChange, PathKind
-from brainiac.growth import AccessLogTail
-from brainiac.inbox import Inbox
-from brainiac.lanes import Lanes
+from brainiac.kernel.noticing import NotRestedError
 from brainiac.notes.prompt import conversation_of, prompt_path_of
-from brainiac.noticing import NotRestedError
-from brainiac.reconcile import TO_ANSWER, differences, is_free
-from brainiac.settle import Pace, Settler, Stamp, ends_with_send, stamp_from, stamp_of
+from brainiac.pipeline.announce import Announcer
+from brainiac.pipeline.growth import AccessLogTail
+from brainiac.pipeline.inbox import Inbox
+from brainiac.pipeline.lanes import Lanes
+from brainiac.pipeline.reconcile import TO_ANSWER, differences, is_free
+from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, stamp_from, stamp_of
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
