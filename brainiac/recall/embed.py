@@ -71,7 +71,7 @@ class OnnxEmbedder:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
             self._session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
-        except Exception as error:
+        except Exception as error:  # tokenizers raises nothing more particular
             raise EmbedderError(f"{model.parent}: not a usable ONNX model: {error}") from error
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         self._tokenizer.enable_padding()
