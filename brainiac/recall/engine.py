@@ -75,7 +75,8 @@ class EmbeddedIndex:
         text_folder = self._folder / "text"
         if is_new:
             shutil.rmtree(self._folder, ignore_errors=True)
-        text_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds words of private pages
+        text_folder.mkdir(mode=0o700, exist_ok=True)
         schema = tantivy.SchemaBuilder()
         schema.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
         # signed: deletion by an unsigned field's term silently deletes nothing in tantivy-py 0.27
