@@ -21,9 +21,7 @@ from brainiac.errors import (
     storage_trouble,
 )
 from brainiac.events import Event, FileChange, new_id
-from brainiac.history.conflict_copies import settle_copies
 from brainiac.history.devices import require_active
-from brainiac.history.purge import Tombstones
 from brainiac.kernel.locks import locked
 from brainiac.pipeline.announce import exchange_of
 from brainiac.pipeline.answered import EXCHANGES
@@ -63,6 +61,8 @@ class Daemon:
         self.watcher = Watcher(brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan)
         self.quiet = QuietTimer(brain, self.bus)
         self._state = RunState()
+        from brainiac.history.purge import Tombstones  # 0.2 s, which `ask` need not wait for
+
         self._tombstones = Tombstones(brain)
 
     def run(self) -> bool:
@@ -184,6 +184,8 @@ class Daemon:
     def _heed_devices(self) -> None:
         """Deal with what other devices left: tombstones, and copies of what two wrote at once."""
         self._tombstones.honour()
+        from brainiac.history.conflict_copies import settle_copies
+
         settle_copies(self._brain)
 
     def _check_displaced(self) -> None:
