@@ -64,7 +64,7 @@ class OnnxEmbedder:
         # idle threads that spin take the core from whoever answers
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         try:
-            import onnxruntime  # type: ignore[import-untyped]
+            import onnxruntime
             import tokenizers
         except ImportError as error:
             raise EmbedderError(f"{error}; install it with `pip install 'brainiac[semantic]'`") from error
