@@ -95,7 +95,7 @@ class Brain:
         """The one way to change the tree."""
         from brainiac.kernel.commit import Committer
 
-        return Committer(self.tree, self.places, self.journal, self.clock)
+        return Committer(self.tree, self.places, self.journal, self.clock, tell=self._announce)
 
     @cached_property
     def answered(self) -> Answered:
@@ -189,9 +189,7 @@ class Brain:
             StorageError: The disk refuses for now.
         """
         with storage_trouble():
-            event = self.committer.commit(kind, by=by, changes=changes, data=data, cause=cause, expect=expect)
-        self._announce(event)
-        return event
+            return self.committer.commit(kind, by=by, changes=changes, data=data, cause=cause, expect=expect)
 
     def record(self, kind: str, *, by: str, data: Mapping[str, Any] | None = None, cause: str | None = None) -> Event:
         """Record an event that changes no file."""

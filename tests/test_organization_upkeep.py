@@ -241,7 +241,7 @@ def test_a_tick_is_obeyed_by_the_daemon(live: Scene) -> None:
     try:
         review = live.brain.tree.review
         review.write_text(review.read_text().replace("[ ]", "[x]"))
-        eventually(lambda: live.pages()[page] == page.replace(TOP, ARCHIVE), "archived")
+        eventually(lambda: live.pages().get(page) == page.replace(TOP, ARCHIVE), "archived")
     finally:
         daemon.stop()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Committer:
         journal: Where commits are recorded.
         clock: Dates them.
         disk: What writes.
+        tell: Called with each event that was recorded here, in the thread that did, when it let go of the lock.
 
     Attributes:
         seen: What each tracked note was when last seen.
@@ -38,14 +39,41 @@ class Committer:
     """
 
     def __init__(
-        self, tree: Tree, places: LocalPlaces, journal: Journal, clock: Clock, disk: Disk | None = None
+        self,
+        tree: Tree,
+        places: LocalPlaces,
+        journal: Journal,
+        clock: Clock,
+        disk: Disk | None = None,
+        tell: Callable[[Event], None] = lambda event: None,
     ) -> None:
         self._tree, self._journal, self._clock, self._disk = tree, journal, clock, disk or Disk()
+        self._tell, self._depth = tell, 0
         self.seen = LastSeen(places.state / "observed.sqlite", tree, journal)
         self._transactions = Transactions(tree, places, journal, self.seen, self._disk)
         self._displaced = Displaced(tree, self._transactions, clock, self._disk, self)
         self.noticing = Noticing(tree, self.seen, clock, self)
         self._is_rescuing = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the commit lock; what is recorded meanwhile is told of when the outermost hold of a thread ends.
+
+        That includes a commit which an error or another process had left unfinished, and which is finished here.
+        """
+        recorded: list[Event] = []
+        try:
+            with locked(self._journal.lock):
+                self._depth += 1
+                try:
+                    yield
+                finally:
+                    self._depth -= 1
+                    if self._depth == 0:
+                        recorded = self._transactions.take_recorded()
+        finally:
+            for event in recorded:
+                self._tell(event)
 
     def commit(
         self,
@@ -75,7 +103,7 @@ class Committer:
             ConflictError: A file moved since the decision; nothing was changed.
             ConfinementError: A path leaves the brain.
         """
-        with locked(self._journal.lock):
+        with self.held():
             self._transactions.settle()
             changes = [confined_change(self._tree, change) for change in changes]
             expect = {confined(self._tree, path): digest for path, digest in (expect or {}).items()}
@@ -103,7 +131,7 @@ class Committer:
             data: Plain JSON values.
             by: Who did it.
         """
-        with locked(self._journal.lock):
+        with self.held():
             self._transactions.settle()
             return self._run(self._event(kind, by, changes, data or {}, None), Plan(texts=dict(texts)))
 
@@ -177,7 +205,7 @@ class Committer:
     def recover(self) -> Recovery:
         """Finish what a crash left unfinished; the tree is otherwise never changed by the journal."""
         report = Recovery()
-        with locked(self._journal.lock):
+        with self.held():
             self._transactions.settle(report)
             self._transactions.restore()
             report.merged = self._displaced.check()
@@ -187,7 +215,7 @@ class Committer:
 
     def check_displaced(self) -> None:
         """Look at what our writes swapped out and bring what is done to the disk; every ten seconds and at the end."""
-        with locked(self._journal.lock):
+        with self.held():
             self._transactions.settle()
             if self._transactions.wal.size:
                 self._displaced.check()
@@ -198,7 +226,7 @@ class Committer:
 
         A save that an editor still makes into a file which was just replaced is no longer waited for.
         """
-        with locked(self._journal.lock):
+        with self.held():
             self._transactions.settle()
             self._displaced.check()
             for _, step in list(self._displaced.waiting()):

@@ -29,6 +29,7 @@ MAX_BYTES = 5_000_000  # larger files are known by their stat, their texts are n
 REST_SECONDS = 10.0  # short-term memory saved without its headings is believed after this
 MOVE_SECONDS = 10.0  # a file that appears with the content of one that vanished within this was moved
 TORN_NS = 200_000_000  # an empty or shortened file is believed after this rest
+FOUND = frozenset({"note-edited", "notes-edited", "note-moved", "note-deleted", "notes-deleted"})  # by a person
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
 
 

@@ -17,7 +17,6 @@ from brainiac.kernel.commit import Committer
 from brainiac.kernel.exchange import read_bytes
 from brainiac.kernel.journal import BASELINE, Journal
 from brainiac.kernel.lastseen import Seen, stamp_of
-from brainiac.kernel.locks import locked
 from brainiac.kernel.noticing import MAX_BYTES
 from brainiac.kernel.planning import is_off_record
 from brainiac.tree import Tree
@@ -84,7 +83,7 @@ class Observed:
         """
         if self._tree.kind_of(relative) in (PathKind.IGNORED, PathKind.JOURNAL):
             return None
-        with locked(self._journal.lock):
+        with self._committer.held():
             self._committer.settle()
             change = self._noticing.look(relative)
             seen = self._seen.get(relative)
@@ -103,7 +102,7 @@ class Observed:
         Returns:
             What changed since it was last seen, moves recognized by equal content.
         """
-        with locked(self._journal.lock):
+        with self._committer.held():
             self._committer.settle()
             known = self._seen.all()
             is_first = not known and next(self._journal.events(kinds={BASELINE}), None) is None
@@ -125,7 +124,7 @@ class Observed:
 
     def changed(self) -> list[str]:
         """Return the tracked paths whose stat tells that they may not be as last seen; for a rescan."""
-        with locked(self._journal.lock):
+        with self._committer.held():
             self._committer.settle()  # a journal that git took back makes every file one to be looked at
         known, unkept = self._seen.all(), self._seen.all_unkept()
         paths, found = [], set()
@@ -138,7 +137,7 @@ class Observed:
 
     def confirm_deletions(self) -> list[FileChange]:
         """Record the deletions that were held, of files that are still gone."""
-        with locked(self._journal.lock):
+        with self._committer.held():
             self._committer.settle()
             held = [seen for seen in self._seen.all().values() if seen.is_held]
             gone = [seen for seen in held if not os.path.lexists(self._tree.absolute(seen.path))]

@@ -56,6 +56,7 @@ class Transactions:
     def __init__(self, tree: Tree, places: LocalPlaces, journal: Journal, seen: LastSeen, disk: Disk) -> None:
         self._tree, self._journal, self._seen, self._disk = tree, journal, seen, disk
         self.wal = WriteAhead(places.state / "write_ahead.jsonl", disk)
+        self._recorded: list[Event] = []
 
     def run(self, event: Event, steps: tuple[Step, ...], texts: Mapping[str, bytes]) -> tuple[Event, Outcome]:
         """Carry out a commit that was found possible.
@@ -120,6 +121,11 @@ class Transactions:
         self._journal.sync()
         self.wal.keep_only([intent for intent in intents if intent.event.id in waiting])
 
+    def take_recorded(self) -> list[Event]:
+        """Return the events that were recorded since the last call."""
+        recorded, self._recorded = self._recorded, []
+        return recorded
+
     def text_of(self, digest: str) -> bytes:
         """Return a text by hash, from the commits in flight or the journal's blobs.
 
@@ -140,6 +146,7 @@ class Transactions:
     def _finish(self, intent: Intent, outcome: Outcome) -> Event:
         self._keep(intent.event, intent.texts)
         event = self._journal.record(_as_done(intent, outcome), is_synced=False)
+        self._recorded.append(event)
         self._seen.apply(event)
         self.wal.note_done(intent)
         return event

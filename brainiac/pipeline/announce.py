@@ -16,6 +16,7 @@ from brainiac.errors import (
     storage_trouble,
 )
 from brainiac.events import Event, FileChange, PathKind, RecordedChange, content_hash
+from brainiac.kernel.noticing import FOUND
 from brainiac.notes.prompt import Exchange, parse_prompt, parse_response
 from brainiac.pipeline.answered import EXCHANGES
 from brainiac.pipeline.reconcile import is_active
@@ -87,7 +88,7 @@ class Announcer:
         if event.kind in EXCHANGES:
             self._hand_out(event)
         memories = [change for change in event.changes if self._is_memory(change)]
-        if memories:
+        if memories and event.kind not in FOUND:  # what was found, the bus tells of
             self._near.submit(_LANE, lambda: self._tell_memories(memories))
         is_own_echo = event.kind == "plugin-failed" and event.data.get("hook") == "event_recorded"
         if not is_own_echo and self._brain.plugins.has("event_recorded"):

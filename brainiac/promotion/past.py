@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, PathKind, RecordedChange
+from brainiac.kernel.noticing import FOUND
 from brainiac.notes.memory import Memory, parse_memory
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from brainiac.notes.short_term import StmEvent
 
 PROMOTED, ANALYZED, REFUSED, ADOPTED = "memory-promoted", "events-analyzed", "candidates-refused", "statements-adopted"
-_BY_HAND = frozenset({"note-edited", "notes-edited", "note-moved", "note-deleted", "notes-deleted", "note-merged"})
+_BY_HAND = FOUND | {"note-merged"}
 _KINDS = _BY_HAND | {PROMOTED, ANALYZED, ADOPTED, "exchange-reflected", "memory-organized"}
 
 
