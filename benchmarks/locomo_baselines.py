@@ -44,10 +44,10 @@ def bm25s(turns: Sequence[str]) -> Find | None:
     """The library bm25s with Snowball stems, k1 0.9, b 0.3; None when it is not installed."""
     try:
         import bm25s as library
-        import snowballstemmer
+        import Stemmer
     except ImportError:
         return None
-    stem = snowballstemmer.stemmer("english").stemWord
+    stem = Stemmer.Stemmer("english").stemWord
 
     def split(text: str) -> list[str]:
         return [stem(word) for word in _words(text)] or [""]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 
-import snowballstemmer  # type: ignore[import-untyped]  # it ships no types
+import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore]  # PyStemmer: Snowball in C
 
 _ABBREVIATIONS = frozenset(
     "dr mr mrs ms prof st jr sr vs etc e.g i.e eg ie no vol fig inc ltd co corp dept approx apt ave blvd "
@@ -95,11 +95,11 @@ class _Stemmers(threading.local):
     """One stemmer a thread and language: a Snowball stemmer keeps the word it works on in itself."""
 
     def __init__(self) -> None:
-        self.by_language: dict[str, snowballstemmer.stemmer] = {}
+        self.by_language: dict[str, Stemmer.Stemmer] = {}
 
-    def of(self, language: str) -> snowballstemmer.stemmer:
+    def of(self, language: str) -> Stemmer.Stemmer:
         if language not in self.by_language:
-            self.by_language[language] = snowballstemmer.stemmer(language)
+            self.by_language[language] = Stemmer.Stemmer(language)
         return self.by_language[language]
 
 
