@@ -24,7 +24,7 @@ from brainiac.events import new_id, update
 from brainiac.llm.gateway import Gateway
 from brainiac.notes.memory import new_memory
 from brainiac.notes.short_term import ShortTermDocument, StmEvent
-from brainiac.promotion import promote
+from brainiac.promotion.run import promote
 from brainiac.skeleton import create_brain
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 from brainiac import hookimpl
 from brainiac.errors import LockedError
-from brainiac.organization.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.events import FileChange
+    from brainiac.organization.upkeep import Upkeep
 
 _upkeeps: dict[Brain, Upkeep] = {}
 
 
 def _upkeep(brain: Brain) -> Upkeep:
     if brain not in _upkeeps:
+        from brainiac.organization.upkeep import Upkeep  # here: an answer waits for no plugin's imports
+
         _upkeeps[brain] = Upkeep(brain)
     return _upkeeps[brain]
 

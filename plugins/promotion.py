@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from brainiac import hookimpl
 from brainiac.clock import parse_iso
 from brainiac.errors import LockedError
-from brainiac.promotion import is_due, promote
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -19,6 +18,9 @@ RETRY_SECONDS = 600.0  # after a run that ended early; the model that failed is 
 @hookimpl
 def quiet(brain: Brain, idle_seconds: float) -> None:
     """Promote when it is due; what cannot be done now stays for the next quiet."""
+    from brainiac.promotion.due import is_due
+    from brainiac.promotion.run import promote  # here: an answer waits for no plugin's imports
+
     if not is_due(brain, idle_seconds) or _failed_lately(brain):
         return
     last = brain.answered.last_exchange_at

@@ -10,7 +10,7 @@ from brainiac.events import Event, create, update
 from brainiac.llm.schemas import Reflection, ReflectRequest
 from brainiac.notes.prompt import Exchange, Prompt, Response
 from brainiac.notes.short_term import StmEvent
-from brainiac.promotion import text_hash
+from brainiac.promotion.past import text_hash
 from brainiac.redaction import redact
 
 if TYPE_CHECKING:

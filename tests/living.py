@@ -19,6 +19,7 @@ from brainiac.kernel.journal import Journal
 from brainiac.notes.short_term import EMPTY
 from brainiac.pipeline.runstate import RunState, read_run_state
 from brainiac.tree import LocalPlaces, Tree
+from brainiac.trust import TrustStore
 
 CONFIG = "inbox: {settle_ms: 20, typing_seconds: 1}\nwatch: {rescan_seconds: 1}\n"
 START_SECONDS = 60.0
@@ -29,6 +30,19 @@ def living_brain(root: Path, config: str = CONFIG) -> Path:
     make_folder(root, config)
     (root / "memory/short_term.md").write_text(EMPTY)
     return root
+
+
+def trusted(root: Path, name: str, source: str) -> None:
+    """Put a plugin of its own into a brain, trusted on this machine."""
+    (root / f"plugins/{name}.py").write_text(source)
+    TrustStore(places_of(root).state / "trust.json", root / "plugins").trust(name)
+
+
+def model_machine(url: str) -> None:
+    """Let this machine's own config name a server as the one of OpenAI's models."""
+    config = LocalPlaces.of(Path("/"), "default").config
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f"api_bases: {{openai: {url}}}\n")
 
 
 def command(root: Path, *arguments: str) -> list[str]:

@@ -13,8 +13,8 @@ from brainiac.clock import Clock
 from brainiac.errors import UserError
 from brainiac.history.adoption import adopt
 from brainiac.notes.memory import parse_memory
-from brainiac.promotion import promote
 from brainiac.promotion.past import read_past
+from brainiac.promotion.run import promote
 from brainiac.testing import make_brain
 from tests.commands import Shell
 from tests.test_forget import tell

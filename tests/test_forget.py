@@ -12,7 +12,7 @@ from brainiac.errors import UserError
 from brainiac.history.forget import Forgetting, forget, meant
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
-from brainiac.promotion import promote
+from brainiac.promotion.run import promote
 from brainiac.testing import make_brain
 from tests.commands import Shell
 

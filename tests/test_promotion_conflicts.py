@@ -14,7 +14,7 @@ from brainiac.errors import ModelError
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import Purpose, Request, Result
 from brainiac.notes.memory import parse_exchanges
-from brainiac.promotion import promote
+from brainiac.promotion.run import promote
 
 OFFLINE = OfflineEngine()
 

@@ -16,7 +16,7 @@ from brainiac.clock import ManualClock
 from brainiac.kernel.commit import Committer
 from brainiac.kernel.journal import Journal
 from brainiac.notes.memory import parse_exchanges
-from brainiac.promotion import promote
+from brainiac.promotion.run import promote
 from brainiac.tree import LocalPlaces
 
 SAID = (

@@ -10,7 +10,7 @@ from promotions import make_brain, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.promotion import is_due
+from brainiac.promotion.due import is_due
 
 
 def wait(brain: Brain, seconds: float) -> None:

@@ -25,7 +25,7 @@ from brainiac.llm.schemas import (
     SynthesizeRequest,
 )
 from brainiac.notes.memory import parse_exchanges
-from brainiac.promotion import promote
+from brainiac.promotion.run import promote
 
 HIGH = Relevance(type=0.3, topic=0.3, semantic=0.3)
 

@@ -10,7 +10,7 @@ from brainiac.clock import ManualClock
 from brainiac.doctor import examine
 from brainiac.notes.index_page import parse_index
 from brainiac.notes.memory import parse_exchanges
-from brainiac.promotion import promote
+from brainiac.promotion.run import promote
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count", "sources", "subject")
 

@@ -17,7 +17,7 @@ from brainiac.history.purge import Tombstones, purge
 from brainiac.history.undo import undo
 from brainiac.kernel.commit import Committer
 from brainiac.kernel.journal import Journal
-from brainiac.promotion import promote
+from brainiac.promotion.run import promote
 from brainiac.testing import make_brain, run_once
 from tests.commands import Shell
 from tests.kernel import CountingDisk, Crash

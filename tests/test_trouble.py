@@ -18,7 +18,18 @@ from pathlib import Path
 
 import pytest
 from kernel import OPERATIONS, STM, make_root, open_kernel
-from living import CONFIG, Living, command, events_of, living, living_brain, places_of, unfolded, unprivileged
+from living import (
+    CONFIG,
+    Living,
+    command,
+    events_of,
+    living,
+    living_brain,
+    places_of,
+    trusted,
+    unfolded,
+    unprivileged,
+)
 from pipeline import eventually
 
 from brainiac.brain import Brain
@@ -26,7 +37,6 @@ from brainiac.errors import StorageError
 from brainiac.events import Event, create, new_id, update
 from brainiac.kernel.exchange import Disk
 from brainiac.pipeline.daemon import is_running
-from brainiac.trust import TrustStore
 
 AWHILE_SECONDS = 0.7
 LEAKING = """
@@ -207,17 +217,16 @@ def suffer(one: Living, number: int, trouble: Trouble) -> None:
     print(f"{trouble.name:40} lives; recovered in {time.monotonic() - began:5.2f} s")
 
 
-def trusted(root: Path) -> Path:
-    """Make a brain with the leaking plugin, trusted on this machine."""
+def troubled_brain(root: Path) -> Path:
+    """Make a brain with the leaking plugin."""
     living_brain(root, CONFIG.replace("rescan_seconds: 1", "rescan_seconds: 0.5"))
-    (root / "plugins/leaking.py").write_text(LEAKING)
-    TrustStore(places_of(root).state / "trust.json", root / "plugins").trust("leaking")
+    trusted(root, "leaking", LEAKING)
     return root
 
 
 def test_the_daemon_outlives_every_trouble_and_recovers(tmp_path: Path):
     """One daemon, one trouble after the other; at the end nothing is lost, nothing answered twice, and it ends."""
-    root = trusted(tmp_path / "brain")
+    root = troubled_brain(tmp_path / "brain")
     troubles = FOR_ALL + (HIDDEN_FROM_OWNER if shutil.which("setpriv") or os.geteuid() else [])
     with living(root, prefix=unprivileged()) as one:
         for number, trouble in enumerate(troubles):
@@ -256,7 +265,7 @@ def test_a_disk_may_fill_turn_read_only_or_go_and_come_back(tmp_path: Path):
     """With a real disk: nothing is written where it was mounted, and the daemon goes on when it is back."""
     with loop_disk(tmp_path) as root:
         shutil.rmtree(root / "lost+found")
-        trusted(root)
+        troubled_brain(root)
         with living(root) as one:
             one.answer("first.md")
             for number, trouble in enumerate(ON_A_DISK):

@@ -11,7 +11,7 @@ from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.history.why import why
 from brainiac.pipeline.daemon import run_once
-from brainiac.promotion import promote
+from brainiac.promotion.run import promote
 from brainiac.testing import make_brain
 from tests.commands import Shell
 

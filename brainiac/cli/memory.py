@@ -9,7 +9,7 @@ import typer
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json
 
 if TYPE_CHECKING:
-    from brainiac.promotion import Outcome
+    from brainiac.promotion.run import Outcome
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +22,7 @@ def promote(as_json: JsonOption = False) -> None:
     from rich.progress import Progress
 
     from brainiac.history.devices import require_active
-    from brainiac.promotion import promote as run
+    from brainiac.promotion.run import promote as run
 
     with opened_brain() as brain, Progress(console=console(stderr=True), transient=True) as bar:
         require_active(brain)

@@ -1,14 +1,7 @@
-"""Which function serves which purpose (design 8)."""
+"""Which function serves which purpose (design 8); each is imported with its first request."""
 
 from __future__ import annotations
 
-from brainiac.llm.offline.analyzing import analyze
-from brainiac.llm.offline.answering import answer
-from brainiac.llm.offline.condensing import summarize
-from brainiac.llm.offline.filing import synthesize
-from brainiac.llm.offline.organizing import organize
-from brainiac.llm.offline.querying import write_queries
-from brainiac.llm.offline.reflecting import reflect
 from brainiac.llm.schemas import (
     AnalyzeRequest,
     AnswerRequest,
@@ -44,26 +37,40 @@ class OfflineEngine:
         """
         match request:
             case QueriesRequest():
+                from brainiac.llm.offline.querying import write_queries
+
                 return write_queries(request, self.language)
             case AnswerRequest():
                 return self._answer(request)
             case ReflectRequest():
+                from brainiac.llm.offline.reflecting import reflect
+
                 return reflect(request, self.language)
             case AnalyzeRequest():
+                from brainiac.llm.offline.analyzing import analyze
+
                 return analyze(request, self.language)
             case IntegrateRequest():
                 from brainiac.integration.operations import decide
 
                 return decide(request)
             case SynthesizeRequest():
+                from brainiac.llm.offline.filing import synthesize
+
                 return synthesize(request, self.language)
             case SummarizeRequest():
+                from brainiac.llm.offline.condensing import summarize
+
                 return summarize(request)
             case OrganizeRequest():
+                from brainiac.llm.offline.organizing import organize
+
                 return organize(request)
         raise TypeError(f"{type(request).__name__} is none of the eight purposes")
 
     def _answer(self, request: AnswerRequest) -> Result:
+        from brainiac.llm.offline.answering import answer
+
         result = answer(request, self.language)
         if request.on_text is not None:
             request.on_text(result.text)
