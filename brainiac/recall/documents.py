@@ -27,7 +27,7 @@ _RELATED = re.compile(r"^## Related Memories[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z)
 _TITLE = re.compile(r"^# +(.+?)[ \t#]*$", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
-_BLOCK_ID = re.compile(r"[ \t]\^([A-Za-z0-9-]+)[ \t]*$")
+_BLOCK_ID = re.compile(r"[ \t]\^([A-Za-z0-9-]+)[ \t\r]*$")
 _HEADING = re.compile(r"^#{1,6} +")
 _LINK = re.compile(r'(?<!!)\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+"(?:uuid:([^"]+)|[^"]*)")?\)')
 _EXCHANGE = "\n### "
@@ -97,18 +97,26 @@ def _prose_units(body: str) -> Iterator[Unit]:
     if "<!--" in body:
         body = _COMMENT.sub("", body)
     paragraph: list[str] = []
+    has_text = False  # headings alone are no paragraph: they go before the text below them
     for line in body.split("\n"):
-        is_item = _ITEM.match(line)
-        block_id = _BLOCK_ID.search(line) if is_item else None
-        if (is_item or not line.strip() or _HEADING.match(line)) and any(not _HEADING.match(x) for x in paragraph):
+        bare = line.strip()
+        is_heading = bare.startswith("#") and _HEADING.match(bare) is not None
+        item = None if is_heading else _ITEM.match(line)
+        if has_text and (item or is_heading or not bare):
             yield Unit("\n".join(paragraph))
-            paragraph = []
-        if is_item and block_id:
-            yield Unit(line[is_item.end() : block_id.start()], UnitKind.STATEMENT, block_id[1])
-        elif line.strip() and not line.startswith("# "):
-            paragraph.append(line.strip())
+            paragraph, has_text = [], False
+        if item and (block_id := _block_id(line)):
+            yield Unit(line[item.end() : block_id.start()], UnitKind.STATEMENT, block_id[1])
+        elif bare and not line.startswith("# "):
+            paragraph.append(bare)
+            has_text |= not is_heading
     if paragraph:
         yield Unit("\n".join(paragraph))
+
+
+def _block_id(line: str) -> re.Match[str] | None:
+    at = line.rfind("^")
+    return _BLOCK_ID.match(line, at - 1) if at > 0 else None
 
 
 def _summary_units(body: str) -> Iterator[Unit]:

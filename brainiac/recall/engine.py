@@ -12,10 +12,10 @@ import math
 import shutil
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tantivy
 
@@ -23,11 +23,16 @@ from brainiac.recall.encode import EncodedPage
 from brainiac.recall.index import Candidates, LinkedPage, UnusableIndexError
 from brainiac.recall.units import Link, Page
 
-VERSION = 1
+T = TypeVar("T")
+
+VERSION = 2
 _HEAP_BYTES = 48_000_000
 _VARIANT_FREQUENCY = 50  # a rarer term is also sought by its beginning
 _VARIANTS, _VARIANTS_SEEN = 8, 10_000  # so many that terms of deleted passages hide none
 _ENOUGH_TERMS = 3
+_EVERY = "*"  # stands in every passage, so that the engine's own count tells whether any of them is deleted
+_REMEMBERED_BYTES, _REMEMBERED_COUNTS = 16_000_000, 20_000
+_MOST_MARKS = 500  # SQLite takes no more than so many values everywhere
 
 _TABLES = """
 create table meta (key text primary key, value text);
@@ -67,6 +72,10 @@ class EmbeddedIndex:
     def __init__(self, folder: Path, language: str) -> None:
         self._folder, self._key = folder, f"{VERSION}:{language}"
         self._writer: tantivy.IndexWriter | None = None
+        self._version = -1  # of the table when the following were read from it
+        self._loaded: dict[int, EncodedPage] = {}
+        self._counted: dict[str, int] = {}
+        self._loaded_bytes = 0
         with _guarded(folder):
             self._open()
 
@@ -108,47 +117,47 @@ class EmbeddedIndex:
         """Add pages, each in place of what stood under its path."""
         with _guarded(self._folder):
             writer = self._begin()
-            for encoded in pages:
-                page = encoded.page
-                known = self._written.execute("select id from pages where path = ?", (page.path,)).fetchone()
-                if known:
-                    self._forget(known[0])
-                number = self._insert(encoded, known[0] if known else None)
+            given = {encoded.page.path: encoded for encoded in pages}
+            known = self._ids(given)
+            first = self._written.execute("select coalesce(max(id), 0) + 1 from pages").fetchone()[0]
+            self._forget(known.values())
+            new = (path for path in given if path not in known)
+            numbers = known | {path: number for number, path in enumerate(new, first)}
+            rows = [(numbers[path], *_row(encoded)) for path, encoded in given.items()]
+            self._written.executemany(f"insert into pages (id, {_COLUMNS}) values ({_marks(16)})", rows)
+            links = [
+                (number, target)
+                for path, number in numbers.items()
+                for target in {link.target for link in given[path].page.links}
+            ]
+            self._written.executemany("insert into links values (?, ?)", links)
+            for path, encoded in given.items():
                 for passage in encoded.passages:
                     document = tantivy.Document()
-                    document.add_text("text", passage)
-                    document.add_integer("page", number)
+                    document.add_text("text", f"{passage} {_EVERY}")
+                    document.add_integer("page", numbers[path])
                     document.add_float("tie", _tie(passage))
                     writer.add_document(document)
-
-    def _insert(self, encoded: EncodedPage, number: int | None) -> int:
-        page = encoded.page
-        links = json.dumps([(link.uuid, link.path) for link in page.links]) if page.links else ""
-        row = (
-            number, page.path, *encoded.stamp, page.uuid, page.title, page.at, "\n".join(page.tags), page.uses, links,
-            page.is_archived, encoded.terms, encoded.prefixes, encoded.heading, encoded.facts, encoded.content,
-        )  # fmt: skip
-        marks = ",".join("?" * len(row))
-        inserted = self._written.execute(f"insert into pages (id, {_COLUMNS}) values ({marks})", row).lastrowid
-        assert inserted is not None
-        if page.links:
-            targets = {link.target for link in page.links}
-            self._written.executemany("insert into links values (?, ?)", [(inserted, target) for target in targets])
-        return inserted
 
     def remove(self, paths: Iterable[str]) -> None:
         """Take pages out."""
         with _guarded(self._folder):
             self._begin()
-            for path in paths:
-                known = self._written.execute("select id from pages where path = ?", (path,)).fetchone()
-                if known:
-                    self._forget(known[0])
+            self._forget(self._ids(paths).values())
 
-    def _forget(self, number: int) -> None:
-        self._begin().delete_documents_by_term("page", number)
-        self._written.execute("delete from pages where id = ?", (number,))
-        self._written.execute("delete from links where page = ?", (number,))
+    def _ids(self, paths: Iterable[str]) -> dict[str, int]:
+        ids: dict[str, int] = {}
+        for some in _some(paths):
+            found = self._written.execute(f"select path, id from pages where path in ({_marks(len(some))})", some)
+            ids.update(found.fetchall())
+        return ids
+
+    def _forget(self, numbers: Collection[int]) -> None:
+        for number in numbers:
+            self._begin().delete_documents_by_term("page", number)
+        rows = [(number,) for number in numbers]
+        self._written.executemany("delete from pages where id = ?", rows)
+        self._written.executemany("delete from links where page = ?", rows)
 
     def is_writable(self) -> bool:
         """Tell whether this process may write: one at a time does."""
@@ -183,7 +192,9 @@ class EmbeddedIndex:
                 newest = "select id from pages order by at desc, path limit ?"
                 ids = [row[0] for row in self._db.execute(newest, (limit,))]
                 return Candidates(self._load(ids), {}, searcher.num_docs)
-            frequencies = {term: self._count(searcher, term) for term in terms}
+            has_deleted = searcher.doc_freq("text", _EVERY) != searcher.num_docs
+            count = self._count if has_deleted else _frequency
+            frequencies = {term: count(searcher, term) for term in terms}
             query = self._query(searcher, frequencies, required)
             found = searcher.search(query, limit, count=False, weight_by_field="tie").hits
             numbers = searcher.fast_field_values("page", [address for _, address in found])
@@ -191,8 +202,8 @@ class EmbeddedIndex:
             return Candidates(self._load(ids), frequencies, searcher.num_docs)
 
     def _count(self, searcher: tantivy.Searcher, term: str) -> int:
-        """Return in how many passages a term stands; the engine's own frequency counts deleted ones."""
-        if searcher.doc_freq("text", term) == 0:
+        """Return in how many passages a term stands, deleted ones left out."""
+        if _frequency(searcher, term) == 0:
             return 0
         counted = searcher.search(tantivy.Query.term_query(self._text.schema, "text", term, "freq"), 1, count=True)
         return int(counted.count or 0)  # type: ignore[attr-defined]  # the stubs lack it
@@ -227,19 +238,33 @@ class EmbeddedIndex:
         return list(islice((variant for variant in by_length if self._count(searcher, variant)), _VARIANTS))
 
     def _load(self, ids: Sequence[int]) -> list[EncodedPage]:
-        marks = ",".join("?" * len(ids))
-        rows = self._db.execute(f"select id, {_COLUMNS} from pages where id in ({marks})", list(ids))
-        by_id = {row[0]: _encoded(row[1:]) for row in rows}
-        return [by_id[number] for number in ids if number in by_id]
+        self._look_for_writes()
+        missing = [number for number in ids if number not in self._loaded]
+        if self._loaded_bytes > _REMEMBERED_BYTES:
+            self._loaded_bytes, missing = 0, list(ids)
+            self._loaded.clear()
+        for some in _some(missing):
+            rows = self._db.execute(f"select id, {_COLUMNS} from pages where id in ({_marks(len(some))})", some)
+            for number, *row in rows:
+                self._loaded[number] = _encoded(row)
+                self._loaded_bytes += 1000 + 2 * len(row[-5])
+        return [self._loaded[number] for number in ids if number in self._loaded]
+
+    def _look_for_writes(self) -> None:
+        """Forget what was remembered once this or another process committed."""
+        version = self._db.execute("pragma data_version").fetchone()[0]
+        if version != self._version:
+            self._version, self._loaded_bytes = version, 0
+            self._loaded.clear()
+            self._counted.clear()
 
     def pages(self, targets: Iterable[str]) -> list[EncodedPage]:
         """Return pages by path or uuid."""
         with _guarded(self._folder):
             wanted = list(dict.fromkeys(target for target in targets if target))
-            marks = ",".join("?" * len(wanted))
+            marks = _marks(len(wanted))
             by_name = f"select id from pages where path in ({marks}) union select id from pages where uuid in ({marks})"
-            ids = [row[0] for row in self._db.execute(by_name, wanted * 2)]
-            return self._load(ids)
+            return self._load([row[0] for row in self._db.execute(by_name, wanted * 2)])
 
     def stamps(self) -> Mapping[str, tuple[int, int]]:
         """Return modification time and size of every page as it was when indexed."""
@@ -256,9 +281,16 @@ class EmbeddedIndex:
     def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
         """Return how many links lead to each uuid or path."""
         with _guarded(self._folder):
-            marks = ",".join("?" * len(targets))
-            counted = f"select target, count(*) from links where target in ({marks}) group by target"
-            return dict(self._db.execute(counted, list(targets)))
+            self._look_for_writes()
+            unknown = [target for target in targets if target not in self._counted]
+            if len(self._counted) > _REMEMBERED_COUNTS:
+                self._counted.clear()
+                unknown = list(targets)
+            for some in _some(unknown):
+                counted = f"select target, count(*) from links where target in ({_marks(len(some))}) group by target"
+                self._counted.update(dict.fromkeys(some, 0))
+                self._counted.update(self._db.execute(counted, some).fetchall())
+            return {target: self._counted[target] for target in targets}
 
     def linked(self) -> Iterable[LinkedPage]:
         """Yield every page with its links."""
@@ -285,10 +317,16 @@ class EmbeddedIndex:
         self._db.close()
 
 
+def _frequency(searcher: tantivy.Searcher, term: str) -> int:
+    """Return in how many passages a term stands, deleted ones among them."""
+    return int(searcher.doc_freq("text", term))
+
+
 def _selective(frequencies: Mapping[str, int], total: int) -> Mapping[str, int]:
     """Leave out terms that stand in a great part of all passages, where rarer ones choose the candidates anyway."""
-    rare = {term: frequency for term, frequency in frequencies.items() if frequency <= max(1000, total // 50)}
-    return rare if sum(frequency > 0 for frequency in rare.values()) >= _ENOUGH_TERMS else frequencies
+    known = sorted(frequency for frequency in frequencies.values() if frequency)
+    most = max([1000, total // 50, *known[:_ENOUGH_TERMS]])
+    return {term: frequency for term, frequency in frequencies.items() if frequency <= most}
 
 
 def _tie(passage: str) -> float:
@@ -299,12 +337,31 @@ def _tie(passage: str) -> float:
     return 0.1 / (1 + passage.count(" ")) + zlib.crc32(passage.encode()) / 2**32 * 0.02
 
 
+def _some(values: Iterable[T]) -> Iterator[list[T]]:
+    rest = iter(values)
+    while some := list(islice(rest, _MOST_MARKS)):
+        yield some
+
+
+def _marks(count: int) -> str:
+    return ",".join("?" * count)
+
+
 def destroy(folder: Path) -> None:
     """Remove an index from disk."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _encoded(row: tuple[Any, ...]) -> EncodedPage:
+def _row(encoded: EncodedPage) -> tuple[object, ...]:
+    page = encoded.page
+    links = json.dumps([(link.uuid, link.path) for link in page.links]) if page.links else ""
+    return (
+        page.path, *encoded.stamp, page.uuid, page.title, page.at, "\n".join(page.tags), page.uses, links,
+        page.is_archived, encoded.terms, encoded.prefixes, encoded.heading, encoded.facts, encoded.content,
+    )  # fmt: skip
+
+
+def _encoded(row: Sequence[Any]) -> EncodedPage:
     path, mtime, size, uuid, title, at, tags, uses, links, archived, *blobs = row
     page = Page(path, title, (), uuid, at, tuple(tags.split("\n")) if tags else (), uses, _links(links), bool(archived))
     return EncodedPage(page, (mtime, size), *blobs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
@@ -15,12 +16,12 @@ _PLAIN = re.compile(r"(?!4913$)[A-Za-z0-9_-]+(?:\.md)?$")
 
 
 def stamp_of(tree: Tree, path: str) -> Stamp | None:
-    """Return a file's modification time in ns and its size; None when it is not there."""
+    """Return a file's modification time in ns and its size; None when no regular file is there."""
     try:
-        found = os.stat(tree.absolute(path), follow_symlinks=False)
+        found = os.lstat(f"{tree.root}/{path}")
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return (found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else None
 
 
 def searched_files(tree: Tree) -> Iterator[tuple[str, Stamp]]:

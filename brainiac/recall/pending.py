@@ -7,20 +7,20 @@ they are scanned for the query's words.
 from __future__ import annotations
 
 import re
-import sys
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from brainiac.recall.documents import page_of
 from brainiac.recall.encode import EncodedPage, encode
 from brainiac.recall.freshness import Stamp, difference, is_searched, stamp_of
-from brainiac.recall.text import Analyzer, prefix_hash, term_hash
+from brainiac.recall.text import Analyzer, packed, prefix_hash, term_hash
 from brainiac.recall.units import Page
 from brainiac.tree import Tree
 
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _OVERLAY_PAGES = 256  # more than this are written into the index at once
 _SCANNED_PAGES = 300
+_REMEMBERED_PAGES = 256
 
 
 class Pending:
@@ -41,7 +41,7 @@ class Pending:
         self._tree, self._analyzer, self._on_read = tree, analyzer, on_read
         self._short_term = tree.relative(tree.short_term)
         self._short_term_seen: Stamp | None = None
-        self._short_term_page: tuple[Page, Stamp] | None = None
+        self._pages: OrderedDict[str, tuple[Page, Stamp]] = OrderedDict()  # as last read: hits need their texts
         self._noted: deque[str] = deque()
         self.overlay: dict[str, EncodedPage | None] = {}
         self.unread: dict[str, None] = {}
@@ -114,7 +114,7 @@ class Pending:
         pages = [page for page in self.overlay.values() if page]
         if self.unread:
             pages += self._scan([*words, *terms])
-        sought = [_packed(prefix_hash(term)) for term in terms]
+        sought = [packed(prefix_hash(term)) for term in terms]
         has_marks = any(term[0] in "#@" for term in terms)
         kept = []
         for page in pages:
@@ -135,10 +135,7 @@ class Pending:
         patterns = [re.compile(re.escape(stem).encode(), re.IGNORECASE) for stem in stems]
         scored = []
         for path in list(self.unread):
-            try:
-                content = self._tree.absolute(path).read_bytes()
-            except OSError:
-                continue
+            content = self._content(path) or b""
             met = sum(1 for pattern in patterns if pattern.search(content))
             if met or not patterns:
                 scored.append((-met, path))
@@ -158,21 +155,27 @@ class Pending:
     def read_page(self, path: str) -> tuple[Page, Stamp] | None:
         """Return a file as a page with its units, and its stamp; None when it is not there."""
         stamp = stamp_of(self._tree, path)
-        try:
-            text = self._tree.absolute(path).read_bytes().decode("utf-8", "replace")
-        except OSError:
+        content = self._content(path) if stamp else None
+        if stamp is None or content is None:
             return None
-        if not stamp:
-            return None
+        text = content.decode("utf-8", "replace")
         read = page_of(path, text, self._tree.kind_of(path)), stamp
-        if path == self._short_term:
-            self._short_term_page = read
+        self._pages[path] = read
+        if len(self._pages) > _REMEMBERED_PAGES:
+            self._pages.popitem(last=False)
         return read
 
+    def _content(self, path: str) -> bytes | None:
+        try:
+            with open(f"{self._tree.root}/{path}", "rb", buffering=0) as file:
+                return file.readall()
+        except OSError:
+            return None
+
     def page_as_of(self, path: str, stamp: Stamp) -> Page | None:
-        """Return a file as a page with its units, if it has this stamp; short-term memory is parsed once for each."""
-        kept = self._short_term_page
-        if path == self._short_term and kept and kept[1] == stamp == stamp_of(self._tree, path):
+        """Return a file as a page with its units, if it has this stamp."""
+        kept = self._pages.get(path)
+        if kept and kept[1] == stamp == stamp_of(self._tree, path):
             return kept[0]
         read = self.read_page(path)
         return read[0] if read and read[1] == stamp else None
@@ -180,10 +183,5 @@ class Pending:
 
 def count(pages: Sequence[EncodedPage], term: str) -> int:
     """Return how many of the pages hold a term."""
-    sought = _packed(term_hash(term))
+    sought = packed(term_hash(term))
     return sum(sought in page.terms for page in pages)
-
-
-def _packed(hash_: int) -> bytes:
-    """Return a hash as it stands among a page's; one met across two others is as rare as it is harmless."""
-    return hash_.to_bytes(4, sys.byteorder)

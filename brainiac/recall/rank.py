@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from brainiac.recall.signals import Signals, Units, Vector
+from brainiac.recall.signals import Signals, Units, Vector, weighed
 from brainiac.recall.weights import (
     DENSE_CONTEXT_WEIGHTS,
     DENSE_WEIGHTS,
@@ -49,8 +49,10 @@ def contributions(signals: Mapping[str, float]) -> dict[str, tuple[float, float,
 
 def total(signals: Mapping[str, Vector], weights: Mapping[str, float]) -> Vector:
     """Return the weighted sum of the signals that have a weight."""
-    parts = [weight * signals[name] for name, weight in weights.items() if name in signals]
-    return np.sum(parts, axis=0) if parts else np.zeros(len(next(iter(signals.values()))))
+    names = [name for name in weights if name in signals]
+    if not names:
+        return np.zeros(len(next(iter(signals.values()))))
+    return weighed(np.array([signals[name] for name in names]), np.array([weights[name] for name in names]))
 
 
 def context_signals(units: Units, alone: Vector) -> Signals:

@@ -6,11 +6,12 @@ import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from brainiac.recall.encode import EncodedPage, kind_of
+from brainiac.recall.encode import EncodedPage
 from brainiac.recall.hit import Hit, HitKind
 from brainiac.recall.query import Query, parse_query
 from brainiac.recall.rank import rank
@@ -53,6 +54,16 @@ class Ranked:
     units: Units
     scores: Vector
     signals: Signals
+
+    def signals_of(self, number: int) -> dict[str, float]:
+        """Return what speaks for one unit; signals that are 0 are left out."""
+        return {
+            name: value for name, value in zip(self.signals, self._matrix[:, number].tolist(), strict=True) if value
+        }
+
+    @cached_property
+    def _matrix(self) -> Vector:
+        return np.array(list(self.signals.values()))
 
 
 class Retrieval:
@@ -204,20 +215,23 @@ def _within(pages: Sequence[EncodedPage], query: Query, include_archive: bool, t
     """Yield the pages that the fields of a query allow, up to a number of units that can be ranked in time."""
     long_term, total = tree.relative(tree.long_term), 0
     for encoded in pages:
-        page = encoded.page
-        if not encoded.n_units or (page.is_archived and not include_archive):
+        if not encoded.facts or (encoded.page.is_archived and not include_archive):
             continue
-        if query.paths and not any(path.casefold() in page.path.casefold() for path in query.paths):
-            continue
-        if query.types and not any(_is_type(kind, encoded, long_term) for kind in query.types):
-            continue
-        tags = {tag.casefold() for tag in page.tags}
-        if not set(query.tags) <= tags:
+        if query.is_filtered and not _is_allowed(encoded, query, long_term):
             continue
         total += encoded.n_units
         if total > _MAX_UNITS:
             return
         yield encoded
+
+
+def _is_allowed(encoded: EncodedPage, query: Query, long_term: str) -> bool:
+    page = encoded.page
+    if query.paths and not any(path.casefold() in page.path.casefold() for path in query.paths):
+        return False
+    if query.types and not any(_is_type(kind, encoded, long_term) for kind in query.types):
+        return False
+    return set(query.tags) <= {tag.casefold() for tag in page.tags}
 
 
 def _is_type(kind: str, encoded: EncodedPage, long_term: str) -> bool:
@@ -252,17 +266,14 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
         anchor=unit.anchor,
         at=unit.at or page.at,
         speaker=unit.side,
-        signals={name: value for name, values in ranked.signals.items() if (value := float(values[number]))},
+        signals=ranked.signals_of(number),
     )
 
 
 def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:
     """Return for each page how well the summary of its folder, or of one above it, fits."""
-    summaries = {
-        posixpath.dirname(page.path): best[number]
-        for number, page in enumerate(pages)
-        if kind_of(int(units.facts[units.start[number], 1])) is UnitKind.SUMMARY
-    }
+    numbers = np.nonzero(units.kind[units.start] == UnitKind.SUMMARY)[0].tolist()
+    summaries = {posixpath.dirname(pages[number].path): best[number] for number in numbers}
     fit = np.zeros(len(pages))
     if summaries:
         for number, page in enumerate(pages):
@@ -276,6 +287,8 @@ def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:
 def _linked(pages: Sequence[Page], best: Vector, context: Sequence[str]) -> Vector:
     """Return how well the pages fit that a page is linked with: those in focus and the best of the query."""
     spread = np.zeros(len(pages))
+    if not any(page.links for page in pages):
+        return spread
     numbers = {name: number for number, page in enumerate(pages) for name in (page.path, page.uuid) if name}
     top = [int(number) for number in np.argsort(-best)[:_SPREAD_FROM]]
     sources = {number: float(best[number] / max(best.max(), 1e-9)) for number in top}

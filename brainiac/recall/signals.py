@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ _LIGHT_WEIGHT = 0.3
 
 
 class Units:
-    """The units of the candidate pages, side by side.
+    """The units of the candidate pages, side by side; matrices have a column a unit.
 
     Args:
         pages: Candidates; those without units are left out by the caller.
@@ -39,22 +39,22 @@ class Units:
 
     def __init__(self, pages: Sequence[EncodedPage]) -> None:
         self.pages = pages
-        self.facts = np.frombuffer(b"".join(page.facts for page in pages), np.int32).reshape(-1, e.FACTS)
-        self.terms = np.frombuffer(b"".join(page.terms for page in pages), np.uint32)
-        self.prefixes = np.frombuffer(b"".join(page.prefixes for page in pages), np.uint32)
+        self.facts = np.frombuffer(b"".join([page.facts for page in pages]), np.int32).reshape(-1, e.FACTS)
+        self.terms = np.frombuffer(b"".join([page.terms for page in pages]), np.uint32)
+        self.prefixes = np.frombuffer(b"".join([page.prefixes for page in pages]), np.uint32)
         counts = np.array([page.n_units for page in pages])
+        words, flags, self.speaker = self.facts[:, 0], self.facts[:, 1], self.facts[:, 2]
         self.n = len(self.facts)
         self.page = np.repeat(np.arange(len(pages)), counts)
-        self.start = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        self.start = np.cumsum(counts) - counts
         self.position = np.arange(self.n) - self.start[self.page]
         self.from_end = counts[self.page] - 1 - self.position
-        self.length = np.maximum(self.facts[:, 0], 1).astype(np.float64)
-        self.owner = np.repeat(np.arange(self.n), self.facts[:, 0])
-        flags = self.facts[:, 1]
+        self.length = np.maximum(words, 1).astype(np.float64)
+        self.owner = np.repeat(np.arange(self.n), words)
         self.kind = flags >> 12 & 7
         self.is_turn = (self.kind == UnitKind.TURN).astype(np.float64)
         self.capitals = (flags >> 8 & 15) / e.MAX_CAPITALS
-        self.speaker = self.facts[:, 2]
+        self._neighbours = {by: (self.page[abs(by) :] == self.page[: -abs(by)]).astype(np.float64) for by in (1, 2)}
 
     def flag(self, bit: int) -> Vector:
         """Return 1 for each unit that has a flag of `encode`."""
@@ -63,21 +63,23 @@ class Units:
     @cached_property
     def content(self) -> NDArray[np.uint64]:
         """Content hashes, the keys of the units' vectors."""
-        return np.frombuffer(b"".join(page.content for page in self.pages), np.uint64)
+        return np.frombuffer(b"".join([page.content for page in self.pages]), np.uint64)
 
-    def shift(self, values: NDArray[np.float64], by: int) -> NDArray[np.float64]:
-        """Return what the unit `by` places further on the same page has; 0 where there is none."""
-        moved = np.zeros_like(values)
-        if abs(by) >= self.n:
-            return moved
-        here, there = (slice(None, -by), slice(by, None)) if by > 0 else (slice(-by, None), slice(None, by))
-        is_same = self.page[here] == self.page[there]
-        moved[here] = values[there] * (is_same if values.ndim == 1 else is_same[:, None])
+    def shift(self, values: Vector, by: int) -> Vector:
+        """Return what the unit `by` places further on the same page has, at most two; 0 where there is none."""
+        moved = np.zeros(values.shape)
+        size = min(abs(by), self.n)
+        early, late = values[..., : self.n - size], values[..., size:]
+        if by > 0:
+            np.multiply(late, self._neighbours[by], out=moved[..., : self.n - size])
+        else:
+            np.multiply(early, self._neighbours[-by], out=moved[..., size:])
         return moved
 
-    def by_page(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def by_page(self, values: Vector) -> Vector:
         """Return sums over each page."""
-        return np.add.reduceat(values, self.start, axis=0)
+        sums: Vector = np.add.reduceat(values, self.start, axis=-1)
+        return sums
 
 
 def relative(scores: Vector) -> Vector:
@@ -86,11 +88,17 @@ def relative(scores: Vector) -> Vector:
     return scores / best if best > 0 else scores
 
 
-def bm25(frequency: NDArray[np.float64], length: Vector, idf: Vector, k1: float = 0.9, b: float = 0.4) -> Vector:
-    """Return BM25 over its maximum for a matrix of term frequencies, one row a text."""
-    saturation = k1 * (1 - b + b * length / length.mean())
-    score: Vector = (idf * frequency * (k1 + 1) / (frequency + saturation[:, None])).sum(1)
-    return relative(score)
+def bm25(frequency: Vector, length: Vector, idf: Vector, k1: float = 0.9, b: float = 0.4) -> Vector:
+    """Return BM25 over its maximum for a matrix of term frequencies, one row a term."""
+    saturation = k1 * (1 - b) + length * (k1 * b / length.mean())
+    return relative(weighed(frequency / (frequency + saturation), idf))
+
+
+def weighed(values: NDArray[Any], weights: Vector) -> Vector:
+    """Return the weighted sum of a matrix's rows."""
+    # not `weights @ values`: its last bits depend on where a column stands, and equal units must stay equal
+    summed: Vector = (values * weights[:, None]).sum(0)
+    return summed
 
 
 def idf_of(documents: Vector, total: float) -> Vector:
@@ -107,55 +115,71 @@ class Lexical:
         query: What is asked.
         frequencies: Documents that hold each term.
         n_documents: How many there are.
+
+    Attributes:
+        exact: How often each term stands in each unit; `near`: how often what begins like it.
+        here: Both and the units' lengths, below each other; `before`, `after`: the same of the units so many places
+            away.
     """
 
     def __init__(self, units: Units, query: Query, frequencies: Mapping[str, int], n_documents: int) -> None:
         self.units, self.query = units, query
-        speakers = {int(value) for value in np.unique(units.speaker[units.is_turn > 0])}
+        speakers = set(units.speaker[units.is_turn > 0].tolist())
         known = {word for word in speaker_words(query) if signed(term_hash(speaker_key(word))) in speakers}
         self.named = known
         own_names = {signed(term_hash(word)) for word in known}
         self.is_named = np.isin(units.speaker, list(own_names)).astype(np.float64) * units.is_turn
         self.name_terms = {term for term in query.terms if _is_name(term, known)}
         self.terms = [term for term in query.terms if term not in self.name_terms] or list(query.terms) or [""]
-        self.exact = self.count(units.terms, [term_hash(term) for term in self.terms])
-        self.near = self.count(units.prefixes, [prefix_hash(term) for term in self.terms])
+        self.exact = self._counted(_places(units.terms, [term_hash(term) for term in self.terms]))
+        self._near = _places(units.prefixes, [prefix_hash(term) for term in self.terms])
+        self.near = self._counted(self._near)
+        self.here = np.concatenate((self.exact, self.near, units.length[None]))
+        self.before = {by: units.shift(self.here, -by) for by in (1, 2)}
+        self.after = {by: units.shift(self.here, by) for by in (1, 2)}
         total = max(n_documents, 1)
         documents = np.array([frequencies.get(term, 0) for term in self.terms], np.float64)
-        in_exact, in_near = (self.exact > 0).sum(0), (self.near > 0).sum(0)
+        in_exact, in_near = (self.exact > 0).sum(1), (self.near > 0).sum(1)
         self.idf = idf_of(documents, total)
         wider = documents * (in_near + 1) / (in_exact + 1) + (documents == 0) * in_near
         self.near_idf = idf_of(np.minimum(wider, total), total)
         self.weighted = self.near_idf * np.array([_LIGHT_WEIGHT if term in _LIGHT else 1.0 for term in self.terms])
 
-    def count(self, hashes: NDArray[np.uint32], wanted: Sequence[int]) -> NDArray[np.float64]:
-        """Return how often each of these hashes stands in each unit."""
-        counts = np.zeros((self.units.n, len(wanted)))
-        for column, value in enumerate(wanted):
-            counts[:, column] = np.bincount(self.units.owner[hashes == value], minlength=self.units.n)
-        return counts
+    def _counted(self, places: NDArray[np.bool_]) -> Vector:
+        """Return how often each term stands in each unit, given where it stands among all words."""
+        row, place = np.nonzero(places)
+        size = len(places) * self.units.n
+        counts = np.bincount(row * self.units.n + self.units.owner[place], minlength=size)
+        found: Vector = counts.reshape(len(places), self.units.n).astype(np.float64)
+        return found
 
-    def around(self, values: NDArray[np.float64], *offsets: int) -> NDArray[np.float64]:
-        """Return sums over a unit's neighbours at these offsets (0: itself)."""
-        shift = self.units.shift
-        return sum((shift(values, by) if by else values for by in offsets), np.zeros_like(values))
+    def split(self, stacked: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return exact frequencies, those of beginnings, and lengths of what `here` holds."""
+        return stacked[: len(self.terms)], stacked[len(self.terms) : -1], stacked[-1]
+
+    def mentions(self) -> Vector:
+        """Return how often the names in the query stand in each unit."""
+        hashes = [prefix_hash(term) for term in sorted(self.name_terms)]
+        times: Vector = self._counted(_places(self.units.prefixes, hashes)).sum(0)
+        return times
 
     def adjacency(self) -> Vector:
         """Return the share of neighbouring query terms that stand within two words of each other."""
-        pairs = list(zip(self.terms, self.terms[1:], strict=False))
-        met = np.zeros(self.units.n)
-        prefixes, owner = self.units.prefixes, self.units.owner
-        for first, second in pairs:
-            is_first, is_second = prefixes == prefix_hash(first), prefixes == prefix_hash(second)
-            places = np.nonzero(is_first)[0]
-            near = np.zeros(len(places), bool)
-            for step in (-2, -1, 1, 2):
-                there = places + step
-                inside = (there >= 0) & (there < len(prefixes))
-                there = np.where(inside, there, places)
-                near |= inside & is_second[there] & (owner[there] == owner[places])
-            met[np.unique(owner[places[near]])] += 1
-        return met / max(1, len(pairs))
+        at = np.nonzero(self._near.any(0))[0]
+        terms, owner = self._near[:, at], self.units.owner[at]
+        met = np.zeros((max(1, len(self.terms) - 1), self.units.n))
+        for ahead in (1, 2):
+            here, there = slice(None, -ahead), slice(ahead, None)
+            is_close = (at[there] - at[here] <= 2) & (owner[there] == owner[here])
+            either = (terms[:-1, here] & terms[1:, there]) | (terms[1:, here] & terms[:-1, there])
+            pair, place = np.nonzero(either & is_close)
+            met[pair, owner[place]] = 1
+        return met.sum(0) / len(met)
+
+
+def _places(hashes: NDArray[np.uint32], wanted: Sequence[int]) -> NDArray[np.bool_]:
+    places: NDArray[np.bool_] = hashes == np.array(wanted, np.uint32)[:, None]
+    return places
 
 
 def _is_name(term: str, names: set[str]) -> bool:
@@ -164,38 +188,42 @@ def _is_name(term: str, names: set[str]) -> bool:
 
 def lexical_signals(words: Lexical) -> Signals:
     """Return how well the words fit, from a unit alone to its whole page."""
-    units, exact, near, idf = words.units, words.exact, words.near, words.idf
-    length, around = units.length, words.around
-    page_exact, page_near = units.by_page(exact), units.by_page(near)
-    page_length = units.by_page(length)
-    in_pages = (page_exact > 0).sum(0).astype(np.float64)
-    page_idf = idf_of(in_pages, len(units.pages))
-    decayed = near + 0.5 * around(near, -1, 1) + 0.25 * around(near, -2, 2)
-    decayed_length = length + 0.5 * around(length, -1, 1) + 0.25 * around(length, -2, 2)
-    of_page = np.minimum(page_near, 3)[units.page]
-    window = around(near, -1, 0, 1)
-    whole = max(float(words.near_idf.sum()), 1e-9)
+    units, exact, near, idf, near_idf = words.units, words.exact, words.near, words.idf, words.near_idf
+    length, here, before, after = units.length, words.here, words.before, words.after
+    two = here + before[1]
+    three = two + after[1]
+    beside, further = before[1] + after[1], before[2] + after[2]
+    exact_two, _, length_two = words.split(two)
+    exact_three, near_three, length_three = words.split(three)
+    exact_five, _, length_five = words.split(three + further)
+    _, decayed, decayed_length = words.split(here + 0.5 * beside + 0.25 * further)
+    _, near_further, length_further = words.split(further)
+    page_exact, page_near, page_length = words.split(units.by_page(here))
+    page_idf = idf_of((page_exact > 0).sum(1).astype(np.float64), len(units.pages))
+    of_page = np.minimum(page_near, 3)[:, units.page]
+    whole = max(float(near_idf.sum()), 1e-9)
     weight = max(float(words.weighted.sum()), 1e-9)
     own = bm25(exact, length, idf, b=0.3)
-    spread = decayed + 0.1 * around(near, -1, 1) + 0.05 * around(near, -2, 2) + 0.2 * of_page
+    spread = decayed + 0.1 * words.split(beside)[1] + 0.05 * near_further + 0.2 * of_page
+    window_covered = weighed(near_three > 0, near_idf) / whole
     return {
         "own": own,
         "own_strict": bm25(exact, length, idf, k1=1.2, b=0.75),
-        "own_prefix": bm25(near, length, words.near_idf, b=0.3),
+        "own_prefix": bm25(near, length, near_idf, b=0.3),
         "own_weighted": bm25(near, length, words.weighted, b=0.3),
-        "window_3": bm25(around(exact, -1, 0, 1), around(length, -1, 0, 1), idf),
-        "window_5": bm25(around(exact, -2, -1, 0, 1, 2), around(length, -2, -1, 0, 1, 2), idf),
-        "with_previous": bm25(around(exact, -1, 0), around(length, -1, 0), idf),
-        "window_prefix": bm25(window, around(length, -1, 0, 1), words.near_idf),
+        "window_3": bm25(exact_three, length_three, idf),
+        "window_5": bm25(exact_five, length_five, idf),
+        "with_previous": bm25(exact_two, length_two, idf),
+        "window_prefix": bm25(near_three, length_three, near_idf),
         "decayed": bm25(decayed + 0.1 * of_page, decayed_length, words.weighted),
-        "same_speaker": bm25(near + 0.5 * around(near, -2, 2), length + 0.5 * around(length, -2, 2), words.weighted),
+        "same_speaker": bm25(near + 0.5 * near_further, length + 0.5 * length_further, words.weighted),
         "page": bm25(page_exact, page_length, page_idf, k1=1.2, b=0.75)[units.page],
-        "page_covered": ((page_near > 0) @ words.near_idf)[units.page] / whole,
-        "covered": (near > 0) @ words.near_idf / whole,
-        "window_covered": (window > 0) @ words.near_idf / whole,
-        "window_complete": (((window > 0) @ words.near_idf / whole) > 0.999).astype(np.float64),
-        "covered_around": (spread / (spread + 0.7)) @ words.weighted / weight,
-        "rarest": relative(((near > 0) * words.near_idf).max(1)),
+        "page_covered": weighed(page_near > 0, near_idf)[units.page] / whole,
+        "covered": weighed(near > 0, near_idf) / whole,
+        "window_covered": window_covered,
+        "window_complete": (window_covered > 0.999).astype(np.float64),
+        "covered_around": weighed(spread / (spread + 0.7), words.weighted) / weight,
+        "rarest": relative(((near > 0) * near_idf[:, None]).max(0)),
         "adjacent": words.adjacency(),
         "previous": units.shift(own, -1),
         "before_previous": units.shift(own, -2),
@@ -210,13 +238,11 @@ def dialogue_signals(words: Lexical, lexical: Mapping[str, Vector]) -> Signals:
     question, asks = units.flag(e.QUESTION) * units.is_turn, units.flag(e.ASKS) * units.is_turn
     first_person = units.flag(e.FIRST_PERSON)
     one = float(len(words.named) == 1)
-    names = words.count(units.prefixes, [prefix_hash(term) for term in sorted(words.name_terms)])
-    mentioned = one * (names.sum(1) > 0)
+    mentioned = one * (words.mentions() > 0)
     # a page about somebody is what their own words are in an exchange
     about = np.where(units.is_turn > 0, words.is_named * one, mentioned)
     answers = units.shift(question, -1) * units.is_turn
-    answered = answers[:, None] * words.around(words.near, -1)
-    answered_length = answers * words.around(units.length, -1)
+    _, answered, answered_length = words.split(words.before[1] * (0.7 * answers))
     return {
         "about": about,
         "about_own": about * own,
@@ -230,7 +256,7 @@ def dialogue_signals(words: Lexical, lexical: Mapping[str, Vector]) -> Signals:
         "question_own": question * own,
         "answers": answers,
         "answers_match": answers * lexical["previous"],
-        "with_question": bm25(words.near + 0.7 * answered, units.length + 0.7 * answered_length, words.weighted, b=0.3),
+        "with_question": bm25(words.near + answered, units.length + answered_length, words.weighted, b=0.3),
         "first_person": first_person * units.is_turn,
         "opening": (units.position == 0) * units.is_turn,
         "second": (units.position == 1) * units.is_turn,

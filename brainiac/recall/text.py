@@ -6,9 +6,10 @@ Stems carry no positions and stop words none at all: phrases are checked on the 
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,8 +20,8 @@ _UNSPACED = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff"
 )
 _TOKEN = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])\w)+(?:['’](?:(?![{_UNSPACED}])\w)+)*")
-_SPACED_TOKEN = re.compile(r"\w+(?:['’]\w+)*")  # three times as fast, for the text that most text is
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_PUNCTUATION = '.,;:!?()[]*"“”'
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 # The engine's own English list has 33 words; questions and talk are made of many more.
@@ -34,28 +35,36 @@ _ENGLISH_STOP_WORDS = frozenset(
     wasn't won't what's who's how's let's""".split()
 )
 PREFIX_CHARACTERS = 5
-_MAX_REMEMBERED = 200_000
+_MAX_REMEMBERED, _LONGEST_REMEMBERED = 100_000, 40
 
 
-class Word(NamedTuple):
-    """What is known of a word as it stands: its stem ("" for a stop word), its hashes, and what it shows."""
+class Words(NamedTuple):
+    """What is known of a text: stems of its content words joined by blanks, two hashes of each, and what it shows.
 
-    stem: str
-    hash: int
-    prefix: int
+    Attributes:
+        stems: Without stop words, in order.
+        hashes: uint32, one a stem; prefixes: likewise, of their beginnings.
+        signs: What any of all its words shows.
+    """
+
+    stems: str
+    hashes: bytes
+    prefixes: bytes
     signs: int
 
+
+_NOTHING = Words("", b"", b"", 0)
 
 # What a word shows by itself, whatever stands around it.
 TIME, NUMBER, FIRST_PERSON, CAPITAL = 1, 2, 4, 8
 
-_TIME = re.compile(
-    r"yesterday|today|tonight|tomorrow|last|next|ago|weeks?|weekend|months?|years?|recently|(?:mon|tues|wednes|thurs"
-    r"|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october|november|december|summer"
-    r"|winter|spring|since|\d{4}|morning|evening|birthday|soon|just"
+_TIME = frozenset(
+    """yesterday today tonight tomorrow last next ago week weeks weekend month months year years recently monday tuesday
+    wednesday thursday friday saturday sunday january february march april may june july august september october
+    november december summer winter spring since morning evening birthday soon just""".split()
 )
-_NUMBER = re.compile(
-    r"\d+|one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|several|few|dozen|first|second|third"
+_NUMBER = frozenset(
+    "one two three four five six seven eight nine ten once twice couple several few dozen first second third".split()
 )
 _FIRST_PERSON = re.compile(r"(?:i|my|we|our|me|mine|us)(?:['’]\w+)?")
 
@@ -63,48 +72,79 @@ _FIRST_PERSON = re.compile(r"(?:i|my|we|our|me|mine|us)(?:['’]\w+)?")
 class Analyzer:
     """Turn text into content words for one language; safe to share between threads.
 
+    What stands between two blanks is analyzed once and remembered: text repeats itself.
+
     Args:
         language: Snowball's name for it; an unknown one means no stemming and no stop words.
     """
 
     def __init__(self, language: str) -> None:
         self.language = language
-        self._stem, self.stop_words = _language_tools(language)
+        self._stem, self._stop_words = _language_tools(language)
         self._base_of = irregular_forms() if language == "english" else {}
-        self._known: dict[str, Word] = {}
+        self._known = _Remembered(self._analyzed)
 
-    def words(self, text: str) -> list[Word]:
-        """Return what is known of each word of a text, in order, unspaced scripts in pairs."""
-        known, found = self._known, []
-        for token in (_SPACED_TOKEN if text.isascii() else _TOKEN).findall(text):
-            word = known.get(token)
-            if word is None:
-                if token[0] > "\u0dff" and len(token) > 1 and _IS_UNSPACED.match(token):
-                    found += [self._word(token[i : i + 2]) for i in range(len(token) - 1)]
-                    continue
-                word = self._word(token)
-            found.append(word)
-        return found
+    def words(self, text: str) -> Words:
+        """Return what is known of a text's words, unspaced scripts in pairs."""
+        known = self._known
+        found = [known[piece] for piece in text.split()]
+        return _joined(found) if found else _NOTHING
 
     def terms(self, text: str) -> list[str]:
         """Return the stems of a text's content words, in order, stop words left out."""
-        return [word.stem for word in self.words(text) if word.stem]
+        return self.words(text).stems.split()
 
-    def _word(self, token: str) -> Word:
-        if len(self._known) > _MAX_REMEMBERED:  # a cache, not a vocabulary: hostile text must not fill memory
-            self._known.clear()
+    def _analyzed(self, piece: str) -> Words:
+        if (bare := piece.strip(_PUNCTUATION)) != piece:
+            return self._known[bare]
+        found = []
+        for token in _TOKEN.findall(piece):
+            if token[0] > "\u0dff" and len(token) > 1 and _IS_UNSPACED.match(token):
+                found += [self._word(token[i : i + 2]) for i in range(len(token) - 1)]
+            else:
+                found.append(self._word(token))
+        return _joined(found) if found else _NOTHING
+
+    def _word(self, token: str) -> Words:
         folded = token.casefold()
-        bare = _POSSESSIVE.sub("", unicodedata.normalize("NFKC", folded).replace("’", "'"))
-        is_stop = folded in self.stop_words or bare in self.stop_words
-        stem = "" if is_stop else self._stem(self._base_of.get(bare, bare))
+        bare = _POSSESSIVE.sub("", "".join(unicodedata.normalize("NFKC", folded).split()).replace("’", "'"))
+        is_digits = token.isdecimal()
         signs = (
-            TIME * bool(_TIME.fullmatch(folded))
-            | NUMBER * bool(_NUMBER.fullmatch(folded))
+            TIME * (folded in _TIME or (is_digits and len(token) == 4))
+            | NUMBER * (is_digits or folded in _NUMBER)
             | FIRST_PERSON * bool(_FIRST_PERSON.fullmatch(folded))
             | CAPITAL * (len(token) > 1 and token[0].isupper() and token[1].islower())
         )
-        word = self._known[token] = Word(stem, term_hash(stem), prefix_hash(stem), signs)
-        return word
+        is_stop = folded in self._stop_words or bare in self._stop_words
+        stem = "" if is_stop else self._stem(self._base_of.get(bare, bare))
+        return (
+            Words(stem, packed(term_hash(stem)), packed(prefix_hash(stem)), signs)
+            if stem
+            else Words("", b"", b"", signs)
+        )
+
+
+class _Remembered(dict[str, Words]):
+    """A cache, not a vocabulary: hostile text must not fill memory."""
+
+    def __init__(self, make: Callable[[str], Words]) -> None:
+        self._make = make
+
+    def __missing__(self, piece: str) -> Words:
+        made = self._make(piece)
+        if len(piece) <= _LONGEST_REMEMBERED:
+            if len(self) >= _MAX_REMEMBERED:
+                self.clear()
+            self[piece] = made
+        return made
+
+
+def _joined(found: Sequence[Words]) -> Words:
+    stems, hashes, prefixes, shown = zip(*found, strict=True)
+    signs = 0
+    for sign in set(shown):
+        signs |= sign
+    return Words(" ".join(filter(None, stems)), b"".join(hashes), b"".join(prefixes), signs)
 
 
 def plain_words(text: str) -> frozenset[str]:
@@ -144,3 +184,8 @@ def term_hash(term: str) -> int:
 def prefix_hash(term: str) -> int:
     """Return the identity of a term's beginning, which joins `counselor` and `counseling`."""
     return zlib.crc32(term[:PREFIX_CHARACTERS].encode())
+
+
+def packed(hash_: int) -> bytes:
+    """Return a hash as it stands among a page's."""
+    return hash_.to_bytes(4, sys.byteorder)
