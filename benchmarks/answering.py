@@ -138,7 +138,9 @@ def burst(scratch: Scratch, number: int) -> dict[str, float]:
             break
     seconds = time.perf_counter() - started
     answered = len(list(inbox.glob("burst-*.response*.md")))
-    while scratch.root.joinpath("memory/short_term.md").read_text().count("<!-- event:") < number:
+    while (
+        scratch.root.joinpath("memory/short_term.md").read_text().count("<!-- event:") < number + 1
+    ):  # the warm-up too
         time.sleep(0.1)
         if time.perf_counter() - started > 900:
             break

@@ -47,7 +47,6 @@ class Brain:
         self._settings_file.path = self.tree.config
         self.places = LocalPlaces.of(self.tree.root, settings.brain_id)
         self._machine_file = SettingsFile(self.places.config, MachineSettings)
-        self._short_term: ShortTermDocument | None = None
         self.stream_to: Callable[[str], None] | None = None  # who wants an answer's text as it comes
         self._listeners: list[Callable[[Event], None]] = []
         self._mutex = threading.RLock()
@@ -138,19 +137,15 @@ class Brain:
         return logger()
 
     def short_term(self) -> ShortTermDocument:
-        """Return short-term memory as it stands, parsed once for each text; an absent file reads as an empty one.
+        """Return short-term memory as it stands; an absent file reads as an empty one.
 
         Raises:
             FormatError: It lacks a heading.
         """
-        from brainiac.notes.short_term import EMPTY, ShortTermDocument
+        from brainiac.notes.short_term import EMPTY, document_of
 
         text = self.read_text(self.tree.short_term)
-        text = EMPTY if text is None else text
-        cached = self._short_term
-        if cached is None or str(cached) != text:
-            cached = self._short_term = ShortTermDocument(text)
-        return cached
+        return document_of(EMPTY if text is None else text)
 
     def short_term_lock(self) -> AbstractContextManager[None]:
         """Hold short-term memory against every other writer of ours, in all processes of this machine."""

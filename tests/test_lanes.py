@@ -69,3 +69,22 @@ def test_stopping_starts_nothing_more_and_tells_whether_work_ended():
     assert tier.stop(10)
     tier.submit("b", later.set)
     assert not later.is_set()
+
+
+def test_while_a_tier_is_crowded_the_one_behind_it_stands_back():
+    order: list[str] = []
+    release = threading.Event()
+    first = lanes(1)
+    behind = Lanes("behind", 1, lambda: None, lambda bug: None, first=first)
+
+    def hold() -> None:
+        assert release.wait(10)
+
+    first.submit("a", hold)
+    for number in range(5):
+        first.submit("a", lambda number=number: order.append(f"first {number}"))  # type: ignore[misc]
+    behind.submit("b", lambda: order.append("behind"))
+    release.set()
+    eventually(lambda: "behind" in order)
+    assert order.index("first 2") < order.index("behind")
+    assert first.stop(5) and behind.stop(5)

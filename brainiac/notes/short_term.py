@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from brainiac.errors import FormatError
 from brainiac.notes.dialogue import EVENT_HEADING, PRIVATE_MARK, Placed, StmEvent, find_events, render_event
@@ -91,7 +91,17 @@ def parse_short_term(text: str) -> ShortTermMemory:
     Raises:
         FormatError: A heading is missing; it is named.
     """
-    return ShortTermDocument(text).memory
+    return document_of(text).memory
+
+
+@lru_cache(maxsize=4)
+def document_of(text: str) -> ShortTermDocument:
+    """Return a text as a document; a text is parsed once, whoever asks for it in one exchange after the other.
+
+    Raises:
+        FormatError: A heading is missing; all that are missing are named.
+    """
+    return ShortTermDocument(text)
 
 
 class ShortTermDocument:

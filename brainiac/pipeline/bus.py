@@ -55,7 +55,7 @@ class Bus:
         self.settler = Settler(self._pace, lambda path: ends_with_send(brain.tree.absolute(path)))
         self.foreground = Lanes("foreground", FOREGROUND_WORKERS, self._wake, self._bug)
         self.notice = Lanes("notice", 1, self._wake, self._bug)
-        self.near = Lanes("near-background", 1, self._wake, self._bug)
+        self.near = Lanes("near-background", 1, self._wake, self._bug, first=self.foreground)
         self.far = Lanes("far-background", 1, self._wake, self._bug)
         self.inbox = Inbox(brain, self._again)
         self.announcer = Announcer(brain, self.near, self.later)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 Job = Callable[[], None]
+
+STEP_SECONDS, STAND_BACK_STEPS = 0.02, 500  # a job stands back for ten seconds at most
 
 
 class Lanes:
@@ -18,12 +21,19 @@ class Lanes:
         workers: How many jobs run at once.
         on_idle: Called, without locks held, whenever the last job is done.
         on_bug: Called with what a job raised; a job deals with the errors it expects.
+        first: A tier whose jobs go first: while more of them wait than it has workers, a job here stands back.
     """
 
     def __init__(
-        self, name: str, workers: int, on_idle: Callable[[], None], on_bug: Callable[[BaseException], None]
+        self,
+        name: str,
+        workers: int,
+        on_idle: Callable[[], None],
+        on_bug: Callable[[BaseException], None],
+        first: Lanes | None = None,
     ) -> None:
         self._on_idle, self._on_bug = on_idle, on_bug
+        self._workers, self._first = workers, first
         self._mutex = threading.Lock()
         self._lanes: dict[str, deque[Job]] = {}  # a key stands here while any of its jobs waits or runs
         self._running: set[Future[None]] = set()
@@ -47,6 +57,11 @@ class Lanes:
         return not wait(running, wait_seconds).not_done
 
     @property
+    def is_crowded(self) -> bool:
+        """Whether more jobs wait than can run at once."""
+        return self.pending > 2 * self._workers
+
+    @property
     def pending(self) -> int:
         """How many jobs wait or run."""
         with self._mutex:
@@ -62,9 +77,16 @@ class Lanes:
 
     def _run(self, key: str, job: Job) -> None:
         try:
+            self._stand_back()
             job()
         finally:
             self._done(key)
+
+    def _stand_back(self) -> None:
+        for _ in range(STAND_BACK_STEPS):
+            if self._first is None or not self._first.is_crowded or self._is_stopping:
+                return
+            time.sleep(STEP_SECONDS)
 
     def _done(self, key: str) -> None:
         with self._mutex:
