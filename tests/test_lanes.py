@@ -87,4 +87,5 @@ def test_while_a_tier_is_crowded_the_one_behind_it_stands_back():
     release.set()
     eventually(lambda: "behind" in order)
     assert order.index("first 2") < order.index("behind")
-    assert first.stop(5) and behind.stop(5)
+    assert first.stop(5)
+    assert behind.stop(5)
