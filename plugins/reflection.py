@@ -81,7 +81,7 @@ def _note(brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extrac
             try:
                 is_new = brain.read(path) is None
                 change = create(path, str(noted)) if is_new else update(path, str(document), str(noted))
-                return brain.commit("exchange-reflected", by=NAME, changes=[change], data=data)
+                return brain.commit("exchange-reflected", by=NAME, changes=[change], data=data, cause=exchange.id)
             except ConflictError:
                 continue
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])

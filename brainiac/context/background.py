@@ -19,5 +19,5 @@ def background_block(brain: Brain, *, is_remote: bool = False) -> Block | None:
     if not brain.settings.context.background:
         return None
     hubs = Pages.of(brain, is_remote=is_remote).most_linked(HUBS)
-    lines = [f"- {reference(page.title, page.path, page.uuid)}: {edges} links" for page, edges in hubs]
+    lines = [f"- {reference(hub.title, hub.path, hub.uuid)}: {hub.edges} links" for hub in hubs]
     return Block("background", lines, Stability.BACKGROUND, "## Background", share=0.1, cut_order=20)

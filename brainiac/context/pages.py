@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from brainiac.context.privacy import is_private_note, shareable
 from brainiac.errors import ConfinementError
-from brainiac.recall.documents import SEARCHED, page_of
-from brainiac.recall.index import LinkedPage
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
+    from brainiac.recall.index import LinkedPage
+    from brainiac.recall.links import Hub, LinkGraph
 
 _WIKILINK = re.compile(r"!?\[\[([^\[\]\n]{1,300})\]\]")
 _MARKDOWN_LINK = re.compile(r'(?<!!)\[[^\[\]\n]{0,300}\]\(<?([^)<>\n"]{1,500}?)>?(?:\s+"([^"\n]*)")?\)')
@@ -31,20 +31,25 @@ def links_in(text: str) -> list[str]:
 
 
 class Pages:
-    """The pages of a brain, looked up by what a link says.
+    """The pages of long-term memory, looked up by what a link says.
 
     Args:
-        pages: All that there are.
+        graph: All pages with their links.
+        is_shown: Whether the page at a path may be shown.
     """
 
-    def __init__(self, pages: Iterable[LinkedPage]) -> None:
-        self.by_path = {page.path: page for page in pages}
-        self._by_uuid = {page.uuid: page for page in self.by_path.values() if page.uuid}
+    def __init__(self, graph: LinkGraph, is_shown: Callable[[str], bool]) -> None:
+        self._graph, self._is_shown = graph, is_shown
 
     @classmethod
     def of(cls, brain: Brain, *, is_remote: bool = False) -> Pages:
-        """Return the pages of long-term memory; for a remote reader without the private ones."""
-        return cls(_walked(brain, is_remote=is_remote))
+        """Return the pages of a brain; a remote reader is shown none that is private."""
+        top = brain.tree.relative(brain.tree.long_term) + "/"
+
+        def is_shown(path: str) -> bool:
+            return path.startswith(top) and not (is_remote and is_private_note(brain.read_text(path) or ""))
+
+        return cls(brain.recall.links, is_shown)
 
     def find(self, link: str, folder: str = "") -> list[LinkedPage]:
         """Return what a link means: one page, several where it is ambiguous, none where nothing fits.
@@ -55,57 +60,40 @@ class Pages:
         """
         target, title = _parts(link)
         if found := _UUID.search(title) or _UUID.fullmatch(target):
-            page = self._by_uuid.get(found.group().lower())
-            if page or not target or found.group() == target:
-                return [page] if page else []
+            path = self._graph.path_of(found.group().lower())
+            if path or not target or found.group() == target:
+                return self._shown([path])
         named = target.partition("#")[0].strip().strip("/")
         for path in (named, posixpath.normpath(posixpath.join(folder, named))):
             for candidate in (path, path + ".md"):
-                if candidate in self.by_path:
-                    return [self.by_path[candidate]]
+                if page := self._shown([candidate]):
+                    return page
         return self._by_name(named)
 
     def _by_name(self, name: str) -> list[LinkedPage]:
         wanted = name.casefold().removesuffix(".md")
         if not wanted:
             return []
-        tail = [page for path, page in self.by_path.items() if f"/{path.casefold()}".endswith(f"/{wanted}.md")]
-        found = tail or [page for page in self.by_path.values() if page.title.casefold() == wanted]
+        pages = self._graph.pages
+        tail = self._shown(path for path in pages if f"/{path.casefold()}".endswith(f"/{wanted}.md"))
+        found = tail or self._shown(path for path, page in pages.items() if page.title.casefold() == wanted)
         return sorted(found, key=lambda page: page.path)
 
     def linked_from(self, page: LinkedPage) -> list[LinkedPage]:
         """Return the pages that a page links to, those that no longer exist left out."""
-        targets = [self._by_uuid.get(link.uuid) or self.by_path.get(link.path) for link in page.links]
-        return list({found.path: found for found in targets if found and found.path != page.path}.values())
+        return self._shown(path for path in self._graph.forward(page.path) if path != page.path)
 
     def linking_to(self, page: LinkedPage) -> list[LinkedPage]:
         """Return the pages that link to a page."""
-        return [other for other in self.by_path.values() if page in self.linked_from(other)]
+        return self._shown(self._graph.back(page.path))
 
-    def most_linked(self, limit: int) -> list[tuple[LinkedPage, int]]:
-        """Return the pages with the most links to and from others, ties by the latest change; no index pages (R5)."""
-        edges: Counter[str] = Counter()
-        for page in self.by_path.values():
-            for other in self.linked_from(page):
-                edges[page.path] += 1
-                edges[other.path] += 1
-        ranked = [self.by_path[path] for path in edges if posixpath.basename(path) != "_index.md"]
-        ranked.sort(key=lambda page: page.path)
-        ranked.sort(key=lambda page: page.at, reverse=True)
-        ranked.sort(key=lambda page: edges[page.path], reverse=True)
-        return [(page, edges[page.path]) for page in ranked[:limit]]
+    def most_linked(self, limit: int) -> list[Hub]:
+        """Return the pages with the most connections, ties by the latest change; no index pages (R5)."""
+        hubs = self._graph.hubs(len(self._graph.pages))
+        return list(islice((hub for hub in hubs if self._is_shown(hub.path)), limit))
 
-
-def _walked(brain: Brain, *, is_remote: bool) -> Iterable[LinkedPage]:
-    for entry in brain.tree.walk(brain.tree.long_term):
-        path = brain.tree.relative(entry.path)
-        kind = brain.tree.kind_of(path)
-        if kind in SEARCHED:
-            text = brain.read_text(path) or ""
-            if is_remote and is_private_note(text):
-                continue
-            page = page_of(path, text, kind)
-            yield LinkedPage(path, page.uuid, page.title, page.at, page.links)
+    def _shown(self, paths: Iterable[str]) -> list[LinkedPage]:
+        return [self._graph.pages[path] for path in paths if path in self._graph.pages and self._is_shown(path)]
 
 
 def _parts(link: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,6 +50,15 @@ class LinkGraph:
         self._tree = tree
         self._pages = {page.path: page for page in pages}
         self._path_of = {page.uuid: page.path for page in self._pages.values() if page.uuid}
+
+    @property
+    def pages(self) -> Mapping[str, LinkedPage]:
+        """Every page by its path."""
+        return self._pages
+
+    def path_of(self, uuid: str) -> str:
+        """Return the path of the page with a uuid; "" when there is none."""
+        return self._path_of.get(uuid, "")
 
     def resolve(self, link: Link) -> str:
         """Return the path a link means; "" when there is no such page or file."""
