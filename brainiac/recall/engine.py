@@ -29,7 +29,7 @@ VERSION = 2
 _HEAP_BYTES = 48_000_000
 _VARIANT_FREQUENCY = 50  # a rarer term is also sought by its beginning
 _VARIANTS, _VARIANTS_SEEN = 8, 10_000  # so many that terms of deleted passages hide none
-_ENOUGH_TERMS = 3
+_ENOUGH_TERMS = 4
 _EVERY = "*"  # stands in every passage, so that the engine's own count tells whether any of them is deleted
 _REMEMBERED_BYTES, _REMEMBERED_COUNTS = 16_000_000, 20_000
 _MOST_MARKS = 500  # SQLite takes no more than so many values everywhere
@@ -323,7 +323,7 @@ def _frequency(searcher: tantivy.Searcher, term: str) -> int:
 
 
 def _selective(frequencies: Mapping[str, int], total: int) -> Mapping[str, int]:
-    """Leave out terms that stand in a great part of all passages, where rarer ones choose the candidates anyway."""
+    """Leave out terms that stand in a great part of all passages, where enough rarer ones choose the candidates."""
     known = sorted(frequency for frequency in frequencies.values() if frequency)
     most = max([1000, total // 50, *known[:_ENOUGH_TERMS]])
     return {term: frequency for term, frequency in frequencies.items() if frequency <= most}

@@ -160,8 +160,8 @@ class Lexical:
     def mentions(self) -> Vector:
         """Return how often the names in the query stand in each unit."""
         hashes = [prefix_hash(term) for term in sorted(self.name_terms)]
-        times: Vector = self._counted(_places(self.units.prefixes, hashes)).sum(0)
-        return times
+        found: Vector = self._counted(_places(self.units.prefixes, hashes)).sum(0)
+        return found
 
     def adjacency(self) -> Vector:
         """Return the share of neighbouring query terms that stand within two words of each other."""
@@ -174,7 +174,8 @@ class Lexical:
             either = (terms[:-1, here] & terms[1:, there]) | (terms[1:, here] & terms[:-1, there])
             pair, place = np.nonzero(either & is_close)
             met[pair, owner[place]] = 1
-        return met.sum(0) / len(met)
+        share: Vector = met.sum(0) / len(met)
+        return share
 
 
 def _places(hashes: NDArray[np.uint32], wanted: Sequence[int]) -> NDArray[np.bool_]:
