@@ -114,20 +114,32 @@ class Tree:
             raise ConfinementError(f"{text!r}: a path must not hold control characters or bytes that are not UTF-8")
         if any(len(part.encode()) > _MAX_NAME_BYTES for part in text.split("/")):
             raise ConfinementError(f"{text[:80]!r}...: a name in it is longer than {_MAX_NAME_BYTES} bytes; shorten it")
-        fence = inside or self.root
-        lexical = Path(os.path.normpath(self.root / text))
-        try:
-            real = Path(os.path.realpath(lexical))
-        except (OSError, ValueError) as error:
-            raise ConfinementError(f"{text!r}: not a usable path ({error})") from error
-        real_fence = Path(os.path.realpath(fence))
-        for candidate, limit in ((lexical, fence), (real, real_fence)):
-            if candidate != limit and limit not in candidate.parents:
-                raise ConfinementError(f"{text!r} leads outside {self._show(fence)}; name a path within it")
-        return lexical
+        fence = os.fspath(inside or self.root)
+        lexical = os.path.normpath(os.path.join(self.root, text))
+        self._check_within(lexical, fence, text)
+        if self._passes_link(lexical):
+            try:
+                real = os.path.realpath(lexical)
+            except (OSError, ValueError) as error:
+                raise ConfinementError(f"{text!r}: not a usable path ({error})") from error
+            self._check_within(real, os.path.realpath(fence), text)
+        return Path(lexical)
+
+    def _check_within(self, path: str, fence: str, text: str) -> None:
+        if path != fence and not path.startswith(fence.rstrip(os.sep) + os.sep):
+            raise ConfinementError(f"{text!r} leads outside {self._show(Path(fence))}; name a path within it")
+
+    def _passes_link(self, path: str) -> bool:
+        """Tell whether anything below the root on the way to a path in it is a symlink; the root itself is real."""
+        at = os.fspath(self.root)
+        for part in path[len(at) :].split(os.sep):
+            at = os.path.join(at, part)
+            if os.path.islink(at):
+                return True
+        return False
 
     def _show(self, path: Path) -> str:
-        return "the brain" if path == self.root else str(path.relative_to(self.root)) + "/"
+        return f"{self.relative(path)}/" if path != self.root and path.is_relative_to(self.root) else "the brain"
 
     def relative(self, path: str | os.PathLike[str]) -> str:
         """Return a path in the tree as posix text relative to the root, as it is spelled on disk."""
