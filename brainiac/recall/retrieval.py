@@ -213,11 +213,11 @@ def _speaks_for(ranked: Ranked, number: int) -> bool:
 
 def _within(pages: Sequence[EncodedPage], query: Query, include_archive: bool, tree: Tree) -> Iterator[EncodedPage]:
     """Yield the pages that the fields of a query allow, up to a number of units that can be ranked in time."""
-    long_term, total = tree.relative(tree.long_term), 0
+    long_term, is_narrowed, total = tree.relative(tree.long_term), query.is_filtered, 0
     for encoded in pages:
         if not encoded.facts or (encoded.page.is_archived and not include_archive):
             continue
-        if query.is_filtered and not _is_allowed(encoded, query, long_term):
+        if is_narrowed and not _is_allowed(encoded, query, long_term):
             continue
         total += encoded.n_units
         if total > _MAX_UNITS:
