@@ -10,20 +10,43 @@ if TYPE_CHECKING:
 
 MASK = "[redacted {kind}]"
 
-# detect-secrets takes 0.25 s to import and 1 ms a line: only text that could hold a secret is shown to it
-_SUSPECT = re.compile(
-    r"(?i)passw|passphrase|secret|token|api.?key|credential|-----BEGIN|://[^\s/]+:[^\s/]+@|\bpin\b"
-    # anchored where a word begins: a long word is looked at once, not once from each of its letters
-    r"|(?<![\w+/=.-])(?=[\w+/=.-]{16,})(?=[^\d\s]*\d)(?=[^a-z\s]*[a-z])[\w+/=.-]{16}"
+# detect-secrets takes 0.25 s to import and 1 ms a line: only a line that could hold a key is shown to it
+_MARKED = re.compile(r"-----BEGIN|://[^\s/:@]*:[^\s/@]+@")
+# each run of letters or digits is begun at its start alone, or a long word would be looked at once from each letter
+_MIXED = re.compile(r"(?<![A-Za-z])[A-Za-z]+\d+[A-Za-z]|(?<!\d)\d+[A-Za-z]+\d")
+_LONG = re.compile(r"[\w+/=.:-]{20,}")
+_PLAIN_WORD = re.compile(
+    r"[A-Za-z]+(?:[-'/][A-Za-z]+)*|[0-9a-f]{7,64}|(?:uuid:)?[0-9a-f-]{36}|sha\d+:[0-9a-f]+"
+    r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-][\d:]+)?|[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{0,4})+"
 )
-_TOLD = re.compile(
-    r"(?i)\b(?:passw(?:or)?d|passphrase|passcode|pin(?:\s+code)?|api[ _-]?key|secret|(?:access\s+)?token)"
-    r"(?:\s+(?:for|of|to)\s+[^:=\n]{1,40}?)?\s*(?:\bis\b|:|=)\s*[\"'`]?(?P<secret>[^\s\"'`,;]*[^\s\"'`,;.!?])"
-)
-_KEY_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
-_PLAIN_WORD = re.compile(r"[A-Za-z]+(?:[-'/][A-Za-z]+)*|[0-9a-f]{7,64}|[0-9a-f-]{36}")
+_PIECE = re.compile(r"(?s).{1,4000}(?:(?<=\s)|\Z)|.{1,4000}")  # the detector is quadratic in a line's length
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\],;]+")
-_ENTROPY_LIMIT, _ENTROPY_LENGTH = 4.2, 20
+_ENTROPY_LIMIT, _ENTROPY_LENGTH, _RUN_LENGTH = 4.2, 20, 12
+
+_KEY_BLOCK = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL
+)
+_PASSWORD = r"passw(?:or)?[dt]|pwd|passphrase|passcode|kennwort|contraseña|mot de passe"
+_VALUE = r"\"(?P<quoted>[^\"\n]{3,})\"|[\"'`]?(?P<secret>[^\s\"'`,;&}]*[^\s\"'`,;&}.!?])"
+_TOLD = re.compile(
+    rf"(?i)(?<![a-z])(?:(?P<password>{_PASSWORD})|(?P<pin>pin(?:[ -]?code)?)"
+    r"|(?:api|access|secret|private|auth|account)[ _-]?(?:access[ _-]?)?key|secret|token)"
+    r"(?:\s+(?:for|of|to|für|de)\s+[^:=\n]{1,40}?)?"
+    rf"[\"']?\s*(?P<link>\b(?:is|was|to|lautet|ist|war|est|es)\b|:(?!/)|=)\s*(?:{_VALUE})"
+)
+_SENT = re.compile(
+    r"(?i)\b(?:authorization:\s*(?:basic|bearer|token)|bearer)\s+(?P<secret>(?=\S*\d)[\w+/=.~-]{12,})"
+    r"|authorization:\s*basic\s+(?P<basic>[\w+/=-]{6,})|(?<!\S)(?:-u|--user)[ =]\S+?:(?P<user>[^\s\"']+)"
+    r"|://[^\s/:@]*:(?P<address>[^\s/@]+)@"
+)
+_CLAUSE_END = re.compile(r"[\"'`]?\s*(?:[.,;!?)}]|$)")
+# what is said of a password rather than being one; another lower-case word is one when its clause ends with it
+_SAID_OF_PASSWORDS = frozenset(
+    "wrong right weak strong short long old new required expired correct incorrect invalid valid missing empty secret "
+    "private known unknown safe unsafe secure insecure lost gone hard easy simple fine good bad ok okay due needed "
+    "stored saved hidden changed reset blocked locked hashed encrypted important broken terrible stolen leaked shared "
+    "optional none null true false yes no here there this that it me you them us him her one ones again".split()
+)
 
 
 def redact(brain: Brain, text: str) -> str:
@@ -40,29 +63,43 @@ def redact(brain: Brain, text: str) -> str:
 
 def redact_secrets(text: str) -> str:
     """Return a text in which every secret that is recognized stands as `[redacted KIND]`."""
-    if not _SUSPECT.search(text):
-        return text
     text = _KEY_BLOCK.sub(MASK.format(kind="private key"), text)
-    return "".join(_redact_line(line) for line in text.splitlines(keepends=True))
+    lines = (piece for line in text.splitlines(keepends=True) for piece in _PIECE.findall(line))
+    return "".join(map(_redact_line, lines))
 
 
 def _redact_line(line: str) -> str:
-    if not _SUSPECT.search(line):
-        return line
-    secrets = {found["secret"]: "secret" for found in _TOLD.finditer(line) if _is_secret_word(found["secret"])}
-    for kind, value in _detected(line):
-        # some detectors report only a part: the whole word that holds it goes
-        for word in _TOKEN.findall(line):
-            if value in word and not _PLAIN_WORD.fullmatch(word):
-                secrets[value if "://" in word else word] = kind
+    secrets = _told(line)
+    if _MARKED.search(line) or any(_could_be_key(word) for word in _LONG.findall(line)):
+        for kind, value in dict.fromkeys(_detected(line)):
+            # some detectors report only a part: the whole word that holds it goes
+            for word in _TOKEN.findall(line):
+                if value in word and not _PLAIN_WORD.fullmatch(word):
+                    secrets[value if "://" in word else word] = kind
     for value in sorted(secrets, key=len, reverse=True):
         line = line.replace(value, MASK.format(kind=secrets[value]))
     return line
 
 
-def _is_secret_word(word: str) -> bool:
-    """Tell a told secret (`hunter2`) from the next word of a sentence (`the password is wrong`)."""
-    return not word.isalpha() or len(word) > 11 or not word.islower()
+def _told(line: str) -> dict[str, str]:
+    """Return what a line itself says is a secret, each with its kind."""
+    found = [next(filter(None, match.groups())) for match in _SENT.finditer(line)]
+    found += [secret for match in _TOLD.finditer(line) if (secret := _told_secret(match, line))]
+    return dict.fromkeys(found, "secret")
+
+
+def _told_secret(match: re.Match[str], line: str) -> str | None:
+    """Tell a told secret (`hunter2`) from the next words of a sentence (`the password is wrong`)."""
+    if match["quoted"]:
+        return match["quoted"]
+    word, link = match["secret"], match["link"].lower()
+    if not word.isalpha():
+        if word.isdigit():
+            return word if len(word) >= 4 and (match["password"] or match["pin"]) else None
+        return word if len(word) >= 4 else None
+    if not match["password"] or link == "to" or word.lower() in _SAID_OF_PASSWORDS:
+        return None
+    return word if not word.islower() or link == "=" or _CLAUSE_END.match(line, match.end()) else None
 
 
 def _detected(line: str) -> list[tuple[str, str]]:
@@ -85,18 +122,29 @@ def _detectors() -> list[str]:
     return sorted({plugin.__name__ for plugin in classes} - loose)
 
 
+def _could_be_key(word: str) -> bool:
+    """Tell whether letters and digits are mixed as no path, date, version, identifier or plain hash mixes them."""
+    word = word.strip(".,:!?")
+    if not _MIXED.search(word) or _PLAIN_WORD.fullmatch(word):
+        return False
+    return any(_MIXED.search(part) for part in re.split(r"[/.:+=_-]", word))
+
+
 def _is_random(word: str) -> bool:
     """Tell whether a word is long and random enough to be a key."""
     from detect_secrets.plugins.high_entropy_strings import Base64HighEntropyString
 
     core = word.strip(".,:!?")
-    if len(core) < _ENTROPY_LENGTH or _PLAIN_WORD.fullmatch(core) or _is_path(core):
+    if len(core) < _ENTROPY_LENGTH or not _could_be_key(core) or _is_path(core):
         return False
-    has_both = any(c.isdigit() for c in core) and any(c.isalpha() for c in core)
-    return has_both and Base64HighEntropyString().calculate_shannon_entropy(core) >= _ENTROPY_LIMIT
+    if re.fullmatch(r"[A-Za-z]\w*_[0-9a-f]{32,}", core):
+        return True
+    if core.islower() and max(map(len, re.split(r"[^a-z0-9]", core))) < _RUN_LENGTH:
+        return False  # a name with counters and checksums in it
+    return Base64HighEntropyString().calculate_shannon_entropy(core) >= _ENTROPY_LIMIT
 
 
 def _is_path(word: str) -> bool:
     """Tell a path or address from a key that happens to hold slashes."""
-    parts = word.split("/")
-    return "://" in word or (len(parts) > 1 and any(re.fullmatch(r"[a-z_]{3,}(?:[-.].*)?", part) for part in parts))
+    parts = re.split(r"[/\\]", word)
+    return "://" in word or (len(parts) > 1 and any(re.fullmatch(r"[A-Za-z_]{3,}(?:[-.].*)?", part) for part in parts))
