@@ -85,7 +85,9 @@ TALK = (
 )
 FAULT_EVERY = 8  # prompts
 LONG_SECONDS = 60.0  # a shorter run, as in the suite, skips what has to be waited for
-CYCLE_SECONDS, REST_SECONDS, PACE_SECONDS = 30.0, 6.0, 0.4
+CYCLE_SECONDS, PACE_SECONDS = 30.0, 0.6
+MOST_WAITING = 6  # prompts: a person who waits for answers asks no more; a backlog would tell of the machine's load
+MOST_REST_SECONDS = 60.0
 
 
 class Provider:
@@ -142,8 +144,7 @@ class Report:
     actions: dict[str, int]
     events: int
     plugin_faults: int
-    first: Quarter
-    last: Quarter
+    quarters: list[Quarter]
     wrong: list[str] = field(default_factory=list)
 
 
@@ -161,24 +162,31 @@ class Load:
         self._memory = one.root / "memory/long_term/concrete"
 
     def act(self) -> None:
-        """Do something."""
+        """Do something; nothing new is asked while much waits for an answer."""
         kinds: dict[Callable[[], None], int] = {
             self.prompt: 45, self.offline_prompt: 8, self.revise: 5, self.move_prompt: 5, self.capture: 5,
             self.bad_file: 3, self.trouble_plugin: 6, self.new_page: 6, self.edit_page: 12, self.move_page: 4,
             self.remove_page: 2, self.settings: 2,
         }  # fmt: skip
-        action = self._chance.choices(list(kinds), list(kinds.values()))[0]
+        asking = {self.prompt, self.offline_prompt, self.revise, self.trouble_plugin}
+        open_to = [kind for kind in kinds if len(self.waiting) < MOST_WAITING or kind not in asking]
+        action = self._chance.choices(open_to, [kinds[kind] for kind in open_to])[0]
         self.actions[action.__name__] = self.actions.get(action.__name__, 0) + 1
         action()
 
-    def look(self) -> None:
-        """Take the time of what was answered since."""
-        now = time.monotonic()
-        for name, (since, counts) in list(self.waiting.items()):
-            if self._one.response(name) is not None:
-                del self.waiting[name]
-                if counts:
-                    self.latencies.append((now, now - since))
+    def look(self, seconds: float = 0.0) -> None:
+        """Take the time of what is answered within so many seconds."""
+        end = time.monotonic() + seconds
+        while True:
+            now = time.monotonic()
+            for name, (since, counts) in list(self.waiting.items()):
+                if self._one.response(name) is not None:
+                    del self.waiting[name]
+                    if counts:
+                        self.latencies.append((now, now - since))
+            if now >= end:
+                return
+            time.sleep(0.02)
 
     # --- prompts ----------------------------------------------------------------------------------------
 
@@ -320,7 +328,7 @@ def run(root: Path, seconds: float, seed: int = 1, cycle_seconds: float = CYCLE_
             _warm_up(one, load, is_long=seconds >= LONG_SECONDS)
             with sampling(one.process.pid) as samples:
                 began = time.monotonic()
-                _loaded(load, seconds, cycle_seconds)
+                _loaded(one, load, seconds, cycle_seconds)
                 ended = time.monotonic()
             wrong = _finished(one, load, is_long=seconds >= LONG_SECONDS)
     return _report(root, load, samples, (began, ended), wrong)
@@ -338,15 +346,22 @@ def _warm_up(one: Living, load: Load, *, is_long: bool) -> None:
     load.latencies.clear()
 
 
-def _loaded(load: Load, seconds: float, cycle_seconds: float) -> None:
-    began, pace = time.monotonic(), min(PACE_SECONDS, cycle_seconds / 40)
-    while (now := time.monotonic() - began) < seconds:
-        if now % cycle_seconds < cycle_seconds - min(REST_SECONDS, cycle_seconds / 2):
+def _loaded(one: Living, load: Load, seconds: float, cycle_seconds: float) -> None:
+    """Load it for so long; after each cycle comes a rest until what was said is promoted."""
+    end, pace = time.monotonic() + seconds, min(PACE_SECONDS, cycle_seconds / 40)
+    while time.monotonic() < end:
+        cycle_end = min(end, time.monotonic() + cycle_seconds)
+        while time.monotonic() < cycle_end:
             load.act()
-        end = time.monotonic() + pace
-        while time.monotonic() < end:
-            load.look()
-            time.sleep(0.02)
+            load.look(pace)
+        rest_end = time.monotonic() + min(MOST_REST_SECONDS, cycle_seconds)
+        while time.monotonic() < rest_end and not _has_rested(one, load):
+            load.look(0.2)
+
+
+def _has_rested(one: Living, load: Load) -> bool:
+    noted = (one.root / "memory/short_term.md").read_text()
+    return not load.waiting and "<!-- event:" not in noted
 
 
 def _finished(one: Living, load: Load, *, is_long: bool) -> list[str]:
@@ -384,8 +399,10 @@ def _report(root: Path, load: Load, samples: Sequence[Sample], span: tuple[float
         actions=dict(sorted(load.actions.items())),
         events=len(events),
         plugin_faults=sum(event.kind == "plugin-failed" for event in events),
-        first=_quarter(samples, load.latencies, began, began + quarter),
-        last=_quarter(samples, load.latencies, ended - quarter, ended),
+        quarters=[
+            _quarter(samples, load.latencies, began + number * quarter, began + (number + 1) * quarter)
+            for number in range(4)
+        ],
         wrong=wrong,
     )
 
@@ -418,9 +435,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             os.environ[f"XDG_{name}_HOME"] = f"{folder}/{name.lower()}"
         report = run(folder / "brain", 60 * options.minutes, options.seed)
     told: dict[str, Any] = asdict(report)
-    print(f"{'':16}{'first quarter':>14}{'last quarter':>14}")
-    for name, first in told["first"].items():
-        print(f"{name:16}{first:14}{told['last'][name]:14}")
+    print(f"{'quarter':16}{'first':>10}{'second':>10}{'third':>10}{'last':>10}")
+    for name in told["quarters"][0]:
+        print(f"{name:16}" + "".join(f"{quarter[name]:10}" for quarter in told["quarters"]))
     print(*(f"WRONG {what}" for what in report.wrong[:30]), sep="\n")
     print(json.dumps(told))
     sys.exit(bool(report.wrong))

@@ -14,4 +14,4 @@ def test_under_mixed_load_and_faults_nothing_is_lost_doubled_or_left_open(tmp_pa
     report = run(tmp_path / "brain", 5.0, cycle_seconds=5.0)
     assert [] == report.wrong
     assert report.plugin_faults > 0
-    assert report.last.descriptors <= report.first.descriptors + 5
+    assert report.quarters[-1].descriptors <= report.quarters[0].descriptors + 5

@@ -50,7 +50,7 @@ def count(text: str, model: str = "") -> int:
     return exact if model.startswith(("openai/", "azure/", "gpt-", "o1", "o3", "o4")) else int(exact * _OTHERS_MARGIN)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)  # a piece has up to 8 kB, and is kept
 def _count_piece(text: str) -> int:
     encode = _encode()
     # without tables: three bytes a token errs on the safe side for prose and code alike
