@@ -168,6 +168,8 @@ class Journal:
             files = self._files_after(files, since_seq)
         for path in reversed(files) if reverse else files:
             for event in self._read(path, reverse):
+                if reverse and event.seq <= since_seq:
+                    return  # all that follow are older
                 if event.seq > since_seq and (kinds is None or event.kind in kinds):
                     yield event
 
