@@ -29,6 +29,7 @@ from brainiac.doctor import examine
 from brainiac.language.sentences import content_stems
 from brainiac.notes.memory import Memory, parse_exchanges, parse_memory
 from brainiac.pipeline.daemon import answer_one
+from brainiac.promotion.past import text_hash
 from brainiac.skeleton import create_brain
 
 QUIET_STEPS = (310.0, 2000.0)  # after the last exchange: promotion's idle time, and well past it
@@ -44,6 +45,7 @@ class Line:
     is_history: bool
     until: str
     section: str
+    exchanges: frozenset[str]  # ids of the script's exchanges that it rests on
 
 
 def live(data: Mapping[str, Any], root: Path) -> tuple[Brain, float]:
@@ -83,15 +85,28 @@ def _be_quiet(brain: Brain, clock: ManualClock, last: str, following: str | None
 
 def lines_of(brain: Brain) -> tuple[list[Line], dict[str, Memory]]:
     """Return every statement of long-term memory, steps of how-tos included, and the pages."""
-    lines, pages = [], {}
+    lines, pages, said = [], {}, _sources(brain)
     for entry in sorted(brain.tree.walk(brain.tree.long_term), key=lambda entry: entry.path):
         path = brain.tree.relative(entry.path)
         if entry.name == "_index.md":
             continue
         pages[path] = memory = parse_memory(path, brain.read_text(path) or "")
         for one in memory.statements:
-            lines.append(Line(path, memory.title, one.text, one.is_history, one.until, one.section))
+            exchanges = frozenset(said.get((memory.uuid, text_hash(one.text)), ()))
+            lines.append(Line(path, memory.title, one.text, one.is_history, one.until, one.section, exchanges))
     return lines, pages
+
+
+def _sources(brain: Brain) -> dict[tuple[str, str], set[str]]:
+    """Return the script's exchanges behind every statement, by page and text hash."""
+    asked = {event.id: Path(event.data["prompt"]).stem for event in brain.journal.events(kinds={"prompt-answered"})}
+    found: dict[tuple[str, str], set[str]] = {}
+    for event in brain.journal.events(kinds={"memory-promoted"}):
+        for one in event.data["statements"]:
+            for each in (one, *one.get("steps", ())):
+                sources = found.setdefault((one["page"], each.get("hash", "")), set())
+                sources.update(asked[source] for source in one["sources"] if source in asked)
+    return found
 
 
 def holds(text: str, words: Sequence[str]) -> bool:
@@ -187,30 +202,34 @@ def _precision(data: Mapping[str, Any], current: Sequence[Line], show: bool) -> 
 
 
 def _tells_past(text: str) -> bool:
-    return bool(re.search(r"previously|used to|no longer|from .* to |formerly|was |until|not ", text))
+    signs = (
+        r"previously|used to|no longer|from .* to |formerly|was |until|not |n't |instead of|outgrown|overtaken|finished"
+        r"|last day"
+    )
+    return bool(re.search(signs, text))
 
 
 def _changed(data: Mapping[str, Any], lines: Sequence[Line], show: bool) -> dict[str, float]:
-    """Each changed fact has one current statement, and its past stands under History with a date."""
+    """Each changed fact has one current statement; its past stands under History with a date, or is told as past.
+
+    Only statements made from the exchanges that told the fact count: another's flat may well be in the same town.
+    """
     now, past = [], []
     for one in data["changed"]:
-        standing = [
-            line for line in lines if not line.is_history and holds(_whole(line), one["current"]["must_contain"])
-        ]
-        steps = [line for line in standing if line.section == "Steps"]
-        now.append((f"{one['what']}: {[line.text for line in standing]}", bool(standing) and bool(steps or standing)))
+        current = one["current"]["must_contain"]
+        standing = [line for line in lines if not line.is_history and holds(_whole(line), current)]
+        now.append((f"{one['what']}: {[line.text for line in standing]}", bool(standing)))
+        telling = [line for line in lines if line.exchanges.intersection(one["from"])]
         for old in one["past"]:
             if one["kind"] == "planned":
                 continue
-            dated = [
-                line for line in lines if holds(_whole(line), old["must_contain"]) and line.is_history and line.until
-            ]
-            told = [line for line in lines if not line.is_history and holds(_whole(line), old["must_contain"])
-                    and holds(line.text, one["current"]["must_contain"]) and _tells_past(line.text)]  # fmt: skip
-            still = [line for line in lines if not line.is_history and holds(line.text, old["must_contain"])
-                     and not (_tells_past(line.text) or holds(line.text, one["current"]["must_contain"]))]  # fmt: skip
+            named = [line for line in telling if holds(_whole(line), old["must_contain"])]
+            dated = [line for line in named if line.is_history and line.until]
+            told = [line for line in named if not line.is_history and _tells_past(line.text)]
+            still = [line for line in named if not (line.is_history or line in told or holds(line.text, current))]
+            is_told = any(holds(_whole(line), current) for line in told)
             label = f"{one['what']}: {old['must_contain']} until {old['until']}"
-            past.append((f"{label}; standing: {[line.text for line in still]}", bool(dated or told) and not still))
+            past.append((f"{label}; standing: {[line.text for line in still]}", bool(dated or is_told) and not still))
     return {
         "changed_current": _share(now, show, "changed fact without its current statement"),
         "changed_past": _share(past, show, "changed fact whose past is not dated"),

@@ -20,11 +20,13 @@ def register(app: typer.Typer) -> None:
 
 def organize(as_json: JsonOption = False) -> None:
     """Link, move up, split, compress and archive memories by how they were used; heal links; derive manifests."""
+    from brainiac.history.devices import require_active
     from brainiac.organization.run import organize as run
     from brainiac.organization.upkeep import Upkeep
     from brainiac.pipeline.daemon import is_running
 
     with opened_brain() as brain, console(stderr=True).status("looking at the tree") as status:
+        require_active(brain)
         if not is_running(brain):
             brain.committer.recover()
             brain.observed.adopt()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -73,6 +74,7 @@ _CHANGE = re.compile(
     re.IGNORECASE,
 )
 _PLAN = re.compile(r"\b(?:will|wants? to|plans? to|is going to|intends? to|hopes? to|would like to)\b", re.IGNORECASE)
+_OBJECT = re.compile(r"\s(?:the|an?|my|their|his|her|its|our|User's)\s(?!house|home|flat)", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['’]s\s")
 _PREPOSITION = re.compile(r"\s(?:in|at|on|with|for|from|by|to|about|of)\s", re.IGNORECASE)
 _REJECTION = re.compile(r"(?:,\s|\sand\s)not\s|,?\s(?:instead of|rather than)\s", re.IGNORECASE)
@@ -97,6 +99,11 @@ def single_valued() -> frozenset[str]:
     return frozenset(
         line.split(":")[0].rstrip("*") for line in _lines("aspects.txt") if line.split(":")[0].endswith("*")
     )
+
+
+def aspects_of(stems: Iterable[str]) -> set[str]:
+    """Return the parts of life of which a person has one value at a time that any of the stems belongs to."""
+    return {aspect for one in stems if (aspect := _aspects().get(one, "")) in single_valued()}
 
 
 @cache
@@ -266,6 +273,8 @@ def _aspect_of(text: str) -> str:
     """Name the part of life by the first word that tells; living and working only before a preposition."""
     preposition = _PREPOSITION.search(text)
     for word in re.finditer(r"[^\W\d_]+", text.lower()):
+        if word.group().startswith("mov") and _OBJECT.match(text, word.end()):
+            continue  # a number, or money, was moved
         aspect = _aspects().get(stem(word.group()), "")
         if aspect and (aspect not in single_valued() or preposition is None or word.start() < preposition.start()):
             return aspect

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from itertools import takewhile
 
-from brainiac.integration.clauses import Clause
+from brainiac.integration.clauses import Clause, is_verb
 from brainiac.integration.preservation import check, contradictions
 from brainiac.integration.relevance import Link, Relation, relate
 from brainiac.integration.replacement import coordinated
 from brainiac.language.entities import find_mentions
-from brainiac.language.sentences import irregular_forms
+from brainiac.language.sentences import content_stems, irregular_forms
 
 _WHEN = (
     r"\s(?:last|this|yesterday|today|(?:a|one|two|three|\d+)\s(?:day|week|month|year)s?\sago|on\s(?:Mon|Tues|Wednes|Thurs|Fri"
@@ -49,11 +49,17 @@ def _after_clause(old: str, clause: Clause, addition: str) -> str:
     return old[:end] + addition + old[end:]
 
 
+_READABLE = 120  # characters; longer ones are told apart
+
+
 def _and(old: str, new: str, relation: Relation) -> str:
     """Go on with another predicate of the same subject."""
-    if relation.new.start or not relation.new.subject or relation.new.subject != relation.old.subject:
+    begin = new.find(relation.new.predicate)
+    is_same = set(content_stems(new[:begin])) <= set(content_stems(old[: old.find(relation.old.predicate)]))
+    is_same = is_same and bool(relation.new.subject) and relation.new.subject == relation.old.subject
+    if relation.new.start or not is_same or len(old) + len(new) > _READABLE:
         return f"{old}; {new}"
-    predicate = new[new.index(relation.new.predicate) :]
+    predicate = new[begin:]
     return _after_clause(old, relation.old, f" and {predicate}")
 
 
@@ -151,6 +157,8 @@ def _without_repetition(old: Clause, predicate: str) -> str:
 def _completed(old: str, new: str, relation: Relation) -> str:
     """Add another side of the same fact: `lives in LA` and `lives with Bella`."""
     clause, added = relation.old, relation.new
+    if housemate := re.fullmatch(r"User's (.+) lives with (?:them|User)", new):
+        return _after_clause(old, clause, f" with their {housemate[1]}")
     begun, going_on = clause.predicate.split(), added.predicate.split()
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(begun, going_on, strict=False))))
     tail = " ".join(going_on[shared:])
@@ -160,15 +168,18 @@ def _completed(old: str, new: str, relation: Relation) -> str:
 
 
 def _described(old: str, new: str, relation: Relation) -> str:
+    """Tell more of what the end of the other introduces: `has a rabbit named Flop`, `User's rabbit eats only hay`."""
     added, clause = relation.new, relation.old
-    last = clause.mentions[-1] if clause.mentions else None
-    if "User" in added.predicate:
-        return ""  # "Mia, User's cat, is deaf"
-    if last is None or last.values.isdisjoint(added.subject) or last.end < len(clause.text) or added.start:
+    ends = clause.mentions[-2:] if clause.mentions and clause.mentions[-1].kind == "name" else clause.mentions[-1:]
+    predicate = re.sub(r"^User's [\w ]+, ", "", new[new.index(added.predicate) :])
+    verb = re.split(r"[ ,]", predicate.lower(), maxsplit=1)[0]
+    is_told = is_verb(verb) or verb.endswith("ed")
+    if not ends or added.start or "User" in predicate or not is_told or ends[-1].end < len(clause.text):
         return ""
-    is_alive = clause.aspect in ("pet", "family") or last.kind == "name"
-    predicate = new[new.index(added.predicate) :]
-    comma = "," if clause.text[: last.start].rstrip().endswith(",") else ""
+    if all(one.values.isdisjoint(added.subject) for one in ends):
+        return ""
+    is_alive = clause.aspect in ("pet", "family") or ends[-1].kind == "name"
+    comma = "," if clause.text[: ends[-1].start].rstrip().endswith(",") else ""
     return _after_clause(old, clause, f"{comma} {'who' if is_alive else 'which'} {predicate}")
 
 

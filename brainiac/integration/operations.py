@@ -10,7 +10,7 @@ from brainiac.integration.merging import merge
 from brainiac.integration.preservation import check, contradictions
 from brainiac.integration.relevance import HIGH, MODERATE, Link, Relation, is_known, relate, shared_count
 from brainiac.integration.replacement import coordinated
-from brainiac.integration.succession import succeeds
+from brainiac.integration.succession import closeness, succeeds
 from brainiac.language.entities import means_same
 from brainiac.language.sentences import content_stems, stem
 from brainiac.llm.schemas import Existing, IntegrateRequest, Operation, Operations, Relevance
@@ -67,26 +67,26 @@ def _ranked(statement: str, existing: Sequence[Existing]) -> list[tuple[Existing
 
 
 def _succession(statement: str, chosen: Operation, ranked: Sequence[tuple[Existing, Relation]]) -> Operation | None:
-    """Return what retires the statement that the candidate tells the successor of, if that says nothing else."""
-    if chosen.operation in ("REINFORCE", "DELETE") or (chosen.id and not _is_strung(statement, chosen, *ranked[0])):
+    """Return what retires the statement, or the part of one, that the candidate tells the successor of."""
+    is_told = ranked[0][1].link in (Link.REPLACES, Link.NEGATES) and not _is_strung(statement, chosen, ranked[0][0])
+    if chosen.operation in ("REINFORCE", "DELETE") or (chosen.id and is_told):
         return None
-    for existing, relation in ranked:
-        if len(split_clauses(existing.content)) == 1 and succeeds(statement, existing.content):
-            return _operation("DELETE", statement, existing, relation)
-    return None
+    ended = [pair for pair in ranked if succeeds(statement, pair[0].content)]
+    if not ended:
+        return None
+    return _operation("DELETE", statement, *max(ended, key=lambda pair: closeness(statement, pair[0].content)))
 
 
-def _is_strung(statement: str, chosen: Operation, existing: Existing, relation: Relation) -> bool:
-    """Tell whether a merge only puts one after the other, or describes with what may be the successor."""
-    strung = f"{existing.content.rstrip('. ')}; {statement.rstrip('. ')}"
-    return chosen.content == strung or relation.link is Link.DESCRIBES
+def _is_strung(statement: str, chosen: Operation, existing: Existing) -> bool:
+    """Tell whether a merge only puts one after the other."""
+    return chosen.content == f"{existing.content.rstrip('. ')}; {statement.rstrip('. ')}"
 
 
 def _unstrung(statement: str, chosen: Operation, existing: Existing, relation: Relation) -> Operation:
     """Keep statements apart that no rule of telling joins: two lines read better than one with a semicolon."""
-    strung = f"{existing.content.rstrip('. ')}; {statement.rstrip('. ')}"
     is_change = relation.link in (Link.REPLACES, Link.NEGATES)
-    return _new(statement, existing, relation) if chosen.content == strung and not is_change else chosen
+    is_strung = _is_strung(statement, chosen, existing) and not is_change
+    return _new(statement, existing, relation) if is_strung else chosen
 
 
 def _joined(statement: str, existing: Existing, relation: Relation) -> Operation | None:

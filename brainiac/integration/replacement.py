@@ -20,7 +20,7 @@ from brainiac.language.entities import Mention, means_same
 
 _DEPARTURE = re.compile(
     r"\b(?:left|leaving|quit|lost (?:their|the|his|her) job|gave notice|handed in|sold|replaced|switched"
-    r"|resigned|retired|laid off|fired"
+    r"|resigned|(?<!\ba )(?<!, )retired|laid off|fired"
     r"|let go|made redundant)\b",
     re.IGNORECASE,
 )
@@ -91,7 +91,9 @@ def leaves(new: Clause, old: Clause) -> bool:
     if origin and old.aspect != "residence":
         return share([m for m in new.objects if origin.start(1) <= m.start < origin.end(1)], old.objects)
     if _DEPARTURE.search(new.predicate[:30]):
-        return share(new.objects, old.objects) or (old.aspect == "work" and "retired" in new.text)
+        return share(new.objects, old.objects) or (
+            old.aspect == "work" and re.search(r"(?<!\ba )(?<!, )\bretired\b", new.text) is not None
+        )
     is_work = old.aspect == "work" and new.aspect in ("work", "")
     return is_work and old.manner == "state" and bool(_ARRIVAL.search(new.text))
 

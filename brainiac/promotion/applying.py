@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +51,8 @@ class Applier:
         self._draft, self._past = draft, past
         self._now = iso(brain.clock.now())
 
-    def apply(self, step: Step) -> dict[str, Any] | None:
-        """Carry a step out and return its record; None when its page or statement is not there any more."""
+    def apply(self, step: Step) -> list[dict[str, Any]] | None:
+        """Carry a step out and return its records; None when its page or statement is not there any more."""
         decision, path = step.decision, step.place.path
         working = self._draft.page(path) or self._begin(step)
         if decision.target and not any(
@@ -64,17 +64,18 @@ class Applier:
         page = working.document.memory.uuid or path
         record = self._record(decision, path, page)
         if step.place.steps:
-            return record | self._set_steps(working, page, step)
+            return [record | self._set_steps(working, page, step)]
         match decision.verb:
             case "NEW":
-                return record | self._state(working, page, decision)
+                return [record | self._state(working, page, decision)]
             case "UPDATE":
-                return record | self._update(working, page, decision)
+                return [record | self._update(working, page, decision)]
             case "DELETE":
-                return record | self._retire(working, page, decision)
+                return [record | done for done in self._retire(working, page, decision)]
         working.reinforced += 1
         statement = self._target(decision)
-        return record | {"block": statement.block_id, "hash": text_hash(statement.text)} | self._kept(page, statement)
+        again = {"block": statement.block_id, "hash": text_hash(statement.text)}
+        return [record | again | self._kept(page, statement)]
 
     def _begin(self, step: Step) -> Working:
         place, candidate = step.place, step.decision.found.candidate
@@ -149,17 +150,26 @@ class Applier:
         working.document = document.retire(block, on, replaced_by, self._past.since_of(page, old))
         return block
 
-    def _retire(self, working: Working, page: str, decision: Decision) -> dict[str, Any]:
+    def _retire(self, working: Working, page: str, decision: Decision) -> Iterator[dict[str, Any]]:
+        """State what holds now, and retire the target: all of it, or all but what holds on."""
         old, since, record = self._target(decision), decision.found.at[:10], {}
         block = ""
         if decision.content:
             block = working.document.block_id_for(decision.content)
             working.document = working.document.add_statement(decision.content, block)
             record = self._ours(page, block, decision.content, since)
+        replaced = {"block": old.block_id, "hash": text_hash(old.text)}
         if decision.proposal:
-            return {**record, "proposed": {"block": old.block_id, "hash": text_hash(old.text)}}
-        working.document = working.document.retire(old.block_id, since, block, self._past.since_of(page, old))
-        return {**record, "replaced": {"block": old.block_id, "hash": text_hash(old.text), "history": old.block_id}}
+            yield {**record, "proposed": replaced}
+        elif decision.rest:
+            yield {**record, "operation": "NEW"}
+            said = self._past.since_of(page, old)
+            working.document = working.document.replace_statement(old.block_id, decision.rest)
+            replaced["history"] = self._keep_past(working, page, old, block, since)
+            yield {"operation": "UPDATE", "replaced": replaced, **self._ours(page, old.block_id, decision.rest, said)}
+        else:
+            working.document = working.document.retire(old.block_id, since, block, self._past.since_of(page, old))
+            yield {**record, "replaced": {**replaced, "history": old.block_id}}
 
     def _set_steps(self, working: Working, page: str, step: Step) -> dict[str, Any]:
         """Write a how-to's steps in order; steps that are told otherwise now go to History."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from brainiac.integration.preservation import Loss, check, contradictions
 from brainiac.integration.relevance import Link, is_known, relate
-from brainiac.integration.succession import succeeds
+from brainiac.integration.succession import remainder, succeeds
 from brainiac.language.sentences import content_stems
 from brainiac.llm.schemas import IntegrateRequest, Operation, Operations
 from brainiac.promotion.finding import Found, Refusal
@@ -18,6 +18,7 @@ from brainiac.promotion.related import Known, related
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.promotion.draft import Draft
+    from brainiac.promotion.lookup import Lookup
     from brainiac.promotion.past import Past
 
 Verb = Literal["NEW", "UPDATE", "DELETE", "REINFORCE", "SKIP"]
@@ -31,6 +32,7 @@ class Decision:
         found: The candidate.
         verb: DELETE states `content` on the target's page, unless it is empty; SKIP does nothing.
         content: The statement that is to stand.
+        rest: What of the target holds on when the other part of it is retired; "" when nothing does.
         target: The statement it is about; None for NEW.
         is_past_kept: The target's wording says what no longer holds: it goes to History.
         model: Who decided.
@@ -40,6 +42,7 @@ class Decision:
     found: Found
     verb: Verb
     content: str = ""
+    rest: str = ""
     target: Known | None = None
     is_past_kept: bool = False
     importance: float = 0.5
@@ -61,12 +64,14 @@ class Decider:
     Args:
         brain: The brain.
         past: What the journals tell.
+        lookup: The statements of all pages.
         cause: Id of the run's first event.
         abandon: Asked whether somebody came back.
     """
 
     brain: Brain
     past: Past
+    lookup: Lookup
     cause: str
     abandon: Callable[[], bool] | None = None
     refused: list[Refusal] = field(default_factory=list)
@@ -77,7 +82,7 @@ class Decider:
         Raises:
             ModelError: The model cannot serve now.
         """
-        known = related(self.brain, draft, self.past, found)
+        known = related(self.lookup, draft, self.past, found)
         if not known:
             return self._unless_corrected(self._new(found, _operation_new(found), "rule"))
         request = IntegrateRequest(
@@ -164,7 +169,8 @@ class Decider:
             return None, f"it does not contradict {old!r}; use NEW"
         if not content or check(old, new, content, [old]):
             content = new  # what holds now must be known, in the person's own words
-        decision = _decision(found, "DELETE", operation, model, content=content, target=target)
+        rest = remainder(new, old)
+        decision = _decision(found, "DELETE", operation, model, content=content, rest=rest, target=target)
         return self._by_owner(replace(decision, is_past_kept=True)), ""
 
     def _by_owner(self, decision: Decision) -> Decision:

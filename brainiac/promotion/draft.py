@@ -12,9 +12,11 @@ from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.language.sentences import content_stems
 from brainiac.notes.frontmatter import split
 from brainiac.notes.memory import MemoryDocument, Statement, title_of
+from brainiac.notes.statements import find_statements
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
+    from brainiac.promotion.lookup import Lookup
 
 KINDS = ("concrete", "events", "skills")
 _RANK = {"low": 0, "medium": 1, "high": 2}
@@ -46,14 +48,15 @@ class Catalogue:
 
     Args:
         brain: The brain.
+        lookup: Takes in the statements of all pages.
     """
 
-    def __init__(self, brain: Brain) -> None:
-        self._brain = brain
+    def __init__(self, brain: Brain, lookup: Lookup | None = None) -> None:
+        self._brain, self._lookup = brain, lookup
         self.root = brain.tree.relative(brain.tree.long_term)
         self.by_path: dict[str, PageInfo] = {}
         self.by_uuid: dict[str, PageInfo] = {}
-        self.index_pages: set[str] = set()
+        self._subjects: dict[tuple[str, bool], PageInfo] = {}
         self.folders: dict[str, set[str]] = {}  # stems taken, casefolded
         for entry in sorted(brain.tree.walk(brain.tree.long_term), key=lambda entry: entry.path):
             self._read(brain.tree.relative(entry.path))
@@ -61,18 +64,19 @@ class Catalogue:
     def _read(self, path: str) -> None:
         kind = self._brain.tree.kind_of(path)
         self.folders.setdefault(posixpath.dirname(path), set()).add(_stem(path))
-        if kind is PathKind.INDEX_PAGE:
-            self.index_pages.add(path)
-        elif kind is PathKind.MEMORY:
-            text = self._brain.read_text(path)
-            try:
-                meta, offset = split(text or "", path)
-            except FormatError:
-                return  # nobody can tell whose it is: it is left alone, its name is taken
-            title = title_of(meta, text or "", offset, path)
-            self.add(
-                path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), bool(meta.get("private"))
-            )
+        if kind is not PathKind.MEMORY:
+            return
+        text = self._brain.read_text(path) or ""
+        try:
+            meta, offset = split(text, path)
+        except FormatError:
+            return  # nobody can tell whose it is: it is left alone, its name is taken
+        title = title_of(meta, text, offset, path)
+        self.add(path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), bool(meta.get("private")))
+        if self._lookup:
+            for one in find_statements(text, offset):
+                if not one.is_history:
+                    self._lookup.add(path, one.text)
 
     def add(self, path: str, uuid: str, title: str, subject: str, is_private: bool) -> None:
         """Take a page in."""
@@ -80,15 +84,16 @@ class Catalogue:
         names = frozenset(name.casefold() for name in (title, subject) if name and name != "User")
         info = PageInfo(path, uuid, title, subject, names, kind, is_private)
         self.by_path[path] = info
+        if kind == "concrete":
+            for name in names:
+                self._subjects.setdefault((name, is_private), info)
         if uuid:
             self.by_uuid[uuid] = info
         self.folders.setdefault(posixpath.dirname(path), set()).add(_stem(path))
 
     def of_subject(self, name: str, *, is_private: bool) -> PageInfo | None:
         """Return the page of a person, project or thing: a subject has one."""
-        folded = name.casefold()
-        pages = [page for page in self.by_path.values() if page.kind == "concrete" and page.is_private == is_private]
-        return next((page for page in pages if folded in page.names), None)
+        return self._subjects.get((name.casefold(), is_private))
 
     def of_skill(self, title: str, *, is_private: bool) -> PageInfo | None:
         """Return the page of the same how-to: one whose title says the same."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from brainiac.language.sentences import content_stems, overlap
 from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates
 from brainiac.notes.short_term import ShortTermMemory, StmEvent
-from brainiac.promotion.grounding import invented
+from brainiac.promotion.grounding import Titles, invented
 from brainiac.promotion.past import ANALYZED, event_hash
 
 if TYPE_CHECKING:
@@ -91,6 +91,10 @@ class Finder:
     cause: str
     known: Mapping[bool, Sequence[str]]
     abandon: Callable[[], bool] | None = None
+    titles: Mapping[bool, Titles] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.titles = {is_private: Titles.of(titles) for is_private, titles in self.known.items()}
 
     def find(self, memory: ShortTermMemory) -> tuple[list[Found], list[Refusal]]:
         """Return the candidates of the log that are not decided yet, oldest first, and those that were refused.
@@ -175,7 +179,7 @@ class Finder:
         if not behind:
             return "it names no event of the log"
         nearby = [text for event in standing for text in (event.user, event.ai)]
-        if word := invented(candidate, nearby, self.known[behind[0].is_private]):
+        if word := invented(candidate, nearby, self.titles[behind[0].is_private]):
             return f"nobody said {word!r}"
         return ""
 

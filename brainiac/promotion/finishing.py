@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from brainiac.clock import iso
@@ -75,14 +76,15 @@ def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> 
         ConflictError: Somebody else was quicker every time.
     """
     for _ in range(ATTEMPTS):
-        _put_off(work, {path for path, page in decided.pages.items() if brain.read_text(path) != page.before})
+        paths = {step.place.path for step in work.steps} & decided.pages.keys()
+        _put_off(work, {path for path in paths if brain.read_text(path) != decided.pages[path].before})
         draft = Draft(brain, Catalogue(brain))
         records = _carried_out(brain, work, draft, past)
         pages = add_exchanges(brain, draft, work.archived)
         if not records and not pages:
             return None
         proposals = _proposals(work.steps, records)
-        data = _data(work, records, pages, proposals)
+        data = _data(work, list(chain.from_iterable(records)), pages, proposals)
         changes = _changes(brain, draft, work, proposals)
         try:
             with brain.short_term_lock():
@@ -94,15 +96,17 @@ def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> 
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
 
 
-def _carried_out(brain: Brain, work: Work, draft: Draft, past: Past) -> list[dict[str, Any]]:
-    """Carry the steps out on pages as they stand, and return their records; what no longer fits is left."""
-    applier, records, kept = Applier(brain, draft, past), [], []
+def _carried_out(brain: Brain, work: Work, draft: Draft, past: Past) -> list[list[dict[str, Any]]]:
+    """Carry the steps out on pages as they stand, and return the records of each; what no longer fits is left."""
+    applier = Applier(brain, draft, past)
+    records: list[list[dict[str, Any]]] = []
+    kept: list[Step] = []
     for step in work.steps:
-        record = applier.apply(step)
-        if record is None:
+        done = applier.apply(step)
+        if done is None:
             work.leave(step, "the statement it is about was changed meanwhile")
         else:
-            records.append(record)
+            records.append(done)
             kept.append(step)
     work.steps = kept
     return records
@@ -115,10 +119,10 @@ def _put_off(work: Work, paths: set[str]) -> None:
     work.steps = [step for step in work.steps if step.place.path not in paths]
 
 
-def _proposals(steps: Sequence[Step], records: Sequence[Mapping[str, Any]]) -> list[Proposal]:
+def _proposals(steps: Sequence[Step], records: Sequence[Sequence[Mapping[str, Any]]]) -> list[Proposal]:
     """Make a proposal of each step about a person's own statement."""
     proposals = []
-    for step, record in zip(steps, records, strict=True):
+    for step, (record, *_) in zip(steps, records, strict=True):
         decision = step.decision
         if decision.proposal and decision.target:
             data = {

@@ -1,25 +1,27 @@
-"""The statements a candidate is compared with: what recall finds, its subject's page, what this run wrote."""
+"""The statements a candidate is compared with: those that share its words, and its subject's page."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from brainiac.integration.relevance import score
+from brainiac.integration.relevance import MODERATE, score
+from brainiac.language.sentences import content_stems
 from brainiac.llm.schemas import Existing
 from brainiac.promotion.past import text_hash
-from brainiac.recall.hit import HitKind
 
 if TYPE_CHECKING:
-    from brainiac.brain import Brain
     from brainiac.notes.memory import Statement
     from brainiac.promotion.draft import Draft, PageInfo
     from brainiac.promotion.finding import Found
+    from brainiac.promotion.lookup import Lookup
     from brainiac.promotion.past import Past
 
 MAX_RELATED = 24
-HITS = 16
-_STATEMENTS: tuple[HitKind, ...] = ("statement",)
+LOOKED_UP = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +51,42 @@ class Known:
         return Existing(self.id, self.statement.text, self.title, self.since)
 
 
-def related(brain: Brain, draft: Draft, past: Past, found: Found) -> list[Known]:
+def related(lookup: Lookup, draft: Draft, past: Past, found: Found) -> list[Known]:
     """Return the statements that may have to do with a candidate, nearest first.
 
     A private candidate is compared with private pages, any other with the others; a request to forget with all.
     """
     catalogue, candidate = draft.catalogue, found.candidate
-    paths: dict[str, None] = {}
-    for hit in brain.recall.search(candidate.statement, limit=HITS, kinds=_STATEMENTS, now=brain.clock.now()):
-        paths[hit.path] = None
+    wanted: dict[str, set[str] | None] = {}
+    for path, text in lookup.nearest(candidate.statement, LOOKED_UP):
+        wanted.setdefault(path, set()).add(text)  # type: ignore[union-attr]  # no path has None yet
     if page := catalogue.of_subject(candidate.subject, is_private=found.is_private):
-        paths[page.path] = None
-    paths.update(dict.fromkeys(draft.pages))
-    pages = [info for path in paths if (info := catalogue.by_path.get(path))]
-    allowed = [info for info in pages if candidate.is_forget or info.is_private == found.is_private]
-    known = [one for info in allowed for one in statements_of(draft, past, info)]
-    if candidate.kind == "skill":
-        known = [one for one in known if one.statement.section != "Steps"]
-    ranked = sorted(known, key=lambda one: -_nearness(candidate.statement, one.statement.text))
-    return ranked[:MAX_RELATED]
+        wanted[page.path] = None  # all that is known of it
+    known = []
+    for path, texts in wanted.items():
+        info = catalogue.by_path.get(path)
+        if info and (candidate.is_forget or info.is_private == found.is_private):
+            known += [one for one in statements_of(draft, past, info) if texts is None or one.statement.text in texts]
+    known = [one for one in known if one.statement.section != "Steps"]  # a how-to changes as a whole
+    return _nearest(candidate.statement, known)[:MAX_RELATED]
+
+
+def _nearest(candidate: str, known: Sequence[Known]) -> list[Known]:
+    """Order statements by relevance; what merely shares a person comes after what shares rare words."""
+    wanted = _stems(candidate)
+    frequency = Counter(stem for one in known for stem in _stems(one.statement.text))
+
+    def nearness(one: Known) -> tuple[float, float]:
+        relevance = score(candidate, one.statement.text).score
+        shared = sum(1 / frequency[stem] for stem in wanted & _stems(one.statement.text))
+        return (relevance if relevance >= MODERATE else 0.0), shared + relevance
+
+    return sorted(known, key=nearness, reverse=True)
+
+
+@lru_cache(maxsize=8192)
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(content_stems(text))
 
 
 def statements_of(draft: Draft, past: Past, info: PageInfo) -> list[Known]:
@@ -85,8 +104,3 @@ def statements_of(draft: Draft, past: Past, info: PageInfo) -> list[Known]:
         )
         for one in draft.current(info.path)
     ]
-
-
-def _nearness(candidate: str, existing: str) -> float:
-    relevance = score(candidate, existing)
-    return relevance.score

@@ -21,6 +21,7 @@ from brainiac.promotion.deciding import Decider, Decision
 from brainiac.promotion.draft import Catalogue, Draft
 from brainiac.promotion.finding import NAME, Finder, Found, Refusal, is_listed
 from brainiac.promotion.finishing import Work, finish
+from brainiac.promotion.lookup import Lookup
 from brainiac.promotion.past import REFUSED, Past, read_past, text_hash
 from brainiac.promotion.placement import Place, Placer
 
@@ -93,7 +94,8 @@ class _Run:
         events = {event.id: event for event in (*memory.events, *lines)}
         self._work = Work(memory, events, {event.id: event.user for event in lines})
         self._started = brain.record(STARTED, by=NAME, data={"exchanges": len(memory.events)})
-        self._draft = Draft(brain, Catalogue(brain))
+        self._lookup = Lookup()
+        self._draft = Draft(brain, Catalogue(brain, self._lookup))
         self._problem = ""
 
     def run(self) -> Outcome:
@@ -132,7 +134,7 @@ class _Run:
 
     def _decide(self, found: Sequence[Found]) -> None:
         brain, work = self._brain, self._work
-        decider = Decider(brain, self._past, self._started.id, self._abandon, work.refused)
+        decider = Decider(brain, self._past, self._lookup, self._started.id, self._abandon, work.refused)
         placer = Placer(brain, self._draft.catalogue, self._started.id, self._abandon)
         placer.refused = work.refused
         applier = Applier(brain, self._draft, self._past)
@@ -166,6 +168,9 @@ class _Run:
             self._work.leave(step, f"{place.path} was edited a moment ago")
         elif applier.apply(step) is not None:
             self._work.steps.append(step)
+            for text in (decision.content, decision.rest):
+                if text:
+                    self._lookup.add(place.path, text)
 
     def _is_being_edited(self, path: str) -> bool:
         """Tell whether a person changed a page within the last minute."""

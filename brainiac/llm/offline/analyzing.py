@@ -45,7 +45,7 @@ _STEP_ENDS = re.compile(r"\s*(?:\n+\s*(?:[-*•]|\d+[.)])?\s*|;\s+|\.\s+|,\s+(?:
 _NUMBERED = re.compile(r"^[ \t]*\d+[.)][ \t]+(.+)$", re.M)
 _TOLD = re.compile(r"\bfirst(?:ly)?,? (?=[a-z]+ .{3,200}?[,;.] (?:and )?then\b)", re.I | re.S)
 _SEQUENCE_ENDS = re.compile(r"[,;.]\s+(?:and\s+)?(?:then|after that|next|finally|lastly|last)\b,?\s+", re.I)
-_REFERS = re.compile(r"(?:(?:so|and|but) )?(?:that one|he|she|it|it's|they|that|this|one|there)\b", re.I)
+_REFERS = re.compile(r"(?:(?:so|and|but) )?(?:(?:that one|he|she|it|it's|they|that|this|one|there)\b|new \w+:)", re.I)
 _EVERY = re.compile(r"\b(?:every|each|always|usually|daily|weekly|on \w+days)\b", re.I)
 _SAME = 0.85
 _SAME_TALK = timedelta(minutes=30)  # a message that begins with "she" goes on with the one before
@@ -97,7 +97,7 @@ def _joined(told: Sequence[Said]) -> list[Said]:
     for said in told:
         if (
             joined
-            and said.kind in ("fact", "done")
+            and said.kind in ("fact", "done", "preference")
             and _REFERS.match(said.text)
             and joined[-1].kind not in ("task", "forget")
         ):

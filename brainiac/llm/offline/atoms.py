@@ -14,7 +14,9 @@ from brainiac.llm.offline.filing import topic_of
 _I = re.IGNORECASE
 _LINK = r"(?:(?:and|but|so|also|plus|then|well|oh|ok(?:ay)?|hm+)[, ]+)*"
 _PRONOUN = re.compile(
-    rf"^{_LINK}(?P<word>she|he|her|his|him)(?P<short>'s|'ll|'d|'ve)?(?=[\s,]|$)(?P<rest>.*)$", _I | re.S
+    rf"^(?P<lead>{_LINK}(?:[\w' ]{{3,30}}: )?)(?P<word>she|he|her|his|him)(?P<short>'s|'ll|'d|'ve)?(?=[\s,]|$)"
+    r"(?P<rest>.*)$",
+    _I | re.S,
 )
 _HAS = re.compile(
     r"^\s+(?:\w+ly\s+|just |already |always |never |not )?(?!called|named|scared|worried|tired|married|engaged|retired"
@@ -35,6 +37,7 @@ _DEPENDS = re.compile(
     r"|thinks?|agreed|decided|either|both|between|as|not|instead|so|before|after)\b",
     _I,
 )
+_LEANS = re.compile(rf"(?:the|its?|their|there)\b|{_DEPENDS.pattern}", _I)  # means nothing by itself
 _FINITE = re.compile(
     r"\b(?:am|is|are|was|were|be|been|has|have|had|do|does|did|will|would|can|could|may|might|must|should|shall|won't"
     r"|can't|cannot|don't|doesn't|didn't|isn't|aren't|wasn't|[a-z]{2,}(?:ed|es|ing)|[a-z]{3,}s|went|got|met|ran|said"
@@ -85,6 +88,7 @@ def with_names(told: Sequence[Said], last: str) -> tuple[list[Said], str]:
 
 def _named(found: re.Match[str], name: str) -> str:
     word, short, rest = found["word"].lower(), found["short"] or "", found["rest"]
+    name = f"{found['lead'] if ':' in found['lead'] else ''}{name.title() if name.isupper() else name}"
     if word in ("her", "his"):
         return f"{name}'s{rest}"
     verb = {"'ll": " will", "'ve": " has", "'d": " would"}.get(short, "")
@@ -118,7 +122,7 @@ def split_facts(said: Said) -> Iterator[Said]:
     found = _AND.search(text)
     while found:
         head = text[: found.start()]
-        if _stands(head) and not _DEPENDS.search(head) and not _DEPENDS.match(found["rest"]):
+        if _stands(head) and not _DEPENDS.search(head) and not _LEANS.match(found["rest"]) and ": " not in head:
             yield replace(said, text=head)
             text = found["rest"][:1].upper() + found["rest"][1:]
             found = _AND.search(text)
@@ -136,7 +140,7 @@ def says_something(said: Said) -> bool:
     if said.kind in ("decision", "change", "forget", "how-to", "task"):
         return True
     if said.kind == "preference" and not _CHATTER.search(said.text):
-        return bool(content_stems(said.text))
+        return any(one.kind != "preference" and one.text != "User" for one in find_mentions(said.text))
     stems = [one for one in content_stems(said.text) if one != "user"]
     firm = [one for one in find_mentions(said.text) if one.kind in _FIRM and one.text != "User"]
     if _CHATTER.search(said.text) and len(stems) <= 5 and len(firm) < 2:
@@ -147,5 +151,5 @@ def says_something(said: Said) -> bool:
     is_sentence = bool(_FINITE.search(said.text)) or has_colon
     if not is_sentence:
         return bool(firm) and len(stems) >= 3 and bool({"quantity", "relation", "name"} & {one.kind for one in firm})
-    is_short_fact = bool(firm) or said.text.startswith("User ") or _IS.search(said.text) is not None
-    return len(stems) >= 3 or (len(stems) == 2 and is_short_fact)
+    is_short_fact = bool(firm) or re.match(r"(?:So )?(?:User|we)\b", said.text, _I) or _IS.search(said.text)
+    return len(stems) >= 3 or (len(stems) == 2 and bool(is_short_fact))

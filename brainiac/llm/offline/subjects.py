@@ -84,7 +84,7 @@ class Subjects:
         """Return the subject of a statement and its type: a project first, then the first person named."""
         lower = text.casefold()
         placed = [(found.start(), name) for folded, name in self._known.items()
-                  if (found := re.search(rf"\b{re.escape(folded)}\b", lower))]  # fmt: skip
+                  if folded in lower and (found := re.search(rf"\b{re.escape(folded)}\b", lower))]  # fmt: skip
         if placed:
             name = min(placed)[1]
             return name, self._types.get(name) or "person"
@@ -118,19 +118,17 @@ def _may_be_name(word: str, *, is_first: bool) -> bool:
 
 
 def _votes(name: str, text: str) -> Counter[str]:
-    votes: Counter[str] = Counter()
-    escaped = re.escape(name)
-    for kind, patterns in (
-        ("person", _PERSON),
-        ("project", _PROJECT),
-        ("organization", _ORGANIZATION),
-        ("place", _PLACE),
-    ):
-        votes[kind] += sum(
-            bool(re.search(pattern.replace("{0}", escaped).replace("{{", "{").replace("}}", "}"), text))
-            for pattern in patterns
-        )
-    return votes
+    marked = text.replace(name, _SLOT)
+    return Counter({kind: sum(bool(one.search(marked)) for one in patterns) for kind, patterns in _patterns().items()})
+
+
+_SLOT = "Xnamex"  # stands for a name, so that each pattern is compiled once
+
+
+@cache
+def _patterns() -> dict[str, list[re.Pattern[str]]]:
+    sources = {"person": _PERSON, "project": _PROJECT, "organization": _ORGANIZATION, "place": _PLACE}
+    return {kind: [re.compile(one.format(_SLOT)) for one in patterns] for kind, patterns in sources.items()}
 
 
 _KIN = frozenset("mum mom mummy mommy dad daddy nan nana gran granny grandma grandpa grandad".split())
