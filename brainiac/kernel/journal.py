@@ -216,7 +216,11 @@ class Journal:
         return count
 
     def _files(self) -> list[Path]:
-        return sorted(self.folder.glob("[0-9]*.jsonl"))
+        try:
+            names = os.listdir(self.folder)
+        except FileNotFoundError:
+            return []
+        return [self.folder / name for name in sorted(names) if name[0].isdigit() and name.endswith(".jsonl")]
 
     def _files_after(self, files: list[Path], since_seq: int) -> list[Path]:
         """Leave out the files that end before: the next one's first line tells."""

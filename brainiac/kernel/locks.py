@@ -25,7 +25,7 @@ class _Lock:
     depth: int = 0
 
 
-_locks: dict[str, _Lock] = {}
+_locks: dict[str, _Lock] = {}  # by real path, and by every spelling of it that was asked for
 _registry = threading.Lock()
 
 
@@ -69,12 +69,13 @@ def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
 
 
 def _lock_of(path: Path) -> _Lock:
-    key = os.path.realpath(path)
+    spelled = os.fspath(path)
     with _registry:
-        if key not in _locks:
-            os.makedirs(os.path.dirname(key), mode=0o700, exist_ok=True)
-            _locks[key] = _Lock(fasteners.InterProcessLock(key))
-        return _locks[key]
+        if spelled not in _locks:
+            real = os.path.realpath(path)
+            os.makedirs(os.path.dirname(real), mode=0o700, exist_ok=True)
+            _locks[spelled] = _locks.setdefault(real, _Lock(fasteners.InterProcessLock(real)))
+        return _locks[spelled]
 
 
 def _acquire(lock: fasteners.InterProcessLock, wait_seconds: float | None) -> bool:
