@@ -40,4 +40,5 @@ def _failed_lately(brain: Brain) -> bool:
     last = next(brain.journal.events(kinds=kinds, reverse=True), None)
     if last is None or last.kind != "promotion-started":
         return False
-    return (brain.clock.now() - parse_iso(last.at)).total_seconds() < RETRY_SECONDS
+    # less than nothing where the clock was put back
+    return 0 <= (brain.clock.now() - parse_iso(last.at)).total_seconds() < RETRY_SECONDS

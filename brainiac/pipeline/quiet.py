@@ -28,6 +28,7 @@ class QuietTimer:
     def __init__(self, brain: Brain, bus: Bus) -> None:
         self._brain, self._bus = brain, bus
         self._since = brain.clock.now()  # for a brain in which nothing was exchanged yet
+        self._to_come: tuple[str | None, float] | None = None  # a last exchange that bears a time to come, since when
 
     def start(self) -> None:
         """Begin to count."""
@@ -36,8 +37,14 @@ class QuietTimer:
     @property
     def idle_seconds(self) -> float:
         """Seconds since the last exchange."""
-        last = self._brain.answered.last_exchange_at
-        return max(0.0, (self._brain.clock.now() - (parse_iso(last) if last else self._since)).total_seconds())
+        clock, last = self._brain.clock, self._brain.answered.last_exchange_at
+        idle = (clock.now() - (parse_iso(last) if last else self._since)).total_seconds()
+        if idle >= 0:
+            return idle
+        # the clock was put back: a day must not pass before it is quiet
+        if self._to_come is None or self._to_come[0] != last:
+            self._to_come = last, clock.monotonic()
+        return clock.monotonic() - self._to_come[1]
 
     def _step(self) -> float:
         """Seconds between two calls: short enough for the shortest wait that is set."""
