@@ -26,6 +26,7 @@ def litellm() -> Any:
     # else it fetches a price list; else it loads `.env` of the current folder, which may be a stranger's brain
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ["LITELLM_MODE"] = "PRODUCTION"
+    os.environ["LOGGING_EXECUTOR_MAX_THREADS"] = "2"  # else up to a hundred that log to nobody
     import litellm as library
 
     library.suppress_debug_info = True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -41,6 +43,7 @@ LOCK_WAIT_SECONDS = 1.0  # `is_running` of another process holds the lock for a 
 DISPLACED_SECONDS = 10.0
 REPORT_SECONDS = 1.0
 SIGNAL_SECONDS = 0.5
+_M_ARENA_MAX = -8  # malloc.h
 
 
 class Daemon:
@@ -71,6 +74,7 @@ class Daemon:
         Raises:
             LockedError: Another daemon serves this brain.
         """
+        _share_heaps()
         former = {each: signal.signal(each, self._signalled) for each in (signal.SIGTERM, signal.SIGINT)}
         try:
             self.start()
@@ -220,6 +224,12 @@ class Daemon:
 
     def _signalled(self, number: int, frame: object) -> None:
         self.ask_to_stop()
+
+
+def _share_heaps() -> None:
+    """Let all threads share two heaps of glibc's: with one each, the daemon grew by 12 MB a minute under load."""
+    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
+        mallopt(_M_ARENA_MAX, 2)
 
 
 def is_running(brain: Brain) -> bool:
