@@ -1,46 +1,86 @@
-"""How near two words are in meaning, and how common a word is: general English, from a table made beforehand."""
+"""How near two words are in meaning, and how common a word is: general English, from tables made beforehand."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
+from importlib import resources
+from typing import Any
 
-from brainiac.language.sentences import data_lines, related
+import numpy as np
+from numpy.typing import NDArray
 
-RAREST = 9
-_SPELLING = 0.75  # likeness of spelling from which two words count as one, misspelt
+from brainiac.language.sentences import related
+
+_UNRELATED = 0.2  # cosine up to which two words have nothing to do with one another: three pairs of four
+_FAINT = 0.2  # likeness below which a word stands for nothing
+_LISTED = 0.9  # what a likeness of the synonym table counts beside one of the vectors
+_MISSPELT = 0.8
+_SPELLING = 0.75  # share of letter pairs from which two words count as one, misspelt
+_COMMON, _RARE = 60, 18_000  # ranks: below the one a word says next to nothing, from the other on it is rare
 
 
 @cache
-def _table() -> dict[str, str]:
-    return dict(line.split(" ", 1) for line in data_lines("related_words.txt"))
+def _ranks() -> dict[str, int]:
+    """Read the stems, most frequent first; a stem's place is the row of its vector."""
+    text = resources.files("brainiac.language").joinpath("word_vectors.txt").read_text("utf-8")
+    return {word: rank for rank, word in enumerate(text.split())}
 
 
-@lru_cache(maxsize=8192)
+@cache
+def _vectors() -> NDArray[np.int8]:
+    """Map the vectors, (n_stems, n_parts) of length 127: only the pages of the words met are read."""
+    with resources.as_file(resources.files("brainiac.language").joinpath("word_vectors.npy")) as path:
+        table: NDArray[np.int8] = np.load(path, mmap_mode="r")
+    return table
+
+
 def rarity(stemmed: str) -> float:
-    """Return how rare a word is in general English: 0 for the most common, 1 for one that the table lacks."""
-    row = _table().get(stemmed)
-    return int(row[0]) / 10 if row else 1.0
+    """Return how rare a word is in general English: near 0 for the most common, 1 for one that the table lacks."""
+    rank = _ranks().get(stemmed, _RARE)
+    return min(1.0, max(0.05, math.log1p(rank / _COMMON) / math.log1p(_RARE / _COMMON)))
 
 
-@lru_cache(maxsize=4096)
-def likenesses(stemmed: str) -> dict[str, float]:
-    """Return the stems near a stem with their likeness, 0 to 1: near-synonyms and kinds first, then what is related."""
-    found: dict[str, float] = {}
-    level = 0.0
-    for word in _table().get(stemmed, "").split()[1:]:
-        if word.isdigit():
-            level = int(word) / 10
-        else:
-            found[word] = level
-    for word, likeness in related(stemmed).items():
-        found[word] = max(likeness, found.get(word, 0.0))
-    return found
+def likenesses(stems: Sequence[str], others: Collection[str]) -> list[Mapping[str, float]]:
+    """Return for each stem the others that may stand for it, with their likeness, 0 to 1.
+
+    Args:
+        stems: Looked for.
+        others: Of the texts looked into.
+    """
+    found: list[dict[str, float]] = [_by_vectors(row, others) for row in _cosines(stems, others)]
+    for one, near in zip(stems, found, strict=True):
+        for other, likeness in related(one).items():
+            near[other] = max(likeness if other == one else _LISTED * likeness, near.get(other, 0.0))
+        if one not in others:
+            near |= {other: _MISSPELT for other in others if other not in near and is_misspelt(one, other)}
+    return list(found)
+
+
+def _by_vectors(cosines: NDArray[Any], others: Collection[str]) -> dict[str, float]:
+    named = [other for other in others if other in _ranks()]
+    scaled = (cosines - _UNRELATED) / (1 - _UNRELATED)
+    return {named[at]: float(scaled[at]) for at in np.flatnonzero(scaled > _FAINT)}
+
+
+def _cosines(stems: Sequence[str], others: Collection[str]) -> NDArray[Any]:
+    """Return (n_stems, n_known_others); a stem without a vector is near nothing."""
+    ranks, table = _ranks(), _vectors()
+    known = table[[ranks[other] for other in others if other in ranks]].astype(np.float32) / 127
+    wanted = np.zeros((len(stems), table.shape[1]), np.float32)
+    for at, one in enumerate(stems):
+        if one in ranks:
+            wanted[at] = table[ranks[one]] / np.float32(127)
+    return np.asarray(wanted @ known.T)
 
 
 @lru_cache(maxsize=65536)
 def is_misspelt(first: str, second: str) -> bool:
-    """Tell whether two stems differ by a slip of the hand: most of their letter pairs are the same."""
+    """Tell whether two stems, one of them no known word, differ by a slip of the hand: most letter pairs are the same."""
     if min(len(first), len(second)) < 5 or abs(len(first) - len(second)) > 2 or first[0] != second[0]:
+        return False
+    if first in _ranks() and second in _ranks():
         return False
     pairs, others = _pairs(first), _pairs(second)
     return 2 * len(pairs & others) / (len(pairs) + len(others)) >= _SPELLING
