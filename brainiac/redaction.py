@@ -27,7 +27,7 @@ _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL
 )
 _PASSWORD = r"passw(?:or)?[dt]|pwd|passphrase|passcode|kennwort|contraseña|mot de passe"
-_VALUE = r"\"(?P<quoted>[^\"\n]{3,})\"|[\"'`]?(?P<secret>[^\s\"'`,;&}]*[^\s\"'`,;&}.!?])"
+_VALUE = r"(?P<quote>[\"'])(?P<quoted>[^\"'\n]{3,})(?P=quote)(?!\w)|[\"'`]?(?P<secret>[^\s\"'`,;&}]*[^\s\"'`,;&}.!?])"
 _TOLD = re.compile(
     rf"(?i)(?<![a-z])(?:(?P<password>{_PASSWORD})|(?P<pin>pin(?:[ -]?code)?)"
     r"|(?:api|access|secret|private|auth|account)[ _-]?(?:access[ _-]?)?key|secret|token)"

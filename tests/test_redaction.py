@@ -72,6 +72,7 @@ SECRETS = {
     "changed": ("I changed my password to {} today", "n3wer-than-new"),
     "colon": ("Netflix login: mara@example.com password: {}", "bluebird"),
     "quoted": ('The passphrase is "{}".', "correct horse battery staple"),
+    "single quotes": ("The Wi-Fi password is '{}'", "blue bicycle 42"),
     "PIN": ("My PIN is {}", "4821"),
     "PIN of": ("PIN of the bike lock: {}", "77191"),
     "passcode": ("The passcode for the door is {}.", "5512#"),
