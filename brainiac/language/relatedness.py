@@ -77,7 +77,7 @@ def _cosines(stems: Sequence[str], others: Collection[str]) -> NDArray[Any]:
 
 @lru_cache(maxsize=65536)
 def is_misspelt(first: str, second: str) -> bool:
-    """Tell whether two stems, one of them no known word, differ by a slip of the hand: most letter pairs are the same."""
+    """Tell whether two stems, not both known words, differ by a slip of the hand: most letter pairs are the same."""
     if min(len(first), len(second)) < 5 or abs(len(first) - len(second)) > 2 or first[0] != second[0]:
         return False
     if first in _ranks() and second in _ranks():

@@ -97,8 +97,15 @@ _QUESTION = re.compile(
     r" (?:i|we|you|he|she|they|it|there|this|that|anyone|someone)\b(?!.*:)"
     r"|(?:does|is|are|has) (?:the |my |our )?[\w'-]+ [\w'-]+(?!.*:)"
     r"|(?:tell|show|give|remind) me (?:what|when|where|who|which|why|how|about|of|all|the|my|everything)\b"
+    r"|(?:talk|walk|run|take) me through\b|how [a-z]+ (?:do|does|did|is|are|am|was|were|can|should) (?:i|we|you|the|my|our)\b"
+    r"|anything (?:i|we)\b(?!.*:)"
     r"|(?:list|show|find|look up|search(?: for)?|recall|summari[sz]e)(?: (?:all|me|my|the|our|every|open|what"
     r"|which))+\b)",
+    _I,
+)
+_ASKED_LAST = re.compile(  # what is asked follows what it is about: "the cover, did I go with ochre or what"
+    rf"[,–—-]\s+(?:(?:who|what|where|when|why|how|which)(?:'s|'re)?(?: \w+)? )?{_AUX} (?:i|we|you|he|she|they|it|the|my|our)\b"
+    r"(?!.*[:;])|\bor (?:what|not)$",
     _I,
 )
 _DECISION = re.compile(
@@ -123,7 +130,7 @@ _PREFERENCE = re.compile(
     _I,
 )
 _HOW_TO = re.compile(
-    r"^(?:how (?:i |we |to |you )|to |recipe|steps|instructions|procedure)[^.?!]*?(?::|,? (?:first|you (?:need"
+    r"^(?:how (?:i |we |to |you )|to (?!do\b)|recipe|steps|instructions|procedure)[^.?!]*?(?::|,? (?:first|you (?:need"
     r"|have) to|run|do|use)\b)",
     _I,
 )
@@ -255,7 +262,7 @@ def classify(sentence: str, *, is_corrected: bool = False) -> tuple[SaidKind, st
         return "forget", _FORGET_LEAD.sub("", found["what"]).strip(" .!") or found["what"].strip(" .!")
     if is_how_to(sentence):
         return "how-to", sentence
-    if sentence.rstrip(" \"')").endswith("?") or _QUESTION.match(sentence):
+    if sentence.rstrip(" \"')").endswith("?") or _QUESTION.match(sentence) or _ASKED_LAST.search(sentence):
         return "question", sentence
     if _SMALL_TALK.match(sentence) or len(words(sentence)) < 2:
         return "small-talk", sentence

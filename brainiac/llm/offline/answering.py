@@ -158,11 +158,7 @@ def _last_question(desk: _Desk) -> Question | None:
 
 def _answers(question: Question, told: Sequence[Said], desk: _Desk) -> list[Match]:
     links = _links(desk)
-    matches = [
-        one
-        for one in matches_of(question, desk.evidence, links)
-        if question.span is None or listing.falls_into(one.evidence, question)
-    ]
+    matches = matches_of(question, desk.evidence, links)
     if question.asks_former:
         context = question.before or frozenset(
             word for one in told for word in content_stems(one.original, desk.language)

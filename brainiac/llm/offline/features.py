@@ -115,6 +115,7 @@ def figures_of(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]]
         "own": float(_is_own(asked, evidence)),
         "another's": float(is_about_another(question, evidence) and not _is_linked(asked, links)),
         "past": float(question.is_present and (evidence.is_past or _is_former(evidence))),
+        "another time": float(not falls_into(evidence, question)),
         "task": float(evidence.said.kind == "task"),
         "of oneself": float(strength > 0 and not question.terms and _is_of_oneself(question, evidence)),
         "always": 1.0,
@@ -129,6 +130,16 @@ def _inside(term: Term, near: Mapping[str, float], question: Question, evidence:
     tokens = evidence.sentence.tokens
     alike = ((near.get(token.stem, 0.0), position) for position, token in enumerate(tokens) if token.is_content)
     return max((one for one, position in alike if one and agrees(term, question, evidence, position)), default=0.0)
+
+
+def falls_into(evidence: Evidence, question: Question) -> bool:
+    """Tell whether what was said happened in the days that the question is limited to."""
+    if question.span is None:
+        return True
+    days = [(span.earliest, span.latest) for span in evidence.days()]
+    if not days:
+        days = [(evidence.at.date(), evidence.at.date())] if evidence.is_dated else []
+    return any(first <= question.span.latest and last >= question.span.earliest for first, last in days)
 
 
 def _nearest(near: Mapping[str, float], stems: frozenset[str]) -> float:

@@ -9,22 +9,13 @@ from brainiac.language.sentences import content_stems, overlap
 from brainiac.language.times import format_span
 from brainiac.llm.offline.agreement import mentions_user
 from brainiac.llm.offline.evidence import Evidence
+from brainiac.llm.offline.features import falls_into
 from brainiac.llm.offline.matching import matches_of
 from brainiac.llm.offline.questions import Question
 from brainiac.llm.offline.tasks import open_tasks, with_finish
 from brainiac.notes.short_term import ShortTermMemory
 
 MAX_LISTED = 20
-
-
-def falls_into(evidence: Evidence, question: Question) -> bool:
-    """Tell whether what was said happened in the days that the question is limited to."""
-    if question.span is None:
-        return True
-    days = [(span.earliest, span.latest) for span in evidence.days()]
-    if not days:
-        days = [(evidence.at.date(), evidence.at.date())] if evidence.is_dated else []
-    return any(first <= question.span.latest and last >= question.span.earliest for first, last in days)
 
 
 def of_tasks(

@@ -88,6 +88,8 @@ _FORMER = re.compile(
     _I,
 )
 _AND_BEFORE = re.compile(r",? and (?:\w+ )?(?:did I )?before(?: that)?\s*\?*$", _I)  # what was before is told anyway
+_OF_A_KIND = re.compile(r"\s+(?:kinds?|sorts?|types?) of\s+", _I)
+_CLAUSE = re.compile(r"(?:I|we|you|he|she|it|they|this|that) ", _I)  # "before it moved" names nothing that came after
 _HOW_OLD = re.compile(r"\bhow old\b", _I)
 _PRESENT = re.compile(
     r"\b(?:do|does|is|are|am|has|have|current(?:ly)?|now|these days|can)\b|\b(?:what|who|where)'s\b", _I
@@ -103,7 +105,7 @@ _OWNED = re.compile(
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*[\w](?:'s)?")
 _BARE_SUBJECT = re.compile(  # a single word between "does" and its verb is a name, whatever its letters
     r"(?:\b(?:does|did|has|is)(?:n't)?|\b(?:what|where|who|how|when)'s) (?!(?:the|my|our|his|her|its|their|your"
-    r"|a|an|any|there|this|that|these"
+    r"|a|an|any|there|this|that|these|[\w-]+ing"
     r"|those|it|he|she|they|we|you|i|not|some|"
     r"everyone|someone|anyone|all)\b)(?P<subject>[a-z][\w-]+) (?!of\b|in\b|at\b|on\b|to\b|for\b|from\b)[a-z]+",
     _I,
@@ -134,7 +136,7 @@ def parse_question(text: str, now: datetime, language: str, known: frozenset[str
 
 @lru_cache(maxsize=1024)
 def _parse(text: str, now: datetime, language: str, known: frozenset[str]) -> Question:
-    text = _AND_BEFORE.sub("?", text)
+    text = _OF_A_KIND.sub(" ", _AND_BEFORE.sub("?", text))
     expected: Expected = next((name for name, pattern in EXPECTED if pattern.search(text)), "statement")
     bare, before, asks_former = _former(text, language)
     listing = next((name for name, pattern in LISTINGS if pattern.search(text) and not asks_former), None)
@@ -164,7 +166,9 @@ def _parse(text: str, now: datetime, language: str, known: frozenset[str]) -> Qu
 def _former(text: str, language: str) -> tuple[str, frozenset[str], bool]:
     """Return the question without its "before …", what that names, and whether it asks for what was."""
     is_about_time = re.search(r"\b(?:instead of|rather than)\b", text, _I)
-    if (found := _BEFORE.search(text)) and not is_about_time:
+    if (found := _BEFORE.search(text)) and _CLAUSE.match(found["what"]):
+        return text[: found.start()] + text[found.end() :], frozenset(), False
+    if found and not is_about_time:
         names = frozenset(token.stem for token in tokens_of(found["what"], language) if token.is_content)
         return text[: found.start()] + text[found.end() :], names, True
     if not _HOW_OLD.search(text) and (former := _FORMER.search(text)):
