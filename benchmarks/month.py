@@ -1,10 +1,11 @@
 """Live a scripted month (benchmarks/data/month.json) through the product, and score what it remembers at the end.
 
-    python benchmarks/month.py [SET] [--keep DIR] [--show] [--pages N]
+    python benchmarks/month.py [SET] [--keep DIR] [--show] [--pages N] [--hostile [--exchanges N]]
 
 A brain on real files with a clock moved by hand: each prompt is dropped, answered by the offline engine and reflected;
-whenever the script is silent for long enough, the `quiet` hook is called as the daemon would. The last line printed is
-one line of JSON.
+whenever the script is silent for long enough, the `quiet` hook is called as the daemon would. With `--hostile` a model
+on loopback serves all purposes and does harm wherever it can; what it achieved is counted instead. The last line
+printed is one line of JSON.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +28,7 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, parse_iso
 from brainiac.doctor import examine
+from brainiac.errors import ModelError
 from brainiac.language.sentences import content_stems
 from brainiac.notes.memory import Memory, parse_exchanges, parse_memory
 from brainiac.pipeline.daemon import answer_one
@@ -48,14 +51,19 @@ class Line:
     exchanges: frozenset[str]  # ids of the script's exchanges that it rests on
 
 
-def live(data: Mapping[str, Any], root: Path) -> tuple[Brain, float]:
-    """Drop every prompt at its moment and let the processes work; return the brain and the seconds it took."""
-    exchanges = data["exchanges"]
-    clock = ManualClock(parse_iso(exchanges[0]["at"]))
+def make(data: Mapping[str, Any], root: Path) -> Brain:
+    """Make a brain at the moment of the first exchange."""
+    clock = ManualClock(parse_iso(data["exchanges"][0]["at"]))
     create_brain(root, clock=clock)
     with (root / "system/config.yaml").open("a", encoding="utf-8") as config:
         config.write("\nrecall: {embedder: none}\n")  # the model for meaning takes half the time and is not judged here
-    brain = Brain(root, clock=clock)
+    return Brain(root, clock=clock)
+
+
+def live(data: Mapping[str, Any], brain: Brain) -> float:
+    """Drop every prompt at its moment and let the processes work; return the seconds it took."""
+    exchanges, root, clock = data["exchanges"], brain.root, brain.clock
+    assert isinstance(clock, ManualClock)
     brain.observed.adopt()
     started = time.perf_counter()
     for number, one in enumerate(exchanges):
@@ -66,7 +74,34 @@ def live(data: Mapping[str, Any], root: Path) -> tuple[Brain, float]:
         answer_one(brain, path)
         following = exchanges[number + 1]["at"] if number + 1 < len(exchanges) else None
         _be_quiet(brain, clock, one["at"], following)
-    return brain, time.perf_counter() - started
+    return time.perf_counter() - started
+
+
+def suffer(data: Mapping[str, Any], root: Path, show: bool) -> dict[str, Any]:
+    """Live the month with a hostile model, and count what it achieved."""
+    sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
+    from hostile_model import HostileModel, damage, outside, settings_of
+
+    from tests.models import write_machine
+    from tests.openai_server import ChatServer
+
+    brain = make(data, root)
+    brain.tree.config.write_text(settings_of(brain.tree.config.read_text("utf-8")), encoding="utf-8")
+    model, before = HostileModel(), outside(root)
+    with ChatServer() as server:
+        write_machine(brain, {"api_bases": {"openai": server.url}})
+        model.serve(server)
+        seconds = live(data, brain)
+    figures: dict[str, Any] = {"set": "hostile month"}
+    figures["verbatim"] = _share(_kept_word_for_word(data, lines_of(brain)[1], brain), show, "not word for word")
+    figures |= damage(brain, before, model)
+    brain.close()
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            _list(name, [f"{count:5}  {what}" for what, count in value.items()])
+        else:
+            print(f"{name:24}{value}")
+    return {**figures, "seconds": round(seconds, 1)}
 
 
 def _move_to(clock: ManualClock, at: str) -> None:
@@ -80,7 +115,8 @@ def _be_quiet(brain: Brain, clock: ManualClock, last: str, following: str | None
         if following and at >= parse_iso(following):
             return
         clock.advance((at - clock.now()).total_seconds())
-        brain.plugins.call("quiet", brain=brain, idle_seconds=idle_seconds)
+        with suppress(ModelError):  # the daemon tries again, too
+            brain.plugins.call("quiet", brain=brain, idle_seconds=idle_seconds)
 
 
 def lines_of(brain: Brain) -> tuple[list[Line], dict[str, Memory]]:
@@ -287,14 +323,21 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="leave the brain here")
     parser.add_argument("--show", action="store_true", help="print what went wrong")
     parser.add_argument("--pages", type=int, default=0, help="print so many pages, the longest first")
+    parser.add_argument("--hostile", action="store_true", help="with a model that does harm")
+    parser.add_argument("--exchanges", type=int, help="only so many, from the first")
     arguments = parser.parse_args()
     data = json.loads(arguments.set.read_text("utf-8"))
+    data["exchanges"] = data["exchanges"][: arguments.exchanges]
     with tempfile.TemporaryDirectory() as scratch:
         for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
             os.environ[variable] = f"{scratch}/{variable.lower()}"
         root = arguments.keep or Path(scratch) / "brain"
         shutil.rmtree(root, ignore_errors=True)
-        brain, seconds = live(data, root)
+        if arguments.hostile:
+            print(json.dumps(suffer(data, root, arguments.show)))
+            return 0
+        brain = make(data, root)
+        seconds = live(data, brain)
         figures = score(data, brain, arguments.show)
         print(tree(brain))
         pages = sorted(lines_of(brain)[1].items(), key=lambda pair: -len(pair[1].statements))

@@ -21,6 +21,7 @@ from brainiac.events import Change, PathKind, content_hash, create, new_id, upda
 from brainiac.kernel.journal import BASELINE
 from brainiac.kernel.noticing import MAX_BYTES
 from brainiac.kernel.planning import is_off_record
+from brainiac.notes.dialogue import find_events
 from brainiac.notes.index_page import new_index
 from brainiac.notes.links import Link, find_links, rewrite_link
 from brainiac.notes.memory import Memory, MemoryDocument, parse_memory
@@ -233,8 +234,10 @@ def _up_to(folder: str, top: str) -> Iterator[str]:
 def check_links(pages: Pages) -> Iterator[Problem]:
     """Every link from a page leads to a file of the brain; one whose uuid stands elsewhere has that path."""
     for path, memory in pages.memories.items():
+        said = [range(one.start, one.end) for one in find_events(memory.text)]
         for link in find_links(memory.text):
-            if link.is_wiki or link.is_external or not link.target:
+            is_quoted = not link.uuid and any(link.start in one for one in said)  # word for word, whatever it was
+            if link.is_wiki or link.is_external or not link.target or is_quoted:
                 continue
             target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link.target))
             standing = pages.by_uuid.get(link.uuid, [])

@@ -10,6 +10,7 @@ from promotions import LTM, ScriptedEngine, make_brain, open_brain, page_with, p
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
+from brainiac.doctor import examine
 from brainiac.errors import ModelError
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import Purpose, Request, Result
@@ -217,3 +218,22 @@ def test_a_model_that_fails_changes_nothing_and_is_asked_no_question_twice(tmp_p
     assert 2 == len(engine.of(Purpose.ANALYZE))
     assert any("Bristol" in text for text in statements(brain))
     assert (brain.root / LTM).is_dir()
+
+
+def test_a_broken_index_page_is_left_to_the_person(tmp_path: Path) -> None:
+    """What a person wrote into an `_index.md` that cannot be read stays byte for byte; the page beside it is written,
+    and `doctor` names the index page."""
+    brain = make_brain(tmp_path / "b")
+    tell(brain, "My friend Ruth lives in Oslo.")
+    promote(brain)
+    path = "memory/long_term/concrete/people/_index.md"
+    broken = "---\ntitle: [never closed\n---\n# People\n\nMy own notes on people.\n"
+    brain.tree.absolute(path).write_text(broken)
+    brain.observed.adopt()
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(3600)
+    tell(brain, "My friend Tom lives in Bergen.")
+    assert promote(brain).event is not None
+    assert "Tom lives in Bergen" in " ".join(statements(brain))
+    assert broken == brain.read_text(path)
+    assert [path] == [problem.path for problem in examine(brain)]

@@ -10,7 +10,9 @@ from promotions import make_brain, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
+from brainiac.history.undo import undo
 from brainiac.promotion.due import is_due
+from brainiac.promotion.run import promote
 
 
 def wait(brain: Brain, seconds: float) -> None:
@@ -59,3 +61,25 @@ def test_the_command_promotes_now(tmp_path: Path, capsys: pytest.CaptureFixture[
     tell(brain, "My friend Ruth lives in Oslo.")
     brain.close()
     assert "1 exchanges filed; statements: 1 new" in Shell(capsys, str(tmp_path / "b"))("promote").out
+
+
+def test_what_was_undone_is_open_again(tmp_path: Path) -> None:
+    """After `undo` of a promotion its exchanges are looked at anew and decided once more, but not before something new
+    is said or the command is given: taking back a step takes back its decisions too."""
+    brain = make_brain(tmp_path / "b")
+    for name in ("Ruth", "Tom", "Nadia", "Owen", "Beth"):
+        tell(brain, f"My friend {name} lives in Oslo.")
+    wait(brain, 301)
+    outcome = promote(brain)
+    told = sorted(statements(brain))
+    assert outcome.event is not None
+    undo(brain, outcome.event)
+    assert ([], 5) == (statements(brain), len(brain.short_term().memory.events))
+    wait(brain, 301)
+    assert not is_due(brain, 301.0)
+    tell(brain, "Hello again.")
+    wait(brain, 301)
+    assert is_due(brain, 301.0)
+    promote(brain)
+    assert told == sorted(statements(brain))
+    assert () == brain.short_term().memory.events

@@ -211,3 +211,26 @@ def test_after_all_that_the_brain_is_whole(brain: Brain) -> None:
     promote(brain)
     assert set(told) <= set(said(brain))
     assert [] == [f"{problem.path}: {problem.what}" for problem in examine(brain)]
+
+
+def test_a_model_forgets_nothing_by_itself(brain: Brain) -> None:
+    """Where nobody asked to forget in so many words, a model's forgetting is put before the person; the statement
+    stands."""
+    made = Candidate(statement="Forget Google", is_forget=True)
+    answers(brain, {Purpose.ANALYZE: candidates(made), Purpose.INTEGRATE: operation("DELETE", "", "Google")})
+    tell(brain, "I had lunch at Google.")
+    promote(brain)
+    assert [OLD] == statements(brain)
+    assert f"Forget “{OLD}” on" in (brain.read_text("memory/review.md") or "")
+
+
+def test_steps_that_nobody_told_make_no_how_to(brain: Brain) -> None:
+    """What a model adds to a page while it chooses its place is not written."""
+    page = Page(kind="skill", folder="x", title="How to", steps=["Delete every file", "Write to /etc/passwd"])
+    answers(
+        brain,
+        {Purpose.SYNTHESIZE: lambda _: page, Purpose.ANALYZE: candidates(Candidate(statement="User plays the cello"))},
+    )
+    tell(brain, "I play the cello.")
+    promote(brain)
+    assert sorted([OLD, "User plays the cello"]) == sorted(statements(brain))

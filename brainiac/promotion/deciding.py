@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from brainiac.clock import parse_iso
 from brainiac.integration.preservation import Loss, check, contradictions
 from brainiac.integration.relevance import Link, is_known, relate
 from brainiac.integration.succession import remainder, succeeds
 from brainiac.language.sentences import content_stems
+from brainiac.language.statements import statements_of
 from brainiac.llm.schemas import IntegrateRequest, Operation, Operations
 from brainiac.promotion.finding import Found, Refusal
 from brainiac.promotion.past import text_hash
@@ -163,7 +165,8 @@ class Decider:
         if found.candidate.is_forget:
             if not _names(f"{new}\n{found.message}", f"{old} {target.title}"):
                 return None, f"the person did not ask to forget {old!r}"
-            return self._by_owner(_decision(found, "DELETE", operation, model, target=target)), ""
+            decision = _decision(found, "DELETE", operation, model, target=target)
+            return self._by_owner(decision) if _is_asked(found) else _forgetting_proposed(decision), ""
         is_other = relate(new, old).link in (Link.APART, Link.UNRELATED)
         if is_other and not succeeds(new, old) and not contradictions(old, new):
             return None, f"it does not contradict {old!r}; use NEW"
@@ -180,7 +183,7 @@ class Decider:
             return decision
         old, new = target.statement.text, decision.found.candidate.statement
         if decision.found.candidate.is_forget:
-            return replace(decision, proposal=f"Forget “{old}” on {target.title}")
+            return _forgetting_proposed(decision)
         if not contradictions(old, new) and decision.verb == "UPDATE":
             return replace(decision, verb="NEW", content=new)
         # stated beside the person's own, whose retirement is put before them
@@ -221,6 +224,18 @@ def _decision(found: Found, verb: Verb, operation: Operation, model: str, **more
         model=model,
     )
     return replace(decision, **more)  # type: ignore[arg-type]  # the callers name fields
+
+
+def _is_asked(found: Found) -> bool:
+    """Tell whether the person asked in so many words to forget something; a model alone may only propose it."""
+    told = (said for event in found.events for said in statements_of(event.user, parse_iso(event.at)))
+    return any(said.kind == "forget" for said in told)
+
+
+def _forgetting_proposed(decision: Decision) -> Decision:
+    assert decision.target is not None
+    text, title = decision.target.statement.text, decision.target.title
+    return replace(decision, proposal=f"Forget “{text}” on {title}")
 
 
 def _named(losses: Sequence[Loss]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brainiac.errors import FormatError
@@ -59,17 +60,17 @@ class Catalogue:
         self._subjects: dict[tuple[str, bool], PageInfo] = {}
         self.folders: dict[str, set[str]] = {}  # stems taken, casefolded
         for entry in sorted(brain.tree.walk(brain.tree.long_term), key=lambda entry: entry.path):
-            self._read(brain.tree.relative(entry.path))
+            self._read(brain.tree.relative(entry.path), Path(entry.path))
 
-    def _read(self, path: str) -> None:
+    def _read(self, path: str, file: Path) -> None:
         kind = self._brain.tree.kind_of(path)
         self.folders.setdefault(posixpath.dirname(path), set()).add(_stem(path))
         if kind is not PathKind.MEMORY:
             return
-        text = self._brain.read_text(path) or ""
         try:
+            text = file.read_bytes().decode("utf-8", "surrogateescape")  # the walk stays within the tree
             meta, offset = split(text, path)
-        except FormatError:
+        except (FormatError, FileNotFoundError):
             return  # nobody can tell whose it is: it is left alone, its name is taken
         title = title_of(meta, text, offset, path)
         self.add(path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), bool(meta.get("private")))

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brainiac.clock import parse_iso
+from brainiac.history.record import UNDONE
+from brainiac.promotion.past import PROMOTED
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
 
 
 def is_due(brain: Brain, idle_seconds: float) -> bool:
-    """Tell whether the event log should be promoted now.
+    """Tell whether the event log should be promoted now; what was undone waits until something new is said.
 
     Args:
         brain: The brain; its settings are read anew.
@@ -20,13 +22,22 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
     settings = brain.settings.promotion
     document = brain.short_term()
     events = document.memory.events
-    if not events:
+    if not events or max(event.at for event in events) <= _undone_at(brain):
         return False
     if idle_seconds >= settings.idle_seconds:
         age_seconds = (brain.clock.now() - parse_iso(min(event.at for event in events))).total_seconds()
         if len(events) >= settings.min_events or age_seconds > settings.max_age_hours * 3600:
             return True
     return _is_larger(str(document), settings.max_tokens)
+
+
+def _undone_at(brain: Brain) -> str:
+    """Return when the last promotion was undone, ISO 8601; "" if it stands."""
+    last = next(brain.journal.events(kinds={PROMOTED, UNDONE}, reverse=True), None)
+    if last is None or last.kind == PROMOTED:
+        return ""
+    undone = brain.journal.find(str(last.data.get("undone")))
+    return last.at if undone and undone.kind == PROMOTED else ""
 
 
 def _is_larger(text: str, tokens: int) -> bool:

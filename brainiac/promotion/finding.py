@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from brainiac.language.sentences import content_stems, overlap
 from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates
 from brainiac.notes.short_term import ShortTermMemory, StmEvent
-from brainiac.promotion.grounding import Titles, invented
+from brainiac.promotion.grounding import Heard, invented
 from brainiac.promotion.past import ANALYZED, event_hash
 
 if TYPE_CHECKING:
@@ -91,10 +91,7 @@ class Finder:
     cause: str
     known: Mapping[bool, Sequence[str]]
     abandon: Callable[[], bool] | None = None
-    titles: Mapping[bool, Titles] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.titles = {is_private: Titles.of(titles) for is_private, titles in self.known.items()}
+    _titles: dict[bool, Heard] = field(default_factory=dict)
 
     def find(self, memory: ShortTermMemory) -> tuple[list[Found], list[Refusal]]:
         """Return the candidates of the log that are not decided yet, oldest first, and those that were refused.
@@ -157,6 +154,7 @@ class Finder:
         """Sort an analysis' candidates into those to decide and those refused."""
         read, model = analysis.data["events"], analysis.data.get("model", "")
         standing = [events[one] for one in read if hashes.get(one) == read[one]]
+        said = Heard.of(text for event in standing for text in (event.user, event.ai))
         for number, plain in enumerate(analysis.data["candidates"]):
             name = f"{analysis.id}#{number}"
             if name in self.past.done:
@@ -165,7 +163,7 @@ class Finder:
             behind = tuple(event for event in standing if event.id in candidate.events)
             if any(one in read and one not in {event.id for event in behind} for one in candidate.events):
                 continue  # an event behind it was edited or is gone: that one is read again
-            problem = self._problem(candidate, behind, standing)
+            problem = self._problem(candidate, behind, said)
             if problem:
                 refused.append(Refusal(candidate.statement, problem, name, model))
             else:
@@ -173,15 +171,19 @@ class Finder:
         for one in analysis.data.get("refused", ()):
             refused.append(Refusal(one["statement"], one["reason"], "", model))
 
-    def _problem(self, candidate: Candidate, behind: Sequence[StmEvent], standing: Sequence[StmEvent]) -> str:
+    def _problem(self, candidate: Candidate, behind: Sequence[StmEvent], said: Heard) -> str:
         if not candidate.statement.strip():
             return "it states nothing"
         if not behind:
             return "it names no event of the log"
-        nearby = [text for event in standing for text in (event.user, event.ai)]
-        if word := invented(candidate, nearby, self.titles[behind[0].is_private]):
+        if word := invented(candidate, said, lambda: self._titles_for(behind[0].is_private)):
             return f"nobody said {word!r}"
         return ""
+
+    def _titles_for(self, is_private: bool) -> Heard:
+        if is_private not in self._titles:
+            self._titles[is_private] = Heard.of(self.known[is_private], is_title=True)
+        return self._titles[is_private]
 
 
 def _holds(analysis: Event, hashes: Mapping[str, str]) -> bool:

@@ -12,7 +12,7 @@ from brainiac.errors import ConflictError
 from brainiac.events import Change, Event, create, new_id, update
 from brainiac.notes.short_term import EMPTY, ShortTermMemory, StmEvent
 from brainiac.promotion.applying import Applier, Step
-from brainiac.promotion.draft import Catalogue, Draft
+from brainiac.promotion.draft import Draft
 from brainiac.promotion.episodes import add_exchanges
 from brainiac.promotion.finding import NAME, Refusal
 from brainiac.promotion.folders import Folders
@@ -78,7 +78,7 @@ def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> 
     for _ in range(ATTEMPTS):
         paths = {step.place.path for step in work.steps} & decided.pages.keys()
         _put_off(work, {path for path in paths if brain.read_text(path) != decided.pages[path].before})
-        draft = Draft(brain, Catalogue(brain))
+        draft = Draft(brain, decided.catalogue)
         records = _carried_out(brain, work, draft, past)
         pages = add_exchanges(brain, draft, work.archived)
         if not records and not pages:
@@ -159,7 +159,7 @@ def _data(
 def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposal]) -> list[Change]:
     now = iso(brain.clock.now())
     pages = draft.changes(now)
-    changes = [*pages, *Folders(brain, pages, _related(draft, work.steps)).changes()]
+    changes = [*pages, *Folders(brain, pages, _related(draft, work.steps), is_whole=False).changes()]
     if proposals:
         path = brain.tree.relative(brain.tree.review)
         before = brain.read_text(path)
@@ -170,15 +170,17 @@ def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposa
 
 def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
     """Return which pages name which: a statement of the one holds the title of the other."""
-    titles = {
-        page.title: page.path for page in draft.catalogue.by_path.values() if page.kind == "concrete" and page.title
-    }
+    titles: dict[str, list[tuple[str, str]]] = {}
+    for page in draft.catalogue.by_path.values():
+        if page.kind == "concrete" and page.title[:1].isupper():
+            titles.setdefault(page.title.split()[0], []).append((page.title, page.path))
     found = []
     for step in steps:
         words = f" {step.decision.content} "
-        for title, path in titles.items():
-            if path != step.place.path and title[:1].isupper() and f" {title} " in words:
-                found.append((step.place.path, path))
+        for first in dict.fromkeys(words.split()):
+            for title, path in titles.get(first, ()):
+                if path != step.place.path and f" {title} " in words:
+                    found.append((step.place.path, path))
     return list(dict.fromkeys(found))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -36,10 +37,18 @@ class Folders:
         brain: The brain.
         changes: The page changes of the commit.
         related: (from page, to page) paths of pages that are named by statements of this run.
+        is_whole: Read every page of the folders; otherwise what a manifest says of pages that do not change stays.
     """
 
-    def __init__(self, brain: Brain, changes: Iterable[Change], related: Iterable[tuple[str, str]] = ()) -> None:
-        self._brain = brain
+    def __init__(
+        self,
+        brain: Brain,
+        changes: Iterable[Change],
+        related: Iterable[tuple[str, str]] = (),
+        *,
+        is_whole: bool = True,
+    ) -> None:
+        self._brain, self._is_whole = brain, is_whole
         self._root = brain.tree.relative(brain.tree.long_term)
         self._now = iso(brain.clock.now())
         changes = list(changes)
@@ -54,7 +63,7 @@ class Folders:
         folders = {folder for path in self._texts for folder in _up_to(posixpath.dirname(path), self._root)}
         for folder in sorted(folders, key=lambda folder: (-folder.count("/"), folder)):
             self._open(folder)
-        for folder in sorted(folders, key=lambda folder: (-folder.count("/"), folder)):
+        for folder in sorted(self._indexes, key=lambda folder: (-folder.count("/"), folder)):
             self._indexes[folder] = self._indexes[folder].with_manifest(self._entries(folder))
         for source, target in self._related:
             self._relate(posixpath.dirname(source), target)
@@ -68,18 +77,16 @@ class Folders:
         return changes
 
     def _open(self, folder: str) -> None:
+        """Take an index page up, or begin one; what a person left broken is theirs to mend: `doctor` names it."""
         path = f"{folder}/_index.md"
         before = self._brain.read_text(path)
-        if before is not None:
-            try:
-                self._indexes[folder] = IndexDocument(before, path)
-                self._before[folder] = before
-                return
-            except FormatError:
-                before = None
-        name = posixpath.basename(folder)
-        text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=_about(folder, name))
-        self._indexes[folder], self._before[folder] = IndexDocument(text, path), before
+        text = before
+        if text is None:
+            about = _about(folder, posixpath.basename(folder))
+            text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=about)
+        with suppress(FormatError):
+            self._indexes[folder] = IndexDocument(text, path)
+            self._before[folder] = before
 
     def _entries(self, folder: str) -> Iterator[IndexEntry]:
         absolute = self._brain.tree.absolute(folder)
@@ -89,11 +96,14 @@ class Folders:
             if path.startswith(folder + "/"):
                 first, _, rest = path[len(folder) + 1 :].partition("/")
                 names[first] = bool(rest)
+        told = {} if self._is_whole else {entry.path: entry for entry in self._indexes[folder].page.manifest}
         for name, is_folder in sorted(names.items()):
             path = f"{folder}/{name}"
             if path in self._gone:
                 continue
-            if is_folder:
+            if name in told and path not in self._texts:
+                yield told[name]
+            elif is_folder:
                 yield from self._folder_entry(path, name)
             elif self._brain.tree.kind_of(path) is PathKind.MEMORY:
                 yield from self._page_entry(path, name)

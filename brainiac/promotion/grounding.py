@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from brainiac.language.calendar_days import MONTHS
-from brainiac.language.entities import find_mentions, means_same
+from brainiac.language.entities import Mention, find_mentions, means_same
 from brainiac.language.sentences import content_stems, overlap
 from brainiac.llm.schemas import Candidate
 
@@ -23,58 +23,73 @@ _SPOKEN_OF = frozenset({"user", "name"})
 
 
 @dataclass(frozen=True, slots=True)
-class Titles:
-    """What the titles of pages name, read once: a name may be given for "she".
+class Heard:
+    """What texts name, read once for all candidates.
 
     Attributes:
         text: All of them, casefolded.
-        values: Of their mentions.
-        stems: Of their words.
+        values: Of every mention.
+        words: Normal forms of each word that another of its family may stand for; none of titles.
+        numbers: Values of every number.
+        is_denied: Something is denied there.
+        stems: Of all words.
     """
 
     text: str
     values: frozenset[str]
+    words: frozenset[frozenset[str]]
+    numbers: frozenset[str]
+    is_denied: bool
     stems: frozenset[str]
 
     @classmethod
-    def of(cls, titles: Iterable[str]) -> Titles:
-        """Read titles."""
-        titles = list(titles)
-        values = frozenset(value for title in titles for one in find_mentions(title) for value in one.values)
-        text = " ".join(titles)
-        return cls(text.casefold(), values, frozenset(content_stems(text)))
+    def of(cls, texts: Iterable[str], *, is_title: bool = False) -> Heard:
+        """Read texts: what was said, or the titles of pages, which may be given for "she"."""
+        texts = list(texts)
+        told = [mention for text in texts for mention in find_mentions(text)]
+        words = [one for one in told if not one.is_number]
+        whole = " ".join(texts)
+        return cls(
+            whole.casefold(),
+            frozenset(value for one in words for value in one.values),
+            frozenset() if is_title else frozenset(one.values for one in words),
+            frozenset(value for one in told if one.is_number for value in one.values),
+            any(one.kind == "negation" or "dislike" in one.values for one in told) and not is_title,
+            frozenset(content_stems(whole)),
+        )
+
+    def has(self, mention: Mention) -> bool:
+        """Tell whether a mention stands there, in these or equal words."""
+        if mention.kind == "negation":
+            return self.is_denied
+        if mention.text.casefold() in self.text:
+            return True
+        if mention.is_number:
+            return not self.numbers.isdisjoint(mention.values)
+        return not self.values.isdisjoint(mention.values) or any(means_same(mention.values, one) for one in self.words)
 
 
-def invented(candidate: Candidate, said: Iterable[str], known: Titles) -> str:
+def invented(candidate: Candidate, said: Heard, titles: Callable[[], Heard]) -> str:
     """Return what a candidate states that nobody said; "" when it is all grounded.
 
     Args:
         candidate: What a model proposes to remember.
-        said: The texts of the events it may rest on.
-        known: The titles of pages.
+        said: The events it may rest on.
+        titles: Gives those of pages; asked for only when somebody is named whom the events do not name.
     """
-    texts = list(said)
-    heard = [mention for text in texts for mention in find_mentions(text)]
-    words = " ".join(texts).casefold()
     for mention in find_mentions(_DATE.sub(" ", candidate.statement)):
         if mention.kind not in _FIRM or not mention.values.isdisjoint(_SPOKEN_OF):
             continue
-        named = mention.text.casefold()
-        if mention.kind == "negation":
-            is_heard = candidate.is_forget or any(one.kind == "negation" or "dislike" in one.values for one in heard)
-        elif mention.is_number:
-            is_heard = named in words or any(one.is_number and one.values & mention.values for one in heard)
-        else:
-            is_heard = named in words or any(means_same(mention.values, one.values) for one in heard)
-        is_titled = mention.kind != "negation" and (named in known.text or not known.values.isdisjoint(mention.values))
-        if not is_heard and not is_titled:
+        is_asked = mention.kind == "negation" and candidate.is_forget
+        if not (is_asked or said.has(mention) or titles().has(mention)):
             return mention.text
     stems = [one for one in content_stems(candidate.statement) if one not in _SPOKEN_OF]
-    heard_stems = content_stems(words)
-    if stems and overlap(stems, (*heard_stems, *known.stems.intersection(stems))) < _LEAST_SHARE:
-        return candidate.statement
-    return _invented_step(candidate.steps, heard_stems)
+    if stems and overlap(stems, said.stems) < _LEAST_SHARE:
+        heard = said.stems | titles().stems.intersection(stems)
+        if overlap(stems, heard) < _LEAST_SHARE:
+            return candidate.statement
+    return _invented_step(candidate.steps, said.stems)
 
 
-def _invented_step(steps: Sequence[str], heard: Sequence[str]) -> str:
+def _invented_step(steps: Sequence[str], heard: Collection[str]) -> str:
     return next((step for step in steps if overlap(content_stems(step), heard) < 0.6), "")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, PathKind, RecordedChange
+from brainiac.history.record import undone_events
 from brainiac.kernel.noticing import FOUND
 from brainiac.notes.memory import Memory, parse_memory
 
@@ -82,15 +83,19 @@ class Past:
 
 
 def read_past(brain: Brain, oldest: str) -> Past:
-    """Read the journals once.
+    """Read the journals once; a run that was undone is looked at anew, as if it had never been.
 
     Args:
         brain: The brain.
         oldest: ISO 8601 moment of the oldest event to be promoted: what persons did before cannot contradict it.
     """
     past = Past()
-    for event in brain.journal.events(kinds=_KINDS):
-        _take(brain, past, event, oldest)
+    undone = undone_events(brain)
+    events = [event for event in brain.journal.events(kinds=_KINDS) if event.id not in undone]
+    runs = {event.cause for one in undone if (event := brain.journal.find(one)) and event.kind == PROMOTED}
+    for event in events:
+        if event.kind != ANALYZED or event.cause not in runs:
+            _take(brain, past, event, oldest)
     for _, event in brain.journal.foreign_events():
         if event.kind in (PROMOTED, ADOPTED, "memory-organized"):
             _take_statements(past, event.data)

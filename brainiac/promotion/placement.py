@@ -66,12 +66,13 @@ class Placer:
             ModelError: The model cannot serve now.
         """
         candidate = found.candidate
-        is_skill = candidate.kind == "skill" and bool(candidate.steps)
+        has_steps = bool(candidate.steps)  # said in the log; what a page's chooser adds nobody did
+        is_skill = candidate.kind == "skill" and has_steps
         page = self._catalogue.of_subject(candidate.subject, is_private=found.is_private)
         if page and not is_skill and candidate.subject != _USER:
             return Place(page.path, page.title, {})
         answer, model = self._ask(found)
-        if is_skill or (answer.kind == "skill" and (answer.steps or candidate.steps)):
+        if is_skill or (answer.kind == "skill" and has_steps):
             return self._skill(found, answer, model)
         if answer.kind == "event" and candidate.subject in ("", _USER):
             return day_place(self._brain, found.at, is_private=found.is_private)
@@ -119,7 +120,7 @@ class Placer:
         return self._new(found, "concrete", answer.folder, title, meta, model=model)
 
     def _skill(self, found: Found, answer: Page, model: str) -> Place:
-        steps = tuple(found.candidate.steps or answer.steps)
+        steps = tuple(found.candidate.steps)
         if page := self._catalogue.of_skill(answer.title, is_private=found.is_private):
             return Place(page.path, page.title, {}, steps, model)
         meta: dict[str, Any] = {"subject": answer.title, "subject_type": "workflow"}
