@@ -216,7 +216,7 @@ def test_after_all_that_the_brain_is_whole(brain: Brain) -> None:
 def test_a_model_forgets_nothing_by_itself(brain: Brain) -> None:
     """Where nobody asked to forget in so many words, a model's forgetting is put before the person; the statement
     stands."""
-    made = Candidate(statement="Forget Google", is_forget=True)
+    made = Candidate(statement="User had lunch at Google", is_forget=True)
     answers(brain, {Purpose.ANALYZE: candidates(made), Purpose.INTEGRATE: operation("DELETE", "", "Google")})
     tell(brain, "I had lunch at Google.")
     promote(brain)
