@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from brainiac.notes.prompt import Exchange, Prompt
 from brainiac.notes.short_term import ShortTermMemory, StmEvent
@@ -35,9 +35,16 @@ class Purpose(StrEnum):
 
 Line = Annotated[str, Field(max_length=1000)]
 Lines = Annotated[list[Line], Field(max_length=50)]
+# a grammar keeps no bounds of numbers, and a small model's 0.9 of 0.3 means "much": not worth asking again for
+Share = Annotated[float, BeforeValidator(lambda given: _within(given, 1.0)), Field(ge=0, le=1)]
+Third = Annotated[float, BeforeValidator(lambda given: _within(given, 0.3)), Field(ge=0, le=0.3)]
 Kind = Literal["concrete", "event", "skill"]
 Category = Literal["identity", "interests", "models", "preferences", "relationships"]
 SubjectType = Literal["person", "project", "concept", "resource", "organization", "workflow"]
+
+
+def _within(given: Any, most: float) -> Any:
+    return min(max(given, 0.0), most) if isinstance(given, int | float) else given
 
 
 class Result(BaseModel):
@@ -96,7 +103,7 @@ class Candidate(Result):
     subject_type: SubjectType = "concept"
     category: Category | None = None
     events: list[str] = []
-    importance: Annotated[float, Field(ge=0, le=1)] = 0.5
+    importance: Share = 0.5
     emotion: Annotated[str, Field(max_length=40)] = ""
     tags: Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=8)] = []
     canonical_key: Annotated[str, Field(max_length=120)] = ""
@@ -113,9 +120,9 @@ class Candidates(Result):
 class Relevance(Result):
     """How near a candidate is to one existing statement (seeds I2)."""
 
-    type: Annotated[float, Field(ge=0, le=0.3)] = 0.0
-    topic: Annotated[float, Field(ge=0, le=0.3)] = 0.0
-    semantic: Annotated[float, Field(ge=0, le=0.3)] = 0.0
+    type: Third = 0.0
+    topic: Third = 0.0
+    semantic: Third = 0.0
 
     @property
     def score(self) -> float:
@@ -133,7 +140,7 @@ class Operation(Result):
     operation: Literal["NEW", "UPDATE", "DELETE", "REINFORCE"]
     content: Line = ""
     id: str = ""
-    importance: Annotated[float, Field(ge=0, le=1)] = 0.5
+    importance: Share = 0.5
     relevance: Relevance = Relevance()
     reasoning: Annotated[str, Field(max_length=500)] = ""
 
