@@ -162,7 +162,8 @@ def _is_of_another(new: str, old: str) -> bool:
         if one.values <= subject and not _AT.search(old, 0, one.start) and old[one.end : one.end + 1] != ":"
         for value in one.values
     }
-    told = {value for one in find_mentions(new) for value in one.values}
+    named |= {stem for value in named for stem in content_stems(value)}
+    told = {value for one in find_mentions(new) for value in one.values} | set(content_stems(new))
     if named - {"user"}:
         return (named | (subject & _ONLY_ONE)).isdisjoint(told)
     people = {value for one in fresh.mentions if one.kind == "name" for value in one.values & fresh.subject}
@@ -207,9 +208,16 @@ def _is_revalued(new: str, part: str, old: str) -> bool:
         is_named = not fresh.keys().isdisjoint(known)
         is_same_rate = not {*fresh.values()}.isdisjoint({*known.values()} - {""})
         signs = len(shared - names) + is_named + is_same_rate
-        if signs and (signs + len(shared & names) >= 2 or _matter(part) - names <= shared):
+        is_all = _matter(part) - names <= shared or _thing_of(part) <= shared
+        if signs and (signs + len(shared & names) >= 2 or is_all):
             return True
     return False
+
+
+def _thing_of(part: str) -> frozenset[str]:
+    """Return the stems of the thing that a part is about (`the choir`); of a person much else may be said."""
+    subject = _subject_of(part) if re.match(r"(?:the|an?|User's|our|my|their)\s", part, _I) else ""
+    return _matter(subject) or frozenset({part})
 
 
 @lru_cache(maxsize=8192)
