@@ -82,11 +82,11 @@ def _think(brain: Brain, prompt: Prompt) -> tuple[Sequence[Hit], Answer]:
         "conversation": conversation,
     }
     queries = _queries(brain, QueriesRequest(**common))
-    hits = _retrieve(brain, queries or [prompt.text])
+    hits = _retrieve(brain, queries or [prompt.text], is_private=prompt.private)
     request = AnswerRequest(
         **common,
         hits=hits,
-        search=lambda query, limit: brain.recall.search(query, limit=limit, now=now),
+        search=lambda query, limit: brain.recall.search(query, limit=limit, now=now, is_private=prompt.private),
         on_text=brain.stream_to,
     )
     answer = brain.models.run(request)
@@ -106,12 +106,12 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.casefold()))
 
 
-def _retrieve(brain: Brain, queries: Sequence[str]) -> list[Hit]:
+def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool) -> list[Hit]:
     """Search for every query and keep each place once, best first."""
     best: dict[tuple[str, str, str], Hit] = {}
     limit = max(HITS_PER_QUERY, brain.settings.context.max_memories)
     for query in queries:
-        found: Sequence[Hit] = brain.recall.search(query, limit=limit, now=brain.clock.now())
+        found: Sequence[Hit] = brain.recall.search(query, limit=limit, now=brain.clock.now(), is_private=is_private)
         for more in brain.plugins.call("retrieve", brain=brain, query=query, limit=limit):
             found = [*found, *more]
         for hit in found:

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from brainiac.notes.dialogue import PRIVATE_MARK, StmEvent
+from brainiac.notes.short_term import EMPTY, ShortTermDocument
 from brainiac.recall import Recall
 from brainiac.recall.embed import EmbedderError, Matrix, make_embedder, unit_norm
 from brainiac.recall.encode import encode
@@ -26,7 +28,7 @@ from tests.openai_server import Behaviour, Captured, ChatServer, by_request, raw
 class HashEmbedder:
     """A real embedder of little sense: one direction a word."""
 
-    name = "hash/1"
+    name, is_remote = "hash/1", False
 
     def __init__(self) -> None:
         self.embedded: list[str] = []
@@ -241,3 +243,23 @@ def test_a_graph_of_other_vectors_is_not_used(tmp_path: Path) -> None:
             (tmp_path / f"{name}.graph").replace(tmp_path / "m.graph")
         again = VectorFile(tmp_path, "m", exact_rows=100)
         assert [7] == again.nearest(vectors[7], 1)
+
+
+def test_private_texts_stay(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider sees neither private pages, private exchanges, marked items nor private questions; words find them."""
+    folder = tmp_path / "brain" / "memory"
+    (folder / "long_term").mkdir(parents=True)
+    (folder / "long_term" / "a.md").write_text("---\nprivate: true\n---\n# A\n\n- Secret oolong. ^s1\n", "utf-8")
+    (folder / "long_term" / "b.md").write_text(f"# B\n\n- Secret sencha. ^s1\n- Other. {PRIVATE_MARK}\n", "utf-8")
+    (folder / "long_term" / "c.md").write_text("# C\n\n- Open car. ^s1\n", "utf-8")
+    events = [StmEvent("e1", "2025-09-01T10:00:00Z", "Secret assam.", "Noted.", is_private=True)]
+    events.append(StmEvent("e2", "2025-09-01T11:00:00Z", "Open road.", "Good."))
+    log = str(ShortTermDocument(EMPTY).with_event(events[0]).with_event(events[1]).with_items(facts=["Open fact"]))
+    (folder / "short_term.md").write_text(log, "utf-8")
+    recall = remote_recall(tmp_path, served, monkeypatch)
+    recall.reindex()
+    for word in ("oolong", "sencha", "assam"):
+        assert word in recall.search(f"secret {word}", is_private=True)[0].text
+    recall.close()
+    sent = sorted(text for request in served.requests for text in request.body["input"])
+    assert ["Good.", "Open car.", "Open fact", "Open road."] == [text for text in sent if text]

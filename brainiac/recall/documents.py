@@ -9,13 +9,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
-from brainiac.notes.dialogue import StmEvent, find_events
+from brainiac.notes.dialogue import PRIVATE_MARK, StmEvent, find_events
 from brainiac.notes.frontmatter import split
 from brainiac.notes.short_term import parse_short_term
 from brainiac.recall.units import Link, Page, Unit, UnitKind
@@ -49,7 +50,7 @@ def page_of(path: str, text: str, kind: PathKind) -> Page:
     try:
         meta, start = split(text, path)
     except FormatError:
-        meta, start = {}, 0
+        meta, start = {"private": "private:" in text}, 0
     body = text[start:]
     title = _text(meta, "title") or _first(_TITLE, body) or posixpath.basename(path).removesuffix(".md")
     if kind is PathKind.INDEX_PAGE:
@@ -57,6 +58,8 @@ def page_of(path: str, text: str, kind: PathKind) -> Page:
         title = f"{title} ({posixpath.dirname(path)})" if title == "_index" else title
     else:
         units = tuple(_units(body))
+    if meta.get("private") is True:
+        units = tuple(replace(unit, is_private=True) for unit in units)
     return Page(
         path=path,
         title=title,
@@ -88,7 +91,8 @@ def _units(body: str) -> Iterator[Unit]:
             for found in placed:
                 yield from _turns(found.event)
             body = body[: placed[0].start] + body[placed[-1].end :]
-    yield from _prose_units(body)
+    is_marked = PRIVATE_MARK in body  # on some line: all are kept rather than one be missed
+    yield from (replace(unit, is_private=True) if is_marked else unit for unit in _prose_units(body))
 
 
 def _prose_units(body: str) -> Iterator[Unit]:
@@ -130,11 +134,12 @@ def _short_term_units(text: str) -> Iterator[Unit]:
     except FormatError:
         yield from _units(text)
         return
+    items = (*memory.goals, *memory.facts, *memory.tasks)
+    is_marked = any(item.is_private for item in items) or any(event.is_private for event in memory.events)
     for paragraph in memory.summary.split("\n\n"):
         if paragraph.strip():
-            yield Unit(paragraph.strip())
-    for items in (memory.goals, memory.facts, memory.tasks):
-        yield from (Unit(item.text, UnitKind.STATEMENT) for item in items)
+            yield Unit(paragraph.strip(), is_private=is_marked)
+    yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private) for item in items)
     for event in reversed(memory.events):  # as they were said: neighbours are those before and after
         yield from _turns(event)
 
@@ -146,7 +151,7 @@ def _turns(event: StmEvent) -> tuple[Unit, ...]:
 
 def _turns_of(event: StmEvent) -> tuple[Unit, ...]:
     return tuple(
-        Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side)
+        Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, event.is_private)
         for side, said in (("user", event.user), ("ai", event.ai))
         if said.strip()
         for speaker, text in _by_speaker(said)

@@ -37,9 +37,15 @@ class EmbedderError(BrainiacError):
 
 
 class Embedder(Protocol):
-    """Turn texts into vectors."""
+    """Turn texts into vectors.
+
+    Attributes:
+        name: What vectors are kept under.
+        is_remote: Texts leave this machine: private ones are not given to it.
+    """
 
     name: str
+    is_remote: bool
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return `(n_texts, dim)` float32 of unit norm.
@@ -60,6 +66,8 @@ class OnnxEmbedder:
     Raises:
         EmbedderError: The extra `semantic` is not installed, or the files cannot be read.
     """
+
+    is_remote = False
 
     def __init__(self, model: Path, tokenizer: Path, name: str) -> None:
         # idle threads that spin take the core from whoever answers
@@ -108,6 +116,8 @@ class RemoteEmbedder:
         model: litellm's name, `openai/text-embedding-3-small`.
         machine: Endpoints and key names of this machine.
     """
+
+    is_remote = True
 
     def __init__(self, model: str, machine: MachineSettings | None = None) -> None:
         self.name, self._machine = model, machine

@@ -88,10 +88,11 @@ class Retrieval:
         include_archive: bool,
         now: datetime,
         context: Sequence[str],
+        is_private: bool = False,
     ) -> list[Hit]:
         """Return the best hits, see `Recall.search`."""
         for _ in range(3):  # again when a file turns out to be other than it was when ranked
-            ranked = self.rank(text, now=now, include_archive=include_archive, context=context)
+            ranked = self.rank(text, now=now, include_archive=include_archive, context=context, is_private=is_private)
             if ranked is None:
                 return []
             hits, moved = self._hits(ranked, limit, kinds)
@@ -102,7 +103,13 @@ class Retrieval:
         return hits
 
     def rank(
-        self, text: str, *, now: datetime, include_archive: bool = False, context: Sequence[str] = ()
+        self,
+        text: str,
+        *,
+        now: datetime,
+        include_archive: bool = False,
+        context: Sequence[str] = (),
+        is_private: bool = False,
     ) -> Ranked | None:
         """Score the candidates of a query; None when there are none."""
         query = parse_query(text, self._analyzer, now)
@@ -113,7 +120,10 @@ class Retrieval:
             required=[f"#{tag}" for tag in query.tags],
             words=sorted(query.words) if query.terms else (),
         )
-        pages = [*found.pages, *self._by_meaning(query, found.pages)]
+        vectors = (
+            None if not query.terms or (self._vectors and self._vectors.is_remote and is_private) else self._vectors
+        )
+        pages = [*found.pages, *self._by_meaning(vectors, query, found.pages)]
         pages = sorted(_within(pages, query, include_archive, self._tree), key=lambda encoded: encoded.page.path)
         if not pages:
             return None
@@ -121,24 +131,20 @@ class Retrieval:
         words = Lexical(units, query, found.frequencies, found.n_passages)
         signals = lexical_signals(words)
         signals |= dialogue_signals(words, signals) | content_signals(words, signals)
-        signals |= self._meaning(query, units) | self._priors(units, signals, context)
-        if "meaning" in signals:
+        signals |= self._priors(units, signals, context)
+        if vectors and (meaning := vectors.signals(query.text, units)):
+            signals |= meaning
             signals["about_meaning"] = signals["about"] * signals["meaning"]
         scores, around = rank(units, signals)
         return Ranked(query, units, scores, signals | around)
 
     # --- signals that need more than the words ------------------------------------------------------------------
 
-    def _by_meaning(self, query: Query, known: Sequence[EncodedPage]) -> list[EncodedPage]:
-        if self._vectors is None or not query.terms:
+    def _by_meaning(self, vectors: Vectors | None, query: Query, known: Sequence[EncodedPage]) -> list[EncodedPage]:
+        if vectors is None:
             return []
         paths = {page.page.path for page in known}
-        return [page for page in self._store.pages(self._vectors.nearest(query.text)) if page.page.path not in paths]
-
-    def _meaning(self, query: Query, units: Units) -> Signals:
-        if self._vectors is None or not query.terms:
-            return {}
-        return self._vectors.signals(query.text, units)
+        return [page for page in self._store.pages(vectors.nearest(query.text)) if page.page.path not in paths]
 
     def _priors(self, units: Units, signals: Mapping[str, Vector], context: Sequence[str]) -> Signals:
         """Return place, connection and use: what makes a memory matter before anything is asked."""

@@ -54,6 +54,7 @@ class Recall:
         include_archive: bool = False,
         now: datetime | None = None,
         context: Sequence[str] = (),
+        is_private: bool = False,
     ) -> list[Hit]:
         """Find what fits a query best, best first.
 
@@ -64,10 +65,17 @@ class Recall:
             include_archive: Also look into `memory/archive/`.
             now: What "last week" refers to; the clock's now without it.
             context: Paths of notes in focus; what is linked with them is preferred.
+            is_private: The query must not leave this machine: no embedder elsewhere is asked.
         """
         moment = now or self._clock.now()
         return self._retrieval.search(
-            query, limit=limit, kinds=kinds, include_archive=include_archive, now=moment, context=context
+            query,
+            limit=limit,
+            kinds=kinds,
+            include_archive=include_archive,
+            now=moment,
+            context=context,
+            is_private=is_private,
         )
 
     def rank(self, query: str, *, now: datetime | None = None, include_archive: bool = False) -> Ranked | None:

@@ -45,6 +45,7 @@ class Unit:
         at: ISO 8601 moment it was said; "" means the page's.
         speaker: Who says it: `user`, `ai`, or the name that labels the words in a transcript.
         side: `user` or `ai`: whose text of the exchange it stands in; else "".
+        is_private: It must not leave this machine.
     """
 
     text: str
@@ -53,6 +54,7 @@ class Unit:
     at: str = ""
     speaker: str = ""
     side: str = ""
+    is_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ class Vectors:
     """
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
-        self._embedder = embedder
+        self._embedder, self.is_remote = embedder, embedder.is_remote
         self._file = VectorFile(folder, embedder.name)
         self._paths: dict[int, str] = {}
         self._asked: dict[str, NDArray[np.float32]] = {}
@@ -135,7 +135,7 @@ class Vectors:
 
     def take_in(self, page: Page) -> bool:
         """Embed what is new on a page, given with its units; return whether that could be done."""
-        texts = texts_of(page)
+        texts = {content_key(unit): unit.text for unit in page.units if not (unit.is_private and self.is_remote)}
         missing = self._file.missing(list(texts))
         vectors = self._embedded([texts[key] for key in missing]) if missing else None
         if missing and vectors is None:
@@ -202,8 +202,3 @@ class Vectors:
     def status(self) -> dict[str, Any]:
         """Return the model, how many vectors there are, and what went wrong last."""
         return {"name": self._embedder.name, "vectors": len(self._file), "problem": self._problem}
-
-
-def texts_of(page: Page) -> dict[int, str]:
-    """Return what is embedded of a page, by key."""
-    return {content_key(unit): unit.text for unit in page.units}
