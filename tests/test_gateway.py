@@ -257,6 +257,17 @@ def test_links_in_the_answer_lead_from_the_response(brain: Brain, server: ChatSe
     assert "[x](../../etc/passwd)" in answer.text
 
 
+def test_a_link_that_a_model_made_up_is_no_link(brain: Brain, server: ChatServer) -> None:
+    """Its title stays; a page that is there keeps its link, and so does an address."""
+    real = '[Mara](memory/long_term/concrete/mara.md "uuid:0199aaaa-0000-7000-8000-000000000002")'
+    invented = '[Kettle](memory/long_term/concrete/kettle.md "uuid:0190a1b2-0000-7000-8000-000000000004")'
+    outside = '[passwd](../../../etc/passwd "uuid:0190a1b2-0000-7000-8000-000000000005")'
+    server.script(say(f"{real}, {invented}, {outside}, [site](https://example.com/a.md)."))
+    answer = brain.models.run(answer_request())
+    assert isinstance(answer, Answer)
+    assert f"{real}, Kettle, passwd, [site](https://example.com/a.md)." == answer.text
+
+
 def test_private_prompt_is_served_on_this_machine(tmp_path: Path, server: ChatServer) -> None:
     """`private: true` never reaches a remote model; the answer names the offline engine (design 5, 8)."""
 

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 
 from brainiac.context.budget import budget_tokens, tool_tokens
 from brainiac.context.tools import Toolbox
-from brainiac.errors import ModelError
+from brainiac.errors import BrainiacError, ModelError
 from brainiac.llm.catalog import facts
 from brainiac.llm.completion import Completion
 from brainiac.llm.schemas import Answer, AnswerRequest
@@ -86,7 +86,8 @@ def _tool_messages(completion: Completion, toolbox: Toolbox) -> list[dict[str, A
 def _finished(brain: Brain, request: AnswerRequest, text: str, toolbox: Toolbox) -> Answer:
     """Return the answer with its links relative to the response, and what it cites of what it was shown.
 
-    A link counts as citing only where it names a page that the model was shown; others lose nothing but the count.
+    A link counts as citing only where it names a page that the model was shown. One that bears an identity and leads
+    nowhere was made up, as small models do: its title stays.
     """
     shown = {hit.path: hit.uuid for hit in request.hits} | dict.fromkeys(toolbox.read, "")
     by_uuid = {uuid: path for path, uuid in shown.items() if uuid}
@@ -98,7 +99,7 @@ def _finished(brain: Brain, request: AnswerRequest, text: str, toolbox: Toolbox)
         named, hash_sign, anchor = unquote(target).partition("#")
         path = by_uuid.get(uuid or "") or posixpath.normpath(named)
         if path not in shown:
-            return found.group()
+            return found.group() if not uuid or _is_there(brain, path) else title
         cited.add(path)
         place = quote(posixpath.relpath(path, folder or "."), safe="/.#^-_~")
         identity = f' "uuid:{uuid}"' if uuid else ""
@@ -111,3 +112,10 @@ def _finished(brain: Brain, request: AnswerRequest, text: str, toolbox: Toolbox)
         read=toolbox.read,
         cited_paths=sorted(cited - {hit.path for hit in request.hits}),
     )
+
+
+def _is_there(brain: Brain, path: str) -> bool:
+    try:
+        return brain.read(path) is not None
+    except BrainiacError:  # it leads out of the brain
+        return False
