@@ -4,8 +4,9 @@
 
 Every statement, and "none", is a class of a softmax: a statement's score is the weighted sum of its figures, that of
 "none" is 0. Weights are drawn towards `PRIOR`, what one would expect before seeing a question: the sets are small.
-Printed are the figures of each set with weights learned on the others, then the table to keep. Only weights are left
-out: rules and word lists were written with these sets in view, so an unseen writer fares worse (offline_heldout does).
+Printed are the figures of each set with weights learned on the others, their means, then the table to keep. Which
+figures, rules and thresholds stay was chosen by those means; the sets' words were seen all the same, so a new writer
+fares somewhat worse.
 """
 
 from __future__ import annotations
@@ -25,33 +26,33 @@ from numpy.typing import NDArray
 from offline import prompt_of, run, tell
 
 from brainiac.clock import parse_iso
-from brainiac.llm.offline import OfflineEngine, listing, weights
+from brainiac.llm.offline import OfflineEngine, weights
 from brainiac.llm.offline.evidence import Evidence, gather
 from brainiac.llm.offline.features import asked_of, figures_of
 from brainiac.llm.offline.questions import Question, parse_question
 from brainiac.llm.offline.wording import quote
 
 PRIOR = {
-    "coverage": 2.0,
-    "things": 2.0,
+    "coverage": 3.0,
+    "exactly": 0.5,
     "matter": 2.0,
+    "unmet": -1.0,
     "density": 1.0,
+    "lacks name": -2.0,
     "holds": 1.5,
-    "own": 0.5,
-    "complete": 1.0,
-    "decision": 1.0,
-    "steps": 1.0,
-    "of oneself": 5.0,
-    "lacks name": -3.0,
     "lacks kind": -2.0,
-    "surely lacks kind": -3.0,
-    "another's": -2.0,
+    "surely lacks kind": -2.0,
+    "own": 0.5,
+    "another's": -1.5,
     "past": -2.5,
-    "misses focus": -1.0,
+    "another time": -2.0,
     "task": -1.0,
+    "of oneself": 5.0,
 }
+LENIENCE = 0.3  # added to "always": a wrong answer is quoted and dated, so a false "nothing" costs more
 PULL = 0.01  # of a weight towards its prior, for each step
-STEPS, RATE = 500, 0.15
+STEPS, RATE = 300, 0.15
+MEASURES = ("first_line", "abstained", "false_nothing")
 Matrix = NDArray[np.float64]
 
 
@@ -82,13 +83,12 @@ def examples_of(path: Path) -> list[Example]:
 def _example(
     question: Question, asked: Mapping[str, Any], evidence: Sequence[Evidence], said: Mapping[str, str]
 ) -> Example | None:
-    candidates = [one for one in evidence if question.span is None or listing.falls_into(one, question)]
-    if asked.get("all") or question.asks_former or asked["kind"] == "last-week" or not candidates:
+    if asked.get("all") or question.asks_former or asked["kind"] == "last-week":
         return None
     beside = asked_of(question, evidence)
     answers = [said[one] for one in asked["answers"]]
-    rows = [[figures_of(beside, one).values[name] for name in weights.WEIGHTS] for one in candidates]
-    return Example(np.array(rows), np.array([_is_right(one, answers, asked) for one in candidates]))
+    rows = [[figures_of(beside, one).values[name] for name in weights.WEIGHTS] for one in evidence]
+    return Example(np.array(rows), np.array([_is_right(one, answers, asked) for one in evidence]))
 
 
 def _is_right(one: Evidence, answers: Sequence[str], asked: Mapping[str, Any]) -> bool:
@@ -120,6 +120,7 @@ def learn(examples: Sequence[Example]) -> Matrix:
         mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope**2
         pace = RATE * (1 if step < 0.7 * STEPS else 0.2)
         found = found - pace * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+    found[list(weights.WEIGHTS).index("always")] += LENIENCE
     return found
 
 
@@ -135,11 +136,15 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print what went wrong in each left-out set")
     arguments = parser.parse_args()
     examples = {path: examples_of(path) for path in arguments.sets}
+    left_out: list[dict[str, Any]] = []
     for path in arguments.sets:
         keep(learn([one for other, found in examples.items() if other != path for one in found]))
         with contextlib.redirect_stdout(sys.stdout if arguments.show else io.StringIO()):
             figures = run(path, memory=False, show=arguments.show)
-        print(json.dumps(figures))
+        print(json.dumps(figures), flush=True)
+        left_out.append(figures)
+    means = {name: sum(one[name] for one in left_out) / len(left_out) for name in MEASURES}
+    print(json.dumps({"set": "mean", **{name: round(mean, 3) for name, mean in means.items()}}))
     keep(learn([one for found in examples.values() for one in found]))
     for name, value in weights.WEIGHTS.items():
         print(f'    "{name}": {value},')

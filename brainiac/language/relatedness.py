@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from brainiac.language.sentences import related
 
-_UNRELATED = 0.2  # cosine up to which two words have nothing to do with one another: three pairs of four
-_FAINT = 0.2  # likeness below which a word stands for nothing
+_UNRELATED, _ALIKE = 0.3, 0.9  # cosines of words that have nothing to do with one another, and of those that are one
+_FAINT = 0.1  # likeness below which a word stands for nothing
 _LISTED = 0.9  # what a likeness of the synonym table counts beside one of the vectors
 _MISSPELT = 0.8
 _SPELLING = 0.75  # share of letter pairs from which two words count as one, misspelt
@@ -60,7 +60,7 @@ def likenesses(stems: Sequence[str], others: Collection[str]) -> list[Mapping[st
 
 def _by_vectors(cosines: NDArray[Any], others: Collection[str]) -> dict[str, float]:
     named = [other for other in others if other in _ranks()]
-    scaled = (cosines - _UNRELATED) / (1 - _UNRELATED)
+    scaled = np.minimum(1.0, (cosines - _UNRELATED) / (_ALIKE - _UNRELATED))
     return {named[at]: float(scaled[at]) for at in np.flatnonzero(scaled > _FAINT)}
 
 

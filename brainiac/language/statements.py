@@ -97,15 +97,15 @@ _QUESTION = re.compile(
     r" (?:i|we|you|he|she|they|it|there|this|that|anyone|someone)\b(?!.*:)"
     r"|(?:does|is|are|has) (?:the |my |our )?[\w'-]+ [\w'-]+(?!.*:)"
     r"|(?:tell|show|give|remind) me (?:what|when|where|who|which|why|how|about|of|all|the|my|everything)\b"
-    r"|(?:talk|walk|run|take) me through\b|how [a-z]+ (?:do|does|did|is|are|am|was|were|can|should) (?:i|we|you|the|my|our)\b"
+    rf"|(?:talk|walk|run|take) me through\b|how [a-z]+ {_AUX} (?:i|we|you|the|my|our)\b"
     r"|anything (?:i|we)\b(?!.*:)"
     r"|(?:list|show|find|look up|search(?: for)?|recall|summari[sz]e)(?: (?:all|me|my|the|our|every|open|what"
     r"|which))+\b)",
     _I,
 )
 _ASKED_LAST = re.compile(  # what is asked follows what it is about: "the cover, did I go with ochre or what"
-    rf"[,–—-]\s+(?:(?:who|what|where|when|why|how|which)(?:'s|'re)?(?: \w+)? )?{_AUX} (?:i|we|you|he|she|they|it|the|my|our)\b"
-    r"(?!.*[:;])|\bor (?:what|not)$",
+    rf"[,–—-]\s+(?:(?:who|what|where|when|why|how|which)(?:'s|'re)?(?: \w+)? )?{_AUX}"
+    r" (?:i|we|you|he|she|they|it|the|my|our)\b(?!.*[:;])|\bor (?:what|not)$",
     _I,
 )
 _DECISION = re.compile(

@@ -21,6 +21,7 @@ from brainiac.llm.offline.holding import CERTAIN, CHECKED, holds
 from brainiac.llm.offline.questions import Question, Term
 
 LINKED = 0.8  # what a word counts that stands in what the statement refers to
+CLOSE = 0.4  # likeness from which a word makes a statement worth a look
 SAME = 0.7  # likeness from which a word is the one that was asked for
 _FORMERLY = re.compile(
     r"\b(?:used to(?! be called)|formerly|previously|back then)\b"
@@ -36,11 +37,13 @@ class Asked:
     Attributes:
         weights: Of the question's terms, by how rare each is in this memory and in English.
         near: For each term the stems of this memory that may stand for it.
+        close: All stems near enough to one of the terms for a statement to be looked at.
     """
 
     question: Question
     weights: tuple[float, ...]
     near: tuple[Mapping[str, float], ...]
+    close: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,9 @@ def asked_of(question: Question, evidence: Sequence[Evidence]) -> Asked:
     stems = [term.stem for term in question.terms]
     nearby = {stem for one in evidence for stem in one.sentence.nearby}
     weights = [rarity(stem) * (0.6 + 0.4 * _rarity_here(stem, counts, len(evidence))) for stem in stems]
-    return Asked(question, tuple(weights), tuple(likenesses(stems, list(counts.keys() | nearby))))
+    near = tuple(likenesses(stems, list(counts.keys() | nearby)))
+    close = frozenset(stem for found in near for stem, likeness in found.items() if likeness >= CLOSE)
+    return Asked(question, tuple(weights), near, close)
 
 
 def _rarity_here(stem: str, counts: Mapping[str, int], total: int) -> float:
@@ -74,7 +79,7 @@ def is_touched(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]]
     if not asked.question.terms or (evidence.said.kind == "change" and evidence.said.old):
         return True  # a change bears on what it leaves behind, whatever its words
     around = (evidence.sentence.stems, evidence.sentence.nearby, *links)
-    return any(not stems.isdisjoint(near) for near in asked.near for stems in around)
+    return any(not stems.isdisjoint(asked.close) for stems in around)
 
 
 def figures_of(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]] = ()) -> Figures:
@@ -143,7 +148,7 @@ def falls_into(evidence: Evidence, question: Question) -> bool:
 
 
 def _nearest(near: Mapping[str, float], stems: frozenset[str]) -> float:
-    return max((near[stem] for stem in stems if stem in near), default=0.0)
+    return max(map(near.__getitem__, near.keys() & stems), default=0.0)
 
 
 def _is_of_oneself(question: Question, evidence: Evidence) -> bool:

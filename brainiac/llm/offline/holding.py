@@ -29,7 +29,8 @@ _NUMBER = re.compile(
     _I,
 )
 _AGE = re.compile(
-    r"\b\d+[\w -]{0,8}\bold\b|\bage[ds]?\b|\bborn\b|\bturn(?:s|ed|ing)? (?:\d|\w+(?:ty|teen)\b)|\b(?:is|was|am|'m) (?:\d{1,2}"
+    r"\b\d+[\w -]{0,8}\bold\b|\bage[ds]?\b|\bborn\b|\bturn(?:s|ed|ing)? (?:\d|\w+(?:ty|teen)\b)"
+    r"|\b(?:is|was|am|'m) (?:\d{1,2}"
     r"|\w+ty(?:-\w+)?)(?= (?:and|now|this|years)|[.,!]|$)|\b(?:\w+-)?year-old\b",
     _I,
 )
