@@ -22,7 +22,7 @@ _I = re.IGNORECASE
 _CHANGE = re.compile(
     r"\b(?:now|no longer|any ?more|instead of|rather than|actually|mov(?:e|es|ed|ing)|switch\w*|chang\w*|dropp\w*"
     r"|replac\w*|push\w*|postpon\w*|brought forward|re-?schedul\w*|swap\w*|(?:gone|went|going) (?:right |clean )?off"
-    r"|overtak\w*|upgrad\w*|bump\w*|(?:went|gone) up (?:to|by|from)\b|new (?:dates?|price|time|day|number)"
+    r"|overtak\w*|upgrad\w*|bump\w*|(?:went|gone) up (?:to|by|from) [£$€]?\d[\d,.]*|new (?:dates?|price|time|day|number)"
     r"|misread|got .{1,40} wrong"
     r"|correct(?:ion|ed)|from (?:today|tomorrow|next|now on|(?:january|february|march|april|may|june|july|august"
     r"|september"
@@ -203,7 +203,7 @@ def _is_revalued(new: str, part: str, old: str) -> bool:
         rejected = {value for found in _NOT.finditer(new) for value in _found(pattern, found["what"])}
         if not rejected.isdisjoint(known) and shared:
             return True
-        if not known or rejected - {_MONTH_END} or not is_change or not fresh.keys() - known.keys():
+        if not known or rejected - {_MONTH_END} or not is_change or not fresh.keys() - known.keys() - {_MONTH_END}:
             continue
         is_named = not fresh.keys().isdisjoint(known)
         is_same_rate = not {*fresh.values()}.isdisjoint({*known.values()} - {""})
