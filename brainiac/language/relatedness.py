@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
@@ -42,37 +42,37 @@ def rarity(stemmed: str) -> float:
     return min(1.0, max(0.05, math.log1p(rank / _COMMON) / math.log1p(_RARE / _COMMON)))
 
 
-def likenesses(stems: Sequence[str], others: Collection[str]) -> list[Mapping[str, float]]:
+def likenesses(stems: Sequence[str], others: Collection[str]) -> list[dict[str, float]]:
     """Return for each stem the others that may stand for it, with their likeness, 0 to 1.
 
     Args:
         stems: Looked for.
         others: Of the texts looked into.
     """
-    found: list[dict[str, float]] = [_by_vectors(row, others) for row in _cosines(stems, others)]
+    known = [other for other in others if other in _ranks()]
+    found = [_by_vectors(row, known) for row in _cosines(stems, known)]
     for one, near in zip(stems, found, strict=True):
         for other, likeness in related(one).items():
             near[other] = max(likeness if other == one else _LISTED * likeness, near.get(other, 0.0))
         if one not in others:
-            near |= {other: _MISSPELT for other in others if other not in near and is_misspelt(one, other)}
-    return list(found)
+            near |= {other: _MISSPELT for other in others if other[0] == one[0] and is_misspelt(one, other)}
+    return found
 
 
-def _by_vectors(cosines: NDArray[Any], others: Collection[str]) -> dict[str, float]:
-    named = [other for other in others if other in _ranks()]
+def _by_vectors(cosines: NDArray[Any], named: Sequence[str]) -> dict[str, float]:
     scaled = np.minimum(1.0, (cosines - _UNRELATED) / (_ALIKE - _UNRELATED))
-    return {named[at]: float(scaled[at]) for at in np.flatnonzero(scaled > _FAINT)}
+    return {named[int(at)]: float(scaled[at]) for at in np.flatnonzero(scaled > _FAINT)}
 
 
-def _cosines(stems: Sequence[str], others: Collection[str]) -> NDArray[Any]:
-    """Return (n_stems, n_known_others); a stem without a vector is near nothing."""
+def _cosines(stems: Sequence[str], known: Sequence[str]) -> NDArray[Any]:
+    """Return (n_stems, n_known); a stem without a vector is near nothing."""
     ranks, table = _ranks(), _vectors()
-    known = table[[ranks[other] for other in others if other in ranks]].astype(np.float32) / 127
+    others = table[[ranks[other] for other in known]].astype(np.float32) / 127
     wanted = np.zeros((len(stems), table.shape[1]), np.float32)
     for at, one in enumerate(stems):
         if one in ranks:
             wanted[at] = table[ranks[one]] / np.float32(127)
-    return np.asarray(wanted @ known.T)
+    return np.asarray(wanted @ others.T)
 
 
 @lru_cache(maxsize=65536)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from brainiac.language.person import in_second_person
 from brainiac.language.sentences import content_stems
@@ -35,6 +35,7 @@ class _Desk:
         hits: Of the request, and those found on the way.
         cited: Indices of the hits that were quoted.
         paths: Of other files that were quoted: short-term memory.
+        compared: Questions beside so much evidence, so that none is compared twice.
     """
 
     request: AnswerRequest
@@ -43,6 +44,7 @@ class _Desk:
     evidence: list[Evidence]
     cited: list[int]
     paths: list[str]
+    compared: dict[tuple[Question, int], list[Match]] = field(default_factory=dict)
 
     @property
     def folder(self) -> str:
@@ -61,6 +63,13 @@ class _Desk:
             hit for hit in self.request.search(query, MORE_HITS) if (hit.path, hit.anchor, hit.text) not in known
         ]
         self.evidence = gather(self.request.short_term, self.hits, self.language)
+
+    def matches(self, question: Question) -> list[Match]:
+        """Compare all evidence with a question."""
+        key = question, len(self.evidence)
+        if key not in self.compared:
+            self.compared[key] = matches_of(question, self.evidence, _links(self))
+        return self.compared[key]
 
     def cite(self, evidence: Evidence) -> None:
         """Note what an answer rests on: a hit of the request, else the file."""
@@ -110,7 +119,7 @@ def _answer_question(text: str, told: Sequence[Said], desk: _Desk) -> str:
     question = _in_context(parse_question(text, desk.request.now, desk.language, desk.known_names()), told, desk)
     if question.listing and not listing.is_narrow(question):
         found = _list(question, desk)
-        if found or not any(term.weight >= 1 for term in question.terms):
+        if found or all(term.is_light for term in question.terms):
             return _render_list(question, found, desk)
     answers = _answers(question, told, desk)
     if not answers and desk.request.search is not None:
@@ -124,7 +133,7 @@ def _answer_question(text: str, told: Sequence[Said], desk: _Desk) -> str:
 
 def _in_context(question: Question, told: Sequence[Said], desk: _Desk) -> Question:
     """Complete an elliptic question ("and before that?", "what about Elena?") from the last one."""
-    is_elliptic = not any(term.weight >= 1 for term in question.terms) and question.expected not in ("name",)
+    is_elliptic = all(term.is_light for term in question.terms) and question.expected not in ("name",)
     about = re.match(r"(?:and |but |so )?(?:what|how) about\b|^and\b", question.text, re.I)
     last = _last_question(desk)
     if last is None or told or (question.listing and not about) or not (is_elliptic or about or _refers(question)):
@@ -157,8 +166,7 @@ def _last_question(desk: _Desk) -> Question | None:
 
 
 def _answers(question: Question, told: Sequence[Said], desk: _Desk) -> list[Match]:
-    links = _links(desk)
-    matches = matches_of(question, desk.evidence, links)
+    matches = desk.matches(question)
     if question.asks_former:
         context = question.before or frozenset(
             word for one in told for word in content_stems(one.original, desk.language)
@@ -227,7 +235,7 @@ def _render_list(question: Question, found: list[Evidence | str], desk: _Desk) -
 
 
 def _render_nothing(question: Question, desk: _Desk) -> str:
-    matches = sorted(matches_of(question, desk.evidence), key=lambda one: -one.score)
+    matches = sorted(desk.matches(question), key=lambda one: -one.score)
     near: list[Evidence] = []
     for one in matches:
         if one.coverage > 0 and one.evidence.sentence.utterance not in [other.sentence.utterance for other in near]:

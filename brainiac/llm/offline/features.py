@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from brainiac.language.relatedness import likenesses, rarity
+from brainiac.language.sentences import needs_after
 from brainiac.llm.offline.agreement import agrees, is_about_another, mentions_user, owner_before
 from brainiac.llm.offline.evidence import Evidence
 from brainiac.llm.offline.holding import CERTAIN, CHECKED, holds
@@ -134,7 +135,15 @@ def _inside(term: Term, near: Mapping[str, float], question: Question, evidence:
         return _nearest(near, evidence.sentence.stems)
     tokens = evidence.sentence.tokens
     alike = ((near.get(token.stem, 0.0), position) for position, token in enumerate(tokens) if token.is_content)
-    return max((one for one, position in alike if one and agrees(term, question, evidence, position)), default=0.0)
+    meant = ((one, position) for one, position in alike if one and _is_meant(term.stem, evidence, position))
+    return max((one for one, position in meant if agrees(term, question, evidence, position)), default=0.0)
+
+
+def _is_meant(asked: str, evidence: Evidence, position: int) -> bool:
+    """Tell whether a word of several meanings has the one that makes it a synonym: `move to` is `live`."""
+    tokens = evidence.sentence.tokens
+    followers = needs_after(tokens[position].stem) if tokens[position].stem != asked else frozenset()
+    return not followers or any(token.word.lower() in followers for token in tokens[position + 1 : position + 2])
 
 
 def falls_into(evidence: Evidence, question: Question) -> bool:

@@ -116,7 +116,7 @@ def _holds_number(question: Question, evidence: Evidence) -> float:
         for i, token in enumerate(tokens)
         if any(token.stem in related(term.stem) for term in question.terms if term.stem[:4] in counted[1].lower())
     ]
-    if not things and any(term.weight >= 1 and term.stem[:4] in counted[1].lower() for term in question.terms):
+    if not things and any(not term.is_light and term.stem[:4] in counted[1].lower() for term in question.terms):
         return 0.5
     return 1.0 if any(abs(i - j) <= 4 for i in numbers for j in things) else 0.6
 

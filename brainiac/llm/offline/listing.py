@@ -35,7 +35,7 @@ def of_done(question: Question, evidence: Sequence[Evidence], language: str) -> 
 
 def _is_about(question: Question, task: Evidence | str, language: str) -> bool:
     """Tell whether a task touches the topic: a name that was asked for, or else any word that counts."""
-    strong = [term for term in question.terms if term.weight >= 1]
+    strong = [term for term in question.terms if not term.is_light]
     if not strong:
         return True
     stems = content_stems(task, language) if isinstance(task, str) else [*task.sentence.stems, *task.sentence.nearby]
@@ -46,7 +46,7 @@ def _is_about(question: Question, task: Evidence | str, language: str) -> bool:
 def of_decisions(question: Question, evidence: Sequence[Evidence]) -> list[Evidence | str]:
     """Return the decisions that cover the topic best: all on Harbor, or the one on Harbor's database."""
     decisions = [one for one in evidence if one.said.kind == "decision" and falls_into(one, question)]
-    if not any(term.weight >= 1 for term in question.terms):
+    if all(term.is_light for term in question.terms):
         return list(decisions)
     matches = matches_of(question, decisions)
     top = max((one.coverage for one in matches), default=0.0)
@@ -59,14 +59,14 @@ def of_decisions(question: Question, evidence: Sequence[Evidence]) -> list[Evide
 def is_narrow(question: Question) -> bool:
     """Tell whether one decision was asked for rather than all on a topic."""
     is_plural = re.search(r"\bdecisions\b", question.text, re.I)
-    is_one = question.expected != "statement" or sum(term.weight >= 1 for term in question.terms) > 1
+    is_one = question.expected != "statement" or sum(not term.is_light for term in question.terms) > 1
     return question.listing == "decisions" and not is_plural and is_one
 
 
 def of_events(question: Question, evidence: Sequence[Evidence]) -> list[Evidence | str]:
     """Return what happened, or was said, in the days that were asked for."""
     asks_told = re.search(r"\b(?:tell|told|say|said|mention|note)", question.text, re.I)
-    is_limited = any(term.weight >= 1 for term in question.terms)
+    is_limited = any(not term.is_light for term in question.terms)
     return [
         match.evidence
         for match in matches_of(question, _whole(evidence))

@@ -46,11 +46,6 @@ class Match:
         """Whether it is more likely the answer than not."""
         return self.score >= ENOUGH
 
-    @property
-    def lacks_name(self) -> bool:
-        """Whether a name that was asked for is missing."""
-        return self.figures.values["lacks name"] > 0
-
 
 def matches_of(
     question: Question, evidence: Sequence[Evidence], links: Mapping[int, Sequence[frozenset[str]]] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -20,21 +19,17 @@ class Term:
 
     Attributes:
         stem: Its stem.
-        weight: How much of the question it carries.
-        is_required: Without it a statement is about something else (a name, the thing that is possessed).
+        is_light: It says little by itself (`get`, `thing`, `good`): a question of such words alone asks by its form.
         owner: Whose it is: `user`, `other` (her, Elena's), or "" where that is not said.
         is_verb: It is the question's main verb, whose subject must agree.
         phrase: Number of the name it is a part of; one part found is enough.
-        is_focus: It is what the question word asks after: `breed` in "what breed", `number` in "Idris's number".
     """
 
     stem: str
-    weight: float
-    is_required: bool = False
+    is_light: bool = False
     owner: str = ""
     is_verb: bool = False
     phrase: int = -1
-    is_focus: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +57,6 @@ class Question:
     before: frozenset[str] = frozenset()
     asks_former: bool = False
     is_present: bool = True
-
-    @property
-    def weight(self) -> float:
-        """The weight of all its terms."""
-        return sum(term.weight for term in self.terms)
 
 
 _I = re.IGNORECASE
@@ -197,47 +187,19 @@ def _dropped(expected: Expected, listing: Listing | None, language: str) -> froz
 
 def _terms(text: str, dropped: frozenset[str], verb: str, language: str, known: frozenset[str]) -> tuple[Term, ...]:
     owners, names = _owners(text, dropped, language), _names(text, language)
-    asked = _asked_thing(text, language)
     terms: dict[str, Term] = {}
     for token in tokens_of(text, language):
         one = token.stem
         if not token.is_content or one in terms:
             continue
         if one in names or (one in known and one not in _WEAK):
-            phrase = names.get(one, 100 + len(terms))
-            terms[one] = Term(one, 3.0, is_required=True, owner=owners.get(one, ""), phrase=phrase)
-        elif one in dropped:
-            continue
-        elif one in owners:
-            terms[one] = Term(one, 3.0, is_required=True, owner=owners[one])
-        elif one in _WEAK and one not in asked:
-            terms[one] = Term(one, 0.4, is_verb=one == verb)
-        else:
-            terms[one] = Term(one, 1.2 if one == verb else 2.0, is_verb=one == verb)
-    if all(term.weight < 1 for term in terms.values()):  # "where do I work?" has nothing else to go by
-        terms = {one: replace(term, weight=1.2) for one, term in terms.items()}
-    focus = _focus(asked, terms, owners)
-    return tuple(replace(term, is_focus=True) if term.stem == focus else term for term in terms.values())
-
-
-_ASKED_THING = re.compile(
-    r"\b(?:what|which|how many|how much)(?:'s|'re)?\s+(?P<thing>(?:[\w-]+\s+){0,3}?[\w-]+)(?=\s+(?:is|are|was"
-    r"|were|do|does|did|have|has|had|can"
-    r"|could|will|would|should|of|for|in|on|at|to)\b|\s*[?.,!]|$)",
-    _I,
-)
-
-
-def _asked_thing(text: str, language: str) -> list[str]:
-    """Return the stems of the noun behind what, which or how many."""
-    found = _ASKED_THING.search(text)
-    return [token.stem for token in tokens_of(found["thing"], language) if token.is_content][-1:] if found else []
-
-
-def _focus(asked: Sequence[str], terms: Mapping[str, Term], owners: Mapping[str, str]) -> str:
-    """Return the stem of what the question word asks after: the possessed thing, or the noun behind what and which."""
-    kept = [one for one in (*asked, *owners) if one in terms and terms[one].phrase < 0 and terms[one].weight >= 1]
-    return kept[-1] if kept else ""
+            terms[one] = Term(one, owner=owners.get(one, ""), phrase=names.get(one, 100 + len(terms)))
+        elif one not in dropped:
+            owner = owners.get(one, "")
+            terms[one] = Term(one, one in _WEAK and not owner, owner, is_verb=one == verb and not owner)
+    if all(term.is_light for term in terms.values()):  # "where do I work?" has nothing else to go by
+        terms = {one: replace(term, is_light=False) for one, term in terms.items()}
+    return tuple(terms.values())
 
 
 def _names(text: str, language: str) -> dict[str, int]:
