@@ -22,7 +22,8 @@ _I = re.IGNORECASE
 _CHANGE = re.compile(
     r"\b(?:now|no longer|any ?more|instead of|rather than|actually|mov(?:e|es|ed|ing)|switch\w*|chang\w*|dropp\w*"
     r"|replac\w*|push\w*|postpon\w*|brought forward|re-?schedul\w*|swap\w*|(?:gone|went|going) (?:right |clean )?off"
-    r"|overtak\w*|upgrad\w*|bump\w*|(?:went|gone) up (?:to|by|from) [£$€]?\d[\d,.]*|new (?:dates?|price|time|day|number)"
+    r"|overtak\w*|upgrad\w*|bump\w*|(?:went|gone) up (?:to|by|from) [£$€]?\d[\d,.]*"
+    r"|new (?:dates?|price|time|day|number)"
     r"|misread|got .{1,40} wrong"
     r"|correct(?:ion|ed)|from (?:today|tomorrow|next|now on|(?:january|february|march|april|may|june|july|august"
     r"|september"
