@@ -320,3 +320,27 @@ def test_queries_come_from_the_prompt_and_the_last_turn() -> None:
     assert ("birthday marcus", True) == (asked, "born" in in_other_words.split())
     assert "elena live" == queries("and before that?")[0]
     assert [] == queries("thanks!")
+
+
+def test_a_question_in_other_words_finds_the_note_by_nearness_in_meaning() -> None:
+    """Words that no list of synonyms holds are near one another by their vectors: hens are chickens."""
+    told = (
+        ("2026-04-08T09:00:00Z", "Wren is lobbying hard for chickens. I said not before spring."),
+        ("2026-04-09T09:00:00Z", "Ordered two pounds of garlic from Filaree."),
+    )
+    assert "lobbying hard for chickens" in first_line("What did I say to Wren about hens?", memory(told))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The Harbor beta, how many users does it have", "talk me through how many users the Harbor beta has"],
+)
+def test_a_question_is_seen_wherever_it_stands(text: str) -> None:
+    """What is asked may follow what it is about, or an invitation to tell; nothing of it is noted as a fact."""
+    assert "112 users" in first_line(text)
+
+
+def test_the_days_of_a_question_weigh_without_hiding_the_only_answer() -> None:
+    """A note told on another day still answers when nothing else does."""
+    told = (("2026-04-08T09:00:00Z", "Haddad will only raise our rent to 850 pounds."),)
+    assert "850 pounds" in first_line("How much rent will we be paying Haddad in October?", memory(told))

@@ -55,7 +55,7 @@ _LEAD = re.compile(
 )
 _TASK = re.compile(
     r"^(?:\[ ?\]\s*)?(?:[\w .#'-]{3,40}:\s+(?=i |we ))?(?:(?:please )?(?:"
-    r"(?:todo|to-do|to do|task|action item|next step)s?\s*[:–—-]\s*"
+    r"(?:(?:still )?to do|todo|to-do|task|action item|next step)s?\s*[:–—-]\s*"
     r"|(?:(?:add|put) )?(?:a )?(?:todo|task|reminder) (?:to|:)\s*"
     r"|remind (?:me|user) (?:again )?(?:[\w ]{0,20}?)(?=to |about |that )(?:to |about |that )"
     r"|(?:don't|do not|mustn't|let me not|make sure i don't) (?:let me )?forget (?:to |that i (?:need|have) to |about )"
@@ -104,7 +104,7 @@ _QUESTION = re.compile(
     _I,
 )
 _ASKED_LAST = re.compile(  # what is asked follows what it is about: "the cover, did I go with ochre or what"
-    rf"[,–—-]\s+(?:(?:who|what|where|when|why|how|which)(?:'s|'re)?(?: \w+)? )?{_AUX}"
+    rf"[,–—-]\s+(?:(?:who|what|where|when|why|how|which)(?:'s|'re)?(?: [\w-]+){{0,2}} )?{_AUX}"
     r" (?:i|we|you|he|she|they|it|the|my|our)\b(?!.*[:;])|\bor (?:what|not)$",
     _I,
 )

@@ -106,6 +106,8 @@ def _holds_number(question: Question, evidence: Evidence) -> float:
         return any(span.kind == "frequency" for span in evidence.said.times) or bool(_RATE.search(evidence.said.plain))
     tokens = evidence.sentence.tokens
     numbers = [i for i, token in enumerate(tokens) if _NUMBER.match(token.word) and not _in_date(token, evidence)]
+    if re.search(r"\bhow many\b", question.text, _I):  # pounds are not people
+        numbers = [i for i in numbers if not re.search(rf"[$€£]\s?{re.escape(tokens[i].word)}", evidence.said.plain)]
     counted = re.search(r"\bhow many (?:of )?(?:my |our |the )?([\w-]+(?: [\w-]+)?)", question.text, _I)
     if not counted or not numbers:
         is_money = bool(re.search(_AMOUNT, evidence.said.plain, _I))

@@ -57,7 +57,7 @@ LISTINGS: tuple[tuple[Listing, re.Pattern[str]], ...] = (
     (
         "decisions",
         re.compile(
-            r"\bdecisions?\b|\b(?:what|which)\b.*\b(?:did|have|has) (?:we|i|the team"
+            r"\bdecisions?\b|\b(?:what|which)\b.*?(?:'ve|\b(?:did|have|has)) (?:we|i|the team"
             r"|they) (?:\w+ )?(?:decided?|agreed?|settled?)\b|\bwhat (?:was|has been|were|got) (?:decided"
             r"|agreed|settled)\b",
             _I,
