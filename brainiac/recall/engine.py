@@ -196,7 +196,9 @@ class EmbeddedIndex:
             count = self._count if has_deleted else _frequency
             frequencies = {term: count(searcher, term) for term in terms}
             query = self._query(searcher, frequencies, required)
-            found = searcher.search(query, limit, count=False, weight_by_field="tie").hits
+            found = searcher.search(query, limit + 1, count=False, weight_by_field="tie").hits
+            if len(found) > limit:  # whoever is level with the first one left out is left out: no order would be fair
+                found = [hit for hit in found if hit[0] > found[limit][0]] or found[:limit]
             numbers = searcher.fast_field_values("page", [address for _, address in found])
             ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
             return Candidates(self._load(ids), frequencies, searcher.num_docs)
