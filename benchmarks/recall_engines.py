@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Protocol
 
 import tantivy
-from recall_scale import peak_mb, read_all, write_brain
+from recall_scale import read_all, write_brain
 
 from brainiac.recall.freshness import searched_files
 from brainiac.recall.pending import Pending
@@ -139,6 +139,12 @@ def cpu(action: object, *arguments: object) -> float:
     start = time.process_time()
     action(*arguments)  # type: ignore[operator]
     return time.process_time() - start
+
+
+def peak_mb() -> float:
+    """Return the peak resident memory of this process since it started; `getrusage` would give the parent's."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def quantiles(seconds: Sequence[float]) -> list[float]:
