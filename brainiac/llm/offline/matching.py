@@ -90,7 +90,8 @@ def leaves_behind(change: Match, former: Match) -> bool:
     old = set(content_stems(change.evidence.said.old))
     return (
         bool(old)
-        and change.evidence.at > former.evidence.at
+        and change is not former
+        and change.evidence.at >= former.evidence.at  # told within one second, both stand in the order of their telling
         and old <= former.evidence.sentence.stems
         and bool(change.evidence.said.new)
         and change.evidence.said.kind == "change"
