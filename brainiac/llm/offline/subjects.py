@@ -9,11 +9,14 @@ from datetime import datetime
 from functools import cache
 
 from brainiac.language.calendar_days import DAYS, MONTHS
+from brainiac.language.relatedness import rarity
 from brainiac.language.sentences import data_lines, irregular_forms, stem, stop_words
 from brainiac.language.times import find_times
 from brainiac.llm.schemas import SubjectType
 
 USER = "User"
+UNUSUAL = 0.7  # rarity from which a capitalized word is taken for a name
+OFTEN = 2  # mentions from which a name that nothing else tells of has a page
 _ANY_MOMENT = datetime(2000, 1, 1)  # only whether a word tells a time matters
 _NAME = re.compile(r"\b(?:(?:Dr|Mr|Mrs|Ms|Prof)\.? )?(?!User\b)[A-Z][\w-]+(?:(?: &)?\s+(?!I\b|User\b)[A-Z][\w-]+){0,2}")
 _RELATION = (
@@ -67,13 +70,20 @@ class Subjects:
         self._known = {name.casefold(): name for name in known if name and name != USER}
         self._types: dict[str, SubjectType | None] = {}
         votes: dict[str, Counter[str]] = defaultdict(Counter)
+        seen: Counter[str] = Counter()
+        within: set[str] = set()  # seen where a capital is no sentence's beginning
         for text in texts:
             for name in names_of(text):
                 votes[name].update(_votes(name, text))
+                seen[name] += 1
+                if re.search(rf"[a-z,;:] {re.escape(name)}\b", text):
+                    within.add(name)
         for name, counts in votes.items():
             self._types[name] = "person" if name.casefold() in _KIN else _decide(counts)
             if self._types[name] == "person" and _is_common(name):
                 self._types[name] = None
+            elif not any(counts.values()) and seen[name] >= OFTEN and name in within and _is_unusual(name):
+                self._types[name] = "project"  # whatever it is, much is said of it
         self._full = {
             name.split()[0]: name
             for name in sorted(votes, key=len)
@@ -83,8 +93,11 @@ class Subjects:
     def of(self, text: str) -> tuple[str, SubjectType]:
         """Return the subject of a statement and its type: a project first, then the first person named."""
         lower = text.casefold()
-        placed = [(found.start(), name) for folded, name in self._known.items()
-                  if folded in lower and (found := re.search(rf"\b{re.escape(folded)}\b", lower))]  # fmt: skip
+        placed = [
+            (found.start(), name)
+            for folded, name in self._known.items()
+            if folded in lower and (found := _mention_of(name, text))
+        ]
         if placed:
             name = min(placed)[1]
             return name, self._types.get(name) or "person"
@@ -94,6 +107,17 @@ class Subjects:
                 if kind == wanted:
                     return name, kind
         return USER, "person"
+
+
+def _is_unusual(name: str) -> bool:
+    """Tell whether a name holds a word that is rare in general English."""
+    return any(not word.isupper() and rarity(stem(word.lower())) > UNUSUAL for word in name.split())
+
+
+def _mention_of(name: str, text: str) -> re.Match[str] | None:
+    """Find a name that has a page; one that is also a word (`Hope`, `Rain`) is meant only with its capital."""
+    is_word = " " not in name and rarity(stem(name.lower())) < 1
+    return re.search(rf"\b{re.escape(name)}\b", text, 0 if is_word else re.IGNORECASE)
 
 
 def names_of(text: str) -> list[str]:
