@@ -58,7 +58,9 @@ class Pending:
         while self._noted:
             path = self._noted.popleft()
             if is_searched(self._tree, path):
-                self.unread[path] = None
+                read = self.overlay.get(path)
+                if read is None or read.stamp != stamp_of(self._tree, path):  # else it is told of once more
+                    self.unread[path] = None
             elif not path.endswith(".md") and self._tree.absolute(path).is_relative_to(self._tree.memory):
                 self.needs_rescan = True
 

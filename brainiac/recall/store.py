@@ -262,11 +262,14 @@ class Store:
         self._wake.set()
 
     def _work(self) -> None:
-        """Take in what changed: at once when it is much, else when no more comes for a while."""
+        """Read what changed, so that no query must; write it: at once when it is much, else when no more comes."""
         while not self._stopping.is_set():
             self._wake.wait()
             self._wake.clear()
-            while not (self._stopping.is_set() or self._pending.is_much) and self._wake.wait(_SETTLE_SECONDS):
+            while not (self._stopping.is_set() or self._pending.is_much or self._is_rebuilding):
+                self._take_in()
+                if not self._wake.wait(_SETTLE_SECONDS):
+                    break
                 self._wake.clear()
             while not (self._is_rebuilding or self._stopping.is_set()) and self._take_in():
                 pass
