@@ -201,7 +201,7 @@ def clustered(count: int) -> np.ndarray:
 
 def test_very_many_vectors(tmp_path: Path) -> None:
     """Beyond the exact rows a graph finds at least 95 % of the nearest, rows added since it grew included."""
-    pytest.importorskip("usearch", reason="needs `pip install 'brainiac[semantic]'`")
+    pytest.importorskip("onnxruntime", reason="needs `pip install 'brainiac[semantic]'`")  # before usearch
     vectors = clustered(3000)
     file, exact = VectorFile(tmp_path / "g", "m", exact_rows=500), VectorFile(tmp_path / "e", "m")
     for one in (file, exact):
@@ -231,7 +231,7 @@ def test_few_vectors_are_compared_one_by_one(tmp_path: Path) -> None:
 
 def test_a_graph_of_other_vectors_is_not_used(tmp_path: Path) -> None:
     """A damaged graph, or one that was made of other vectors, is made anew."""
-    pytest.importorskip("usearch", reason="needs `pip install 'brainiac[semantic]'`")
+    pytest.importorskip("onnxruntime", reason="needs `pip install 'brainiac[semantic]'`")  # before usearch
     vectors = clustered(1000)
     for name, damage in (("m", b"damaged"), ("n", None)):
         file = VectorFile(tmp_path, name, exact_rows=100)

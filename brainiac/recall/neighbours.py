@@ -66,6 +66,7 @@ class Neighbours:
         return self._graph
 
     def _read(self, vectors: NDArray[np.float32]) -> Index:
+        import onnxruntime  # noqa: F401  # of the same extra: to import it after usearch ends the process
         from usearch.index import Index
 
         with contextlib.suppress(RuntimeError, OSError):  # none yet, or damaged: it is made anew
