@@ -21,7 +21,7 @@ class Lanes:
         workers: How many jobs run at once.
         on_idle: Called, without locks held, whenever the last job is done.
         on_bug: Called with what a job raised; a job deals with the errors it expects.
-        first: A tier whose jobs go first: while more of them wait than it has workers, a job here stands back.
+        first: A tier whose jobs go first: while it is crowded, a job here stands back for a while.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Lanes:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether more jobs wait than can run at once."""
+        """Whether more jobs wait or run than twice its workers: a dropped file makes two."""
         return self.pending > 2 * self._workers
 
     @property
