@@ -33,7 +33,11 @@ def earlier(brain: Brain, prompt: Prompt) -> list[Exchange]:
     """
     inbox = brain.tree.relative(brain.tree.inbox)
     folder = conversation_of(prompt.path, inbox=inbox)
-    found = {} if folder == prompt.path else {turn.prompt.path: turn for turn in _of_folder(brain, folder)}
+    found: dict[str, Exchange] = {}
+    for turn in _of_folder(brain, folder) if folder != prompt.path else ():
+        found.setdefault(turn.prompt.path, turn)
+        if len(found) > MAX_TURNS:  # one of them may be the prompt itself
+            break
     for turn in _replied_to(brain, prompt):
         found[turn.prompt.path] = turn
     found.pop(prompt.path, None)
@@ -42,11 +46,20 @@ def earlier(brain: Brain, prompt: Prompt) -> list[Exchange]:
 
 
 def _of_folder(brain: Brain, folder: str) -> Iterator[Exchange]:
+    """Yield the exchanges of a folder, newest first; where the journal dates them, only those asked for are read."""
+    dated: list[tuple[str, bool, str, str]] = []
     for path in brain.tree.absolute(folder).glob("*.response*.md"):
-        for prompt_path in prompt_path_of(f"{folder}/{path.name}"):
-            if turn := _exchange(brain, prompt_path, f"{folder}/{path.name}"):
-                yield turn
+        file = f"{folder}/{path.name}"
+        for prompt_path in prompt_path_of(file):
+            if known := brain.answered.of(prompt_path):
+                dated.append((known.at, known.response == file, prompt_path, file))
                 break
+            if turn := _exchange(brain, prompt_path, file):
+                dated.append((turn.at, True, prompt_path, file))
+                break
+    for *_, prompt_path, file in sorted(dated, reverse=True):
+        if turn := _exchange(brain, prompt_path, file):
+            yield turn
 
 
 def _replied_to(brain: Brain, prompt: Prompt) -> Iterator[Exchange]:

@@ -40,10 +40,9 @@ def response_arrived(brain: Brain, exchange: Exchange) -> None:
 @hookimpl
 def quiet(brain: Brain, idle_seconds: float) -> None:
     """Extract again what no model could serve when it was said; the first failure ends the attempt."""
-    waiting = _unextracted(brain)
-    if not waiting:
-        return
-    for event in reversed(brain.short_term().memory.events):
+    events = brain.short_term().memory.events
+    waiting = _unextracted(brain, [event.id for event in events])
+    for event in reversed(events):
         if event.id in waiting:
             exchange = _exchange_of(event)
             _note(brain, exchange, _reflect(brain, exchange), is_extracted=True)
@@ -121,15 +120,15 @@ def _redacted(brain: Brain, texts: Sequence[str]) -> list[str]:
     return [redact(brain, text) for text in texts]
 
 
-def _unextracted(brain: Brain) -> set[str]:
-    """Name the exchanges that were noted bare and not extracted since."""
-    waiting: set[str] = set()
-    for event in brain.journal.events(kinds=("exchange-reflected",)):
-        if event.data.get("is_extracted", True):
-            waiting.discard(event.data["exchange"])
-        else:
-            waiting.add(event.data["exchange"])
-    return waiting
+def _unextracted(brain: Brain, noted: Sequence[str]) -> set[str]:
+    """Name those of the noted exchanges that were noted bare and not extracted since."""
+    is_extracted: dict[str, bool] = {}
+    oldest = min(noted, default="")
+    for event in brain.journal.events(kinds={"exchange-reflected"}, reverse=True) if noted else ():
+        if event.id < oldest:
+            break  # ids ascend in time: all that follow were recorded before
+        is_extracted.setdefault(event.data["exchange"], event.data.get("is_extracted", True))
+    return {exchange for exchange in noted if not is_extracted.get(exchange, True)}
 
 
 def _exchange_of(event: StmEvent) -> Exchange:

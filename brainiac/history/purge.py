@@ -98,7 +98,7 @@ def carry_out(brain: Brain, tombstone: Event, further: Collection[str] = ()) -> 
         How many lines of this device's journal lost their words.
     """
     hashes = {str(each) for each in tombstone.data.get("hashes", ())}.union(further)
-    brain.committer.destroy(hashes - _standing_hashes(brain))
+    brain.committer.destroy(hashes - brain.observed.standing(hashes))  # what somebody still has is his
     lines = brain.journal.rewrite(cleaner(tombstone.data.get("exchanges", ()), tombstone.data.get("events", ())))
     _remove_derived(brain)
     brain.record(HONOURED, by="kernel", data={"tombstone": tombstone.id}, cause=tombstone.id)
@@ -109,11 +109,6 @@ def _remove_derived(brain: Brain) -> None:
     """Throw index and vectors away: they are made anew from what stands."""
     brain.recall.close()  # opened anew by the next search
     shutil.rmtree(brain.places.cache, ignore_errors=True)
-
-
-def _standing_hashes(brain: Brain) -> set[str]:
-    """Return the hashes of the notes as they stand: a text that somebody still has is nobody else's to destroy."""
-    return set(brain.journal.fold().values())
 
 
 def _named_by(brain: Brain, exchanges: list[str]) -> set[str]:
@@ -134,8 +129,10 @@ class Tombstones:
 
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
-        self._stamp: dict[str, int] = {}
+        self._seq = 0  # of this device's journal, all up to here was taken in;
+        self._sizes: dict[str, int] = {}  # of the other devices', all while they were so large
         self._known: dict[str, Event] = {}
+        self._done: set[str] = set()
 
     def honour(self) -> list[str]:
         """Destroy what was purged elsewhere, cut short here, or synced back.
@@ -146,9 +143,7 @@ class Tombstones:
         self._refresh()
         if not self._known:
             return []
-        done = {event.data.get("tombstone") for event in self._brain.journal.events(kinds={HONOURED})}
-        notes = _standing_hashes(self._brain)
-        return [each.id for each in self._known.values() if self._honour(each, each.id in done, notes)]
+        return [each.id for each in self._known.values() if self._honour(each)]
 
     def remains(self) -> list[tuple[Event, str]]:
         """Return what of purged texts is here, by a tombstone: a file that stands, or a text of the journal."""
@@ -165,20 +160,30 @@ class Tombstones:
         return found
 
     def _refresh(self) -> None:
-        """Read the journals, unless other devices' are as they were."""
-        sizes = {str(path): path.stat().st_size for path in self._brain.tree.journal.glob("*/*.jsonl")
-                 if path.parent.name != self._brain.journal.device}  # fmt: skip
-        if self._known and sizes == self._stamp:
-            own = self._brain.journal.events(kinds={PURGED})
-            self._known |= {event.id: event for event in own}
-            return
-        self._stamp = sizes
-        events = (*self._brain.journal.events(kinds={PURGED}), *(e for _, e in self._brain.journal.foreign_events()))
-        self._known = {event.id: event for event in events if event.kind == PURGED}
+        """Take in what the journals gained; those of other devices are read again once they are not as they were."""
+        journal, tree = self._brain.journal, self._brain.tree
+        last = journal.last()[0]
+        for event in journal.events(since_seq=min(self._seq, last), kinds={PURGED, HONOURED}):
+            self._take(event)
+        self._seq = last
+        sizes = {str(path): path.stat().st_size for path in tree.journal.glob("*/*.jsonl")
+                 if path.parent.name != journal.device}  # fmt: skip
+        if sizes != self._sizes:
+            self._sizes = sizes
+            for _, event in journal.foreign_events():
+                if event.kind == PURGED:
+                    self._take(event)
 
-    def _honour(self, tombstone: Event, is_done: bool, notes: set[str]) -> bool:
+    def _take(self, event: Event) -> None:
+        if event.kind == PURGED:
+            self._known[event.id] = event
+        else:
+            self._done.add(str(event.data.get("tombstone")))
+
+    def _honour(self, tombstone: Event) -> bool:
         data, brain = tombstone.data, self._brain
-        is_back = not notes.isdisjoint(data.get("hashes", ())) or self._is_noted(data.get("exchanges", ()))
+        is_done, notes = tombstone.id in self._done, brain.observed.standing(data.get("hashes", ()))
+        is_back = bool(notes) or self._is_noted(data.get("exchanges", ()))
         texts = [each for each in data.get("hashes", ()) if each in brain.journal.blobs and each not in notes]
         if is_done and not is_back and not texts:
             return False

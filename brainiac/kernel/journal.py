@@ -10,8 +10,10 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from brainiac.kernel.locks import locked
 from brainiac.tree import LocalPlaces, Tree
 
 BASELINE = "tree-adopted"
+_BLOCK_BYTES = 65_536
+_SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 
 
 def to_line(event: Event) -> bytes:
@@ -47,6 +51,29 @@ def from_line(line: bytes) -> Event:
         return Event(**record, changes=changes)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(str(error)) from error
+
+
+def lines_back(path: Path) -> Iterator[bytes]:
+    """Yield the whole lines of a file, last first; no more of it is read than is asked for."""
+    return islice(_pieces_back(path), 1, None)  # what follows the last newline is torn or nothing
+
+
+def _pieces_back(path: Path) -> Iterator[bytes]:
+    """Yield what stands between newlines, last first."""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        at, rest = file.seek(0, os.SEEK_END), b""
+        while at > 0:
+            size = min(_BLOCK_BYTES, at)
+            at = file.seek(at - size)
+            rest, *whole = (file.read(size) + rest).split(b"\n")
+            yield from reversed(whole)
+        yield rest
+
+
+def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
+    """Yield the whole lines of a file as it stands, first first, each with the file."""
+    whole, _, _ = (read_bytes(path) or b"").rpartition(b"\n")  # what follows the last newline is torn or nothing
+    return ((path, line) for line in whole.split(b"\n") if whole)
 
 
 def fold_into(tree: dict[str, str], event: Event) -> None:
@@ -163,15 +190,12 @@ class Journal:
             kinds: Only these.
             reverse: Newest first.
         """
-        files = self._files()
-        if since_seq:
-            files = self._files_after(files, since_seq)
-        for path in reversed(files) if reverse else files:
-            for event in self._read(path, reverse, kinds):
-                if reverse and event.seq <= since_seq:
-                    return  # all that follow are older
-                if event.seq > since_seq and (kinds is None or event.kind in kinds):
-                    yield event
+        if reverse or since_seq:
+            newest_first = self._lines_after(since_seq)
+            lines = newest_first if reverse else reversed(list(newest_first))
+        else:
+            lines = chain.from_iterable(map(_lines_of, self._files()))
+        return self._parsed(lines, kinds)
 
     def foreign_events(self) -> Iterator[tuple[str, Event]]:
         """Stream (device, event) of the other devices: provenance, never folded."""
@@ -179,7 +203,7 @@ class Journal:
             if folder.name in (self.device, "blobs"):
                 continue
             for path in sorted(folder.glob("*.jsonl")):
-                for event in self._read(path, reverse=False):
+                for event in self._parsed(_lines_of(path)):
                     yield folder.name, event
 
     def find(self, event_id: str, since_seq: int = 0) -> Event | None:
@@ -222,34 +246,35 @@ class Journal:
             return []
         return [self.folder / name for name in sorted(names) if name[0].isdigit() and name.endswith(".jsonl")]
 
-    def _files_after(self, files: list[Path], since_seq: int) -> list[Path]:
-        """Leave out the files that end before: the next one's first line tells."""
-        start = len(files)
-        while start > 0:
-            start -= 1
-            first = next(self._read(files[start], reverse=False), None)
-            if first is not None and first.seq <= since_seq + 1:
-                break
-        return files[start:]
+    def _lines_after(self, since_seq: int) -> Iterator[tuple[Path, bytes]]:
+        """Yield this device's lines after a `seq`, newest first, each with its file."""
+        for path in reversed(self._files()):
+            for line in lines_back(path):
+                numbered = _SEQ.match(line)
+                if numbered and int(numbered[1]) <= since_seq:
+                    return  # all that follow are older
+                yield path, line
 
     def _file_for(self, event: Event, tail: _Tail) -> Path:
         path = self.folder / f"{event.at[:10]}.jsonl"
         # a clock set back must not put a later `seq` into an earlier file
         return path if tail.path is None else max(path, tail.path)
 
-    def _read(self, path: Path, reverse: bool, kinds: frozenset[str] | set[str] | None = None) -> Iterator[Event]:
-        lines = (read_bytes(path) or b"").split(b"\n")
-        lines.pop()  # what follows the last newline is torn or nothing
+    def _parsed(self, lines: Iterable[tuple[Path, bytes]], kinds: Collection[str] | None = None) -> Iterator[Event]:
+        """Yield the events of lines, if they are of these kinds."""
         marks = [f'"kind":"{kind}"'.encode() for kind in kinds or ()]
-        for line in reversed(lines) if reverse else lines:
+        for path, line in lines:
             if marks and not any(mark in line for mark in marks):
                 continue  # parsing it would cost fifty times as much
             try:
-                yield from_line(line)
+                event = from_line(line)
             except ValueError as error:
                 warning = f"{path}: a line is no event ({error}); it was passed over"
                 if warning not in self.warnings:
                     self.warnings.append(warning)
+                continue
+            if kinds is None or event.kind in kinds:
+                yield event
 
     def _refresh(self) -> _Tail:
         """Look whether the journal still ends where it did; another process, git or sync may have written."""
@@ -267,20 +292,14 @@ class Journal:
     def _read_tail(self, files: list[Path]) -> _Tail:
         path = files[-1]
         self._cut_torn_line(path)
-        last: Event | None = None
-        for each in reversed(files):
-            last = next(self._read(each, reverse=True), None)
-            if last is not None:
-                break
+        last = next(self.events(reverse=True), None)
         stat = os.stat(path)
         return _Tail(path, stat.st_ino, stat.st_size, last.seq if last else 0, last.id if last else "")
 
     def _cut_torn_line(self, path: Path) -> None:
         """Remove what a crash left after the last whole line."""
-        content = read_bytes(path) or b""
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            self._disk.truncate(path, whole)
+        if torn := next(_pieces_back(path), b""):
+            self._disk.truncate(path, path.stat().st_size - len(torn))
 
 
 def _cleaned_line(line: bytes, cleaned: Callable[[Event], Event]) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from brainiac.clock import Clock
@@ -67,6 +67,12 @@ class Observed:
     def path_of(self, digest: str) -> list[str]:
         """Return the notes that held this content when last seen."""
         return [seen.path for seen in self._seen.with_hash(digest)]
+
+    def standing(self, digests: Iterable[str]) -> set[str]:
+        """Return which of these contents a note holds, as far as the journal tells."""
+        with self._committer.held():
+            self._committer.settle()
+        return {digest for digest in digests if self._seen.with_hash(digest)}
 
     def held(self) -> list[str]:
         """Return the notes whose deletion waits to be confirmed."""

@@ -1,0 +1,132 @@
+"""What an answer costs does not grow with what was ever said: files that are opened and bytes that are read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from brainiac.brain import Brain
+from brainiac.conversations import MAX_TURNS
+from brainiac.events import Event, create, new_id, observe
+from brainiac.kernel.journal import lines_back
+from brainiac.pipeline.daemon import answer_one
+from tests.kernel import make_root, open_kernel
+from tests.models import model_brain
+from tests.openai_server import ChatServer, say, say_json
+
+_opened: list[str] = []
+
+
+def _hear(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open" and isinstance(arguments[0], str | os.PathLike):
+        _opened.append(os.fspath(arguments[0]))  # type: ignore[arg-type]
+
+
+sys.addaudithook(_hear)  # hears every file that Python opens, in all threads; it cannot be taken out again
+
+
+@contextmanager
+def opened() -> Iterator[list[str]]:
+    """Collect the paths of the files that are opened meanwhile."""
+    found: list[str] = []
+    _opened.clear()
+    yield found
+    found += _opened
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    """A brain whose model costs money, so that the budget is looked at before each call."""
+    with ChatServer() as server:
+        server.default = lambda each: (say("Yes.") if each.request.body.get("tools") else say_json({}))(each)
+        brain = model_brain(tmp_path / "b", server, prices={"openai/test-model": [1.0, 1.0]})
+        yield brain
+        brain.close()
+
+
+def ask(brain: Brain, path: str) -> None:
+    file = brain.root / "inbox" / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"What about {file.stem}?\n")
+    answer_one(brain, f"inbox/{path}")
+
+
+def exchanges(brain: Brain, folder: str, count: int) -> None:
+    """Put answered prompts into a conversation, as a commit of the Core Loop does."""
+    for number in range(count):
+        path = brain.root / f"inbox/{folder}/{number:03d}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"Question {number}.\n")
+        response = f"inbox/{folder}/{number:03d}.response.md"
+        text = f"---\nin_reply_to: {number:03d}.md\n---\nAnswer {number}.\n"
+        prompt = f"inbox/{folder}/{number:03d}.md"
+        data = {"prompt": prompt, "prompt_id": new_id(), "prompt_sha256": f"{number}", "response": response}
+        changes = [observe(prompt, path.read_bytes()), create(response, text)]
+        brain.commit("prompt-answered", by="core_loop", changes=changes, data=data)
+
+
+def test_answer_reads_no_other_conversation_and_of_its_own_the_last_turns(brain: Brain) -> None:
+    """An answer opens the last turns of its own conversation."""
+    exchanges(brain, "bikes", 30)
+    exchanges(brain, "boats", 3)
+    ask(brain, "bikes/first.md")
+    with opened() as found:
+        ask(brain, "bikes/zz.md")
+    inbox = {path for path in map(str, found) if f"{os.sep}inbox{os.sep}" in path and path.endswith(".md")}
+    assert [] == [path for path in inbox if "boats" in path]
+    turns = {Path(path).name[:3] for path in inbox if Path(path).name[:3].isdigit()}
+    assert {f"{number:03d}" for number in range(30 - MAX_TURNS, 30)} >= turns
+    assert len(turns) >= MAX_TURNS - 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts the bytes that a process reads")
+def test_answer_reads_no_byte_of_what_the_journal_held_before(brain: Brain) -> None:
+    """With money counted before each of three calls, an answer reads less than the journal of the day."""
+    ask(brain, "one.md")
+    for _ in range(400):
+        brain.journal.record(Event(0, new_id(), "2025-09-16T15:30:00Z", "noted", "t", data={"text": "x" * 10_000}))
+    ask(brain, "two.md")  # takes in what is new to it, once
+    before = read_bytes()
+    ask(brain, "three.md")
+    assert read_bytes() - before < 1_000_000
+
+
+def read_bytes() -> int:
+    return int(Path("/proc/self/io").read_text().split("rchar: ")[1].split()[0])
+
+
+def test_what_is_new_is_read_without_what_is_old(tmp_path: Path) -> None:
+    """Broken old lines are neither parsed nor warned of when only later events are asked for, in either direction."""
+    journal = open_kernel(make_root(tmp_path / "b")).journal
+    for _ in range(9):
+        journal.record(Event(0, new_id(), "2025-09-16T15:30:00Z", "noted", "t"))
+    path = journal.folder / "2025-09-16.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([b'{"seq":1,"broken\n', *lines[1:]]))
+    assert [7, 8, 9] == [event.seq for event in journal.events(since_seq=6)]
+    assert [9, 8, 7] == [event.seq for event in journal.events(since_seq=6, reverse=True)]
+    assert 9 == next(journal.events(reverse=True)).seq
+    assert [] == journal.warnings
+    assert 8 == len(list(journal.events()))
+    assert 1 == len(journal.warnings)
+
+
+def test_last_lines_of_a_file_are_read_alone(tmp_path: Path) -> None:
+    """The last lines of a file of 4 GB come without it being read; a torn one is left out, as is an empty file."""
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(b"first\n")
+    os.truncate(path, 4_000_000_000)
+    with path.open("ab") as file:
+        file.write(b"\n" + b"y" * 200_000 + b"\nlast\ntorn")
+    lines = lines_back(path)
+    assert [b"last", b"y" * 200_000] == [next(lines), next(lines)]
+    for text in (b"", b"torn"):
+        path.write_bytes(text)
+        assert [] == list(lines_back(path))
+    path.write_bytes(b"a\n\nb\n")
+    assert [b"b", b"", b"a"] == list(lines_back(path))
