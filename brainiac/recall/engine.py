@@ -31,7 +31,7 @@ _VARIANT_FREQUENCY = 50  # a rarer term is also sought by its beginning
 _VARIANTS, _VARIANTS_SEEN = 8, 10_000  # so many that terms of deleted passages hide none
 _ENOUGH_TERMS = 4
 _EVERY = "*"  # stands in every passage, so that the engine's own count tells whether any of them is deleted
-_REMEMBERED_BYTES, _REMEMBERED_COUNTS = 16_000_000, 20_000
+_MOST_TIE = 0.09  # by this share at most a tie raises a score, see `_tie`
 _MOST_MARKS = 500  # SQLite takes no more than so many values everywhere
 
 _TABLES = """
@@ -72,10 +72,6 @@ class EmbeddedIndex:
     def __init__(self, folder: Path, language: str) -> None:
         self._folder, self._key = folder, f"{VERSION}:{language}"
         self._writer: tantivy.IndexWriter | None = None
-        self._version = -1  # of the table when the following were read from it
-        self._loaded: dict[int, EncodedPage] = {}
-        self._counted: dict[str, int] = {}
-        self._loaded_bytes = 0
         with _guarded(folder):
             self._open()
 
@@ -195,7 +191,7 @@ class EmbeddedIndex:
             has_deleted = searcher.doc_freq("text", _EVERY) != searcher.num_docs
             count = self._count if has_deleted else _frequency
             frequencies = {term: count(searcher, term) for term in terms}
-            query = self._query(searcher, frequencies, required)
+            query = self._query(searcher, frequencies, required, limit)
             found = searcher.search(query, limit + 1, count=False, weight_by_field="tie").hits
             if len(found) > limit:  # whoever is level with the first one left out is left out: no order would be fair
                 found = [hit for hit in found if hit[0] > found[limit][0]] or found[:limit]
@@ -211,27 +207,36 @@ class EmbeddedIndex:
         return int(counted.count or 0)  # type: ignore[attr-defined]  # the stubs lack it
 
     def _query(
-        self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], required: Sequence[str]
+        self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], required: Sequence[str], limit: int
     ) -> tantivy.Query:
         """Return what scores a passage by the idf of the terms in it.
 
         Not BM25: the engine's statistics count deleted passages, so that an edited index would choose other
         candidates than one built anew. How often and how densely terms stand is for the ranking to weigh.
         """
-        total = searcher.num_docs
 
         def clause(term: str, weight: float) -> tantivy.Query:
             plain = tantivy.Query.term_query(self._text.schema, "text", term, "freq")
             return tantivy.Query.boost_query(tantivy.Query.const_score_query(plain, 1.0), weight)
 
-        parts = [(tantivy.Occur.Must, clause(term, 0.01)) for term in required]
+        weighed = sorted(self._weighed(searcher, frequencies), reverse=True)
+        clauses = [(tantivy.Occur.Should, clause(term, weight)) for weight, term in weighed]
+        if required:
+            return tantivy.Query.boolean_query(
+                [(tantivy.Occur.Must, clause(term, 0.01)) for term in required] + clauses
+            )
+        deciding = _deciding(weighed, frequencies, limit)
+        any_of_them = tantivy.Query.boolean_query(clauses[:deciding])
+        return tantivy.Query.boolean_query([(tantivy.Occur.Must, any_of_them), *clauses[deciding:]])
+
+    def _weighed(self, searcher: tantivy.Searcher, frequencies: Mapping[str, int]) -> Iterator[tuple[float, str]]:
+        """Yield the terms that choose candidates, what begins like a rare one among them, with their weights."""
+        total = searcher.num_docs
         for term, frequency in _selective(frequencies, total).items():
             idf = math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
-            parts.append((tantivy.Occur.Should, clause(term, idf)))
+            yield idf, term
             if frequency < _VARIANT_FREQUENCY and len(term) > 5 and term[0] not in "#@":
-                for variant in self._variants(searcher, term):
-                    parts.append((tantivy.Occur.Should, clause(variant, 0.5 * idf)))
-        return tantivy.Query.boolean_query(parts)
+                yield from ((0.5 * idf, variant) for variant in self._variants(searcher, term))
 
     def _variants(self, searcher: tantivy.Searcher, term: str) -> list[str]:
         """Return other terms that begin alike, nearest in length first; those of deleted passages alone are none."""
@@ -240,25 +245,11 @@ class EmbeddedIndex:
         return list(islice((variant for variant in by_length if self._count(searcher, variant)), _VARIANTS))
 
     def _load(self, ids: Sequence[int]) -> list[EncodedPage]:
-        self._look_for_writes()
-        missing = [number for number in ids if number not in self._loaded]
-        if self._loaded_bytes > _REMEMBERED_BYTES:
-            self._loaded_bytes, missing = 0, list(ids)
-            self._loaded.clear()
-        for some in _some(missing):
+        loaded: dict[int, EncodedPage] = {}
+        for some in _some(ids):
             rows = self._db.execute(f"select id, {_COLUMNS} from pages where id in ({_marks(len(some))})", some)
-            for number, *row in rows:
-                self._loaded[number] = _encoded(row)
-                self._loaded_bytes += 1000 + 2 * len(row[-5])
-        return [self._loaded[number] for number in ids if number in self._loaded]
-
-    def _look_for_writes(self) -> None:
-        """Forget what was remembered once this or another process committed."""
-        version = self._db.execute("pragma data_version").fetchone()[0]
-        if version != self._version:
-            self._version, self._loaded_bytes = version, 0
-            self._loaded.clear()
-            self._counted.clear()
+            loaded.update((number, _encoded(row)) for number, *row in rows)
+        return [loaded[number] for number in ids if number in loaded]
 
     def pages(self, targets: Iterable[str]) -> list[EncodedPage]:
         """Return pages by path or uuid."""
@@ -283,16 +274,11 @@ class EmbeddedIndex:
     def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
         """Return how many links lead to each uuid or path."""
         with _guarded(self._folder):
-            self._look_for_writes()
-            unknown = [target for target in targets if target not in self._counted]
-            if len(self._counted) > _REMEMBERED_COUNTS:
-                self._counted.clear()
-                unknown = list(targets)
-            for some in _some(unknown):
+            found: dict[str, int] = {}
+            for some in _some(targets):
                 counted = f"select target, count(*) from links where target in ({_marks(len(some))}) group by target"
-                self._counted.update(dict.fromkeys(some, 0))
-                self._counted.update(self._db.execute(counted, some).fetchall())
-            return {target: self._counted[target] for target in targets}
+                found.update(self._db.execute(counted, some).fetchall())
+            return found
 
     def linked(self) -> Iterable[LinkedPage]:
         """Yield every page with its links."""
@@ -329,6 +315,20 @@ def _selective(frequencies: Mapping[str, int], total: int) -> Mapping[str, int]:
     known = sorted(frequency for frequency in frequencies.values() if frequency)
     most = max([1000, total // 50, *known[:_ENOUGH_TERMS]])
     return {term: frequency for term, frequency in frequencies.items() if frequency <= most}
+
+
+def _deciding(weighed: Sequence[tuple[float, str]], frequencies: Mapping[str, int], limit: int) -> int:
+    """Return how many of the terms, heaviest first, bring enough passages that outweigh whatever holds only the rest.
+
+    So the long lists of common words need not be gone through (MaxScore, Turtle and Flood, 1995).
+    """
+    rest, most = sum(weight for weight, _ in weighed), 0
+    for number, (weight, term) in enumerate(weighed, 1):
+        rest -= weight
+        most = max(most, frequencies.get(term, 0))
+        if most > limit and weight > rest * (1 + _MOST_TIE):
+            return number
+    return len(weighed)
 
 
 def _tie(passage: str) -> float:
