@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from brainiac.clock import iso
@@ -33,22 +34,29 @@ def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dic
     Returns:
         Path → ids of the exchanges that were added or stood there.
     """
-    pages: dict[str, list[str]] = {}
+    said: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=lambda event: (event.at, event.id)):
-        place = day_place(brain, event.at, is_private=event.is_private)
-        working = draft.page(place.path)
-        if working is None:
-            uuid = new_id()
-            text = new_memory(place.title, uuid=uuid, now=iso(brain.clock.now()), **place.meta)
-            draft.catalogue.add(place.path, uuid, place.title, "", event.is_private)
-            working = draft.add(place.path, text)
-        event = replace(event, thoughts="", ai=_with_links(brain, draft, event.ai, place.path))
-        text = _with_exchange(str(working.document), event)
-        if text != str(working.document):
-            working.document = MemoryDocument(text, place.path)
-            working.sources[event.id] = None
-        pages.setdefault(place.path, []).append(event.id)
-    return pages
+        path = _day_page(brain, draft, event)
+        answer = _with_links(brain, draft, event.ai, path)
+        said.setdefault(path, []).append(replace(event, thoughts="", ai=answer))
+    for path, exchanges in said.items():
+        working = draft.pages[path]
+        text, added = _with_exchanges(str(working.document), exchanges)
+        if added:
+            working.document = MemoryDocument(text, path)
+            working.sources.update(dict.fromkeys(added))
+    return {path: [event.id for event in exchanges] for path, exchanges in said.items()}
+
+
+def _day_page(brain: Brain, draft: Draft, event: StmEvent) -> str:
+    """Return the path of the page of an event's day, begun where there is none."""
+    place = day_place(brain, event.at, is_private=event.is_private)
+    if draft.page(place.path) is None:
+        uuid = new_id()
+        text = new_memory(place.title, uuid=uuid, now=iso(brain.clock.now()), **place.meta)
+        draft.catalogue.add(place.path, uuid, place.title, "", event.is_private)
+        draft.add(place.path, text)
+    return place.path
 
 
 def _with_links(brain: Brain, draft: Draft, answer: str, path: str) -> str:
@@ -63,23 +71,37 @@ def _with_links(brain: Brain, draft: Draft, answer: str, path: str) -> str:
     return answer
 
 
-def _with_exchange(text: str, event: StmEvent) -> str:
-    """Return a page with one more exchange, after those said before it; one that stands there changes nothing."""
+def _with_exchanges(text: str, events: Sequence[StmEvent]) -> tuple[str, list[str]]:
+    """Return a page with further exchanges, each after those said before it, and the ids of those it did not have.
+
+    The page is read once, however much stands there: a day has one page.
+    """
     placed = list(find_events(text))
-    if any(one.event.id == event.id for one in placed):
-        return text
-    rendered = render_exchange(event)
-    earlier = [one for one in placed if one.event.at <= event.at]
-    if earlier:
-        return splice(text, earlier[-1].end, _apart(text, earlier[-1].end) + rendered + "\n")
-    if placed:
-        return splice(text, placed[0].start, rendered + "\n")
+    known = {one.event.id for one in placed}
+    new = list({event.id: event for event in events if event.id not in known}.values())
+
+    def last_before(event: StmEvent) -> int:
+        return max((number for number, one in enumerate(placed) if one.event.at <= event.at), default=-1)
+
+    for number, some in reversed([(number, list(some)) for number, some in groupby(new, last_before)]):
+        rendered = "".join(render_exchange(event) + "\n" for event in some)
+        if number >= 0:
+            text = splice(text, placed[number].end, _apart(text, placed[number].end) + rendered)
+        elif placed:
+            text = splice(text, placed[0].start, rendered)
+        else:
+            text = _begun(text, rendered)
+    return text, [event.id for event in new]
+
+
+def _begun(text: str, rendered: str) -> str:
+    """Return a page without exchanges with its first ones."""
     section = text.find(f"\n{SECTION}\n")
     if section >= 0:
-        return splice(text, section + len(SECTION) + 2, rendered + "\n")
+        return splice(text, section + len(SECTION) + 2, rendered)
     history = text.find("\n## ")
     at = history + 1 if history >= 0 else len(text)
-    return splice(text, at, _apart(text, at) + f"{SECTION}\n{rendered}\n")
+    return splice(text, at, _apart(text, at) + f"{SECTION}\n{rendered}")
 
 
 def _apart(text: str, at: int) -> str:
