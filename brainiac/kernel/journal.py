@@ -71,9 +71,14 @@ def _pieces_back(path: Path) -> Iterator[bytes]:
 
 
 def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
-    """Yield the whole lines of a file as it stands, first first, each with the file."""
-    whole, _, _ = (read_bytes(path) or b"").rpartition(b"\n")  # what follows the last newline is torn or nothing
-    return ((path, line) for line in whole.split(b"\n") if whole)
+    """Yield the whole lines of a file as it stands now, first first, each with the file."""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        left = os.fstat(file.fileno()).st_size  # whoever reads may append meanwhile
+        for line in file:
+            left -= len(line)
+            if left < 0 or not line.endswith(b"\n"):
+                return  # what follows the last newline is torn or nothing
+            yield path, line[:-1]
 
 
 def fold_into(tree: dict[str, str], event: Event) -> None:
