@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from brainiac.notes.access_log import AccessEntry, format_entry
 from brainiac.notes.links import format_link
 from brainiac.notes.memory import parse_memory
 from brainiac.notes.prompt import Response, render_response
+from brainiac.recall.fusion import merged, searches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,7 @@ def _think(brain: Brain, prompt: Prompt) -> tuple[Sequence[Hit], Answer]:
         "conversation": conversation,
     }
     queries = _queries(brain, QueriesRequest(**common))
-    hits = _retrieve(brain, queries or [prompt.text], is_private=prompt.private)
+    hits = _retrieve(brain, queries, is_private=prompt.private)
     request = AnswerRequest(
         **common,
         hits=hits,
@@ -98,27 +98,18 @@ def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
     """Let the model say what to look for; the prompt itself is always looked for too."""
     found = brain.models.run(request)
     assert isinstance(found, Queries)
-    asked = _words(request.prompt.text)
-    return [request.prompt.text, *dict.fromkeys(query for query in found.queries if not _words(query) <= asked)]
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.casefold()))
+    return searches(request.prompt.text, found.queries)
 
 
 def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool) -> list[Hit]:
-    """Search for every query and keep each place once, best first."""
-    best: dict[tuple[str, str, str], Hit] = {}
+    """Search for every query, the prompt's own first, and keep each place once, best first."""
     limit = max(HITS_PER_QUERY, brain.settings.context.max_memories)
+    found: list[list[Hit]] = []
     for query in queries:
-        found: Sequence[Hit] = brain.recall.search(query, limit=limit, now=brain.clock.now(), is_private=is_private)
-        for more in brain.plugins.call("retrieve", brain=brain, query=query, limit=limit):
-            found = [*found, *more]
-        for hit in found:
-            key = (hit.path, hit.anchor, hit.speaker)
-            if key not in best or hit.score > best[key].score:
-                best[key] = hit
-    hits = sorted(best.values(), key=lambda hit: -hit.score)[: 2 * limit]
+        hits = brain.recall.search(query, limit=limit, now=brain.clock.now(), is_private=is_private)
+        more = brain.plugins.call("retrieve", brain=brain, query=query, limit=limit)
+        found.append([*hits, *(hit for others in more for hit in others)])
+    hits = merged(found)[: 2 * limit]
     for order in brain.plugins.call("rerank", brain=brain, query=queries[0], hits=hits):
         hits = list(order)
     return hits
