@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from brainiac.language.sentences import (
     content_stems,
+    ends_of,
     kinds_of,
     needs_after,
     overlap,
@@ -96,3 +97,13 @@ def test_threads_do_not_share_a_stemmer() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda word: (word, stem.__wrapped__(word)), words * 8))
     assert [(word, expected[word]) for word, _ in found] == found
+
+
+def test_the_ends_of_a_long_text_are_whole_sentences() -> None:
+    """Half a sentence would say something else; a text without an end is cut where it must be."""
+    text = "I live in Leith. " + "I like tea very much. " * 50 + "Do I like coffee?"
+    first, _, last = ends_of(text, 100).partition("\n\n")
+    assert ("I live in Leith.", "Do I like coffee?") == (first[:16], last)
+    assert {"I like tea very much"} == {one.strip() for one in first[16:].split(".") if one.strip()}
+    assert text == ends_of(text, len(text))
+    assert "x" * 75 + "\n\n" + "x" * 25 == ends_of("x" * 1_000, 100)

@@ -11,6 +11,7 @@ import pytest
 from brainiac.clock import parse_iso
 from brainiac.events import content_hash
 from brainiac.llm.offline import OfflineEngine
+from brainiac.llm.offline.answering import LONG
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
 from brainiac.notes.prompt import Exchange, Prompt
 from brainiac.notes.short_term import Item, ShortTermMemory, StmEvent
@@ -344,3 +345,10 @@ def test_the_days_of_a_question_weigh_without_hiding_the_only_answer() -> None:
     """A note told on another day still answers when nothing else does."""
     told = (("2026-04-08T09:00:00Z", "Haddad will only raise our rent to 850 pounds."),)
     assert "850 pounds" in first_line("How much rent will we be paying Haddad in October?", memory(told))
+
+
+def test_a_very_long_prompt_is_answered_at_its_ends_and_says_so() -> None:
+    """A megabyte is not read sentence by sentence for an answer; that its middle was not is told."""
+    told = ask("Where do I live? " + "The page goes on and on. " * 40_000 + "When is Elena's birthday?").text
+    assert ("Portland", True) == (told[told.index("Portland") :][:8], "May 25" in told)
+    assert LONG == told.rpartition("\n\n")[2]

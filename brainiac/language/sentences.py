@@ -20,6 +20,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’.&/-][^\W_]+)*")
 _CLITIC = re.compile(r"['’](?:s|re|ve|ll|d|m)$")
 
 MAX_CHARACTERS = 1_000  # of a sentence
+_STOPS = ".!?\n"
 
 
 def split_sentences(text: str) -> list[str]:
@@ -79,6 +80,16 @@ def _is_end(block: str, match: re.Match[str]) -> bool:
     last = before[-1].lstrip("(\"'“‘") if before else ""
     is_initial = len(last) == 1 and last.isalpha() and last.isupper() and last != "I"
     return last.lower() not in _ABBREVIATIONS and not is_initial
+
+
+def ends_of(text: str, limit: int) -> str:
+    """Return a text; of one longer than `limit` characters whole sentences of its beginning and of its end."""
+    if len(text) <= limit:
+        return text
+    head, tail = text[: limit * 3 // 4], text[-(limit // 4) :]
+    end = max(head.rfind(stop) for stop in _STOPS) + 1
+    start = min(tail.find(stop) % len(tail) for stop in _STOPS) + 1  # not found: -1, that is at its end
+    return f"{head[:end] or head}\n\n{tail[start:].strip() or tail}"
 
 
 def words(text: str) -> list[str]:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from brainiac.language.person import in_second_person
-from brainiac.language.sentences import content_stems
+from brainiac.language.sentences import content_stems, ends_of
 from brainiac.language.statements import Said, statements_of
 from brainiac.llm.offline import listing, telling
 from brainiac.llm.offline.aliases import names_of_things
 from brainiac.llm.offline.evidence import Evidence, gather
 from brainiac.llm.offline.former import answer_former
 from brainiac.llm.offline.matching import Match, best, matches_of
-from brainiac.llm.offline.querying import in_other_words
+from brainiac.llm.offline.querying import READ_CHARACTERS, in_other_words
 from brainiac.llm.offline.questions import Question, parse_question
 from brainiac.llm.offline.tasks import with_finish
 from brainiac.llm.offline.wording import NOTHING, listed, quoted
@@ -24,6 +24,7 @@ from brainiac.recall.hit import Hit
 
 MORE_HITS = 12
 MAX_QUESTIONS = 20  # each is searched for apart
+LONG = "This prompt is long: I answered its beginning and its end. All of it is kept; ask about the middle on its own."
 SHORT_TERM = "memory/short_term.md"  # as cited; where a brain keeps it elsewhere the Core Loop leaves it out
 
 
@@ -99,7 +100,8 @@ def answer(request: AnswerRequest, language: str) -> Answer:
         request: The prompt with everything found for it.
         language: Snowball's name.
     """
-    said = statements_of(request.prompt.text, request.now)
+    read = ends_of(request.prompt.text, READ_CHARACTERS)
+    said = statements_of(read, request.now)
     hits = list(request.hits)
     desk = _Desk(request, language, hits, gather(request.short_term, hits, language), [], [])
     told = [one for one in said if one.kind not in ("question", "small-talk")]
@@ -111,6 +113,7 @@ def answer(request: AnswerRequest, language: str) -> Answer:
     for evidence in confirmation.rests_on:
         desk.cite(evidence)
     parts += [confirmation.text] if confirmation.text else []
+    parts += [LONG] if read != request.prompt.text else []
     text = "\n\n".join(parts) or telling.SMALL_TALK
     return Answer(text=text, cited=sorted(set(desk.cited)), cited_paths=list(dict.fromkeys(desk.paths)))
 

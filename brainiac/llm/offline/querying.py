@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from brainiac.language.sentences import content_stems, related, stop_words, tokenize
+from brainiac.language.sentences import content_stems, ends_of, related, stop_words, tokenize
 from brainiac.language.statements import statements_of
 from brainiac.llm.schemas import Queries, QueriesRequest
 
+READ_CHARACTERS = 50_000  # of a prompt for its answer; reflection and promotion read all of it
 MAX_CHARACTERS = 300
 MAX_SYNONYMS = 12
 
 
 def write_queries(request: QueriesRequest, language: str) -> Queries:
     """Return one query a question or statement, most important first; none for small talk."""
-    said = [one for one in statements_of(request.prompt.text, request.now) if one.kind != "small-talk"]
+    text = ends_of(request.prompt.text, READ_CHARACTERS)
+    said = [one for one in statements_of(text, request.now) if one.kind != "small-talk"]
     said.sort(key=lambda one: one.kind != "question")
     queries = [words for one in said if (words := _words(one.plain, language))]
     is_elliptic = any(one.kind == "question" and len(_words(one.plain, language).split()) < 2 for one in said)

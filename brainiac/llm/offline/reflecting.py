@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 
 from brainiac.clock import parse_iso
 from brainiac.language.sentences import content_stems
@@ -36,15 +36,18 @@ def reflect(request: ReflectRequest, language: str) -> Reflection:
     """Extract from what the person typed; the answer adds nothing, since it only repeats memory."""
     text, at = request.exchange.prompt.text, parse_iso(request.exchange.at)
     said = [one for one in statements_of(text, at) if one.kind != "small-talk"]
-    lines = {
-        kind: [with_dates(one.text, at, except_year=True)[:MAX_LINE] for one in said if _list_of(one) == kind]
-        for kind in ("goals", "facts", "decisions")
-    }
+    lists: dict[str, list[Said]] = defaultdict(list)
+    for one in said:
+        lists[_list_of(one)].append(one)
+
+    def lines(kind: str) -> list[str]:
+        return [with_dates(one.text, at, except_year=True)[:MAX_LINE] for one in lists[kind][:50]]
+
     return Reflection(
         thoughts=_thoughts(said),
-        goals=lines["goals"][:50],
-        facts=lines["facts"][:50],
-        decisions=lines["decisions"][:50],
+        goals=lines("goals"),
+        facts=lines("facts"),
+        decisions=lines("decisions"),
         tasks=[with_dates(one.what, at)[:MAX_LINE] for one in said if one.kind == "task"][:50],
         done=_done(said, request, language),
         forget=[one.what[:MAX_LINE] for one in said if one.kind == "forget"][:50],
@@ -61,20 +64,15 @@ def _list_of(said: Said) -> str:
 
 def _done(said: list[Said], request: ReflectRequest, language: str) -> list[str]:
     """Return the texts of open items that a sentence reports finished, as they stand in the list."""
-    items = (*request.short_term.tasks, *request.short_term.goals)
-    done = []
+    items = [item.text for item in (*request.short_term.tasks, *request.short_term.goals) if not item.is_done]
+    if not items:
+        return []
+    stems = [content_stems(one.plain, language) for one in said]
+    done: list[str] = []
     for index, one in enumerate(said):
-        beside = frozenset(
-            word
-            for other in said[max(0, index - 1) : index + 2]
-            if other is not one
-            for word in content_stems(other.plain, language)
-        )
-        done += [
-            item.text
-            for item in items
-            if not item.is_done and item.text not in done and is_finished_by(item.text, one, beside, language)
-        ]
+        around = [*stems[max(0, index - 1) : index], *stems[index + 1 : index + 2]]
+        beside = frozenset(word for words in around for word in words)
+        done += [item for item in items if item not in done and is_finished_by(item, one, beside, language)]
     return done[:50]
 
 
