@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.pipeline.daemon import answer_one
 from brainiac.recall.fusion import PROMPT_CHARACTERS, merged, searches
 from brainiac.recall.hit import Hit
 from tests.models import make_brain
@@ -56,9 +55,11 @@ def test_a_place_stands_once_and_what_the_prompt_finds_weighs_more() -> None:
     assert ["b", "a"] == anchors([], [hit("a", 1.0), hit("b", 2.0)])
 
 
-def test_a_prompt_with_a_quotation_is_answered_from_memory(tmp_path: Path) -> None:
-    """Words in quotation marks need not stand in memory for it to answer."""
+def test_a_quotation_in_a_prompt_need_not_stand_in_memory(tmp_path: Path) -> None:
+    """As search syntax it would demand the very words, and nothing would be found."""
     brain = make_brain(tmp_path / "brain")
-    (brain.tree.inbox / "q.md").write_text('In which "city of roses" do I live?')
-    assert "portland.md" in answer_one(brain, "inbox/q.md").read_text()
+    prompt = 'Do I live in the "City of Roses" in Portland?'
+    [query] = searches(prompt, [])
+    found = brain.recall.search(query)
+    assert ([], "Portland") == (brain.recall.search(prompt), found[0].title)
     brain.close()
