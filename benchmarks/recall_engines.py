@@ -204,7 +204,7 @@ def main() -> None:
         root, analyzer = Path(name) / "brain", Analyzer("english")
         queries = [analyzer.terms(query) for query in write_brain(root, arguments.memories)]
         pending = Pending(Tree(root), analyzer, lambda path: None)
-        pages = (pending.encoded(path) for path, _ in searched_files(Tree(root)))
+        pages = (pending.encoded(path) for path in searched_files(Tree(root)))
         passages = [passage for page in pages if page for passage in page.passages]
         (Path(name) / "passages.txt").write_text("\n".join(passages), "utf-8")
         (Path(name) / "queries.json").write_text(json.dumps(queries), "utf-8")

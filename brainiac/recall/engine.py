@@ -25,7 +25,7 @@ from brainiac.recall.units import Link, Page
 
 T = TypeVar("T")
 
-VERSION = 2
+VERSION = 3
 _HEAP_BYTES = 48_000_000
 _VARIANT_FREQUENCY = 50  # a rarer term is also sought by its beginning
 _VARIANTS, _VARIANTS_SEEN = 8, 10_000  # so many that terms of deleted passages hide none
@@ -37,13 +37,13 @@ _MOST_MARKS = 500  # SQLite takes no more than so many values everywhere
 _TABLES = """
 create table meta (key text primary key, value text);
 create table pages (
-    id integer primary key, path text not null unique, mtime integer, size integer, uuid text, title text, at text,
+    id integer primary key, path text not null, mtime integer, size integer, uuid text, title text, at text,
     tags text, uses integer, links text, archived integer, terms blob, prefixes blob, heading blob, facts blob,
     content blob
 );
+create index pages_by_path on pages (path, mtime, size);  -- the stamps are read from it alone
 create index pages_by_uuid on pages (uuid);
-create table links (page integer, target text);
-create index links_by_target on links (target);
+create table links (target text, page integer, primary key (target, page)) without rowid;
 create index links_by_page on links (page);
 """
 _COLUMNS = "path, mtime, size, uuid, title, at, tags, uses, links, archived, terms, prefixes, heading, facts, content"
@@ -126,7 +126,7 @@ class EmbeddedIndex:
                 for path, number in numbers.items()
                 for target in {link.target for link in given[path].page.links}
             ]
-            self._written.executemany("insert into links values (?, ?)", links)
+            self._written.executemany("insert into links (page, target) values (?, ?)", links)
             for path, encoded in given.items():
                 for passage in encoded.passages:
                     document = tantivy.Document()
@@ -248,7 +248,7 @@ class EmbeddedIndex:
         loaded: dict[int, EncodedPage] = {}
         for some in _some(ids):
             rows = self._db.execute(f"select id, {_COLUMNS} from pages where id in ({_marks(len(some))})", some)
-            loaded.update((number, _encoded(row)) for number, *row in rows)
+            loaded.update((row[0], _encoded(row)) for row in rows)
         return [loaded[number] for number in ids if number in loaded]
 
     def pages(self, targets: Iterable[str]) -> list[EncodedPage]:
@@ -363,10 +363,14 @@ def _row(encoded: EncodedPage) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _encoded(row: Sequence[Any]) -> EncodedPage:
-    path, mtime, size, uuid, title, at, tags, uses, links, archived, *blobs = row
-    page = Page(path, title, (), uuid, at, tuple(tags.split("\n")) if tags else (), uses, _links(links), bool(archived))
-    return EncodedPage(page, (mtime, size), *blobs)
+def _encoded(row: tuple[Any, ...]) -> EncodedPage:
+    _, path, mtime, size, uuid, title, at, tags, uses, links, is_archived, terms, prefixes, heading, facts, content = (
+        row
+    )
+    page = Page(
+        path, title, (), uuid, at, tuple(tags.split("\n")) if tags else (), uses, _links(links), bool(is_archived)
+    )
+    return EncodedPage(page, (mtime, size), terms, prefixes, heading, facts, content)
 
 
 def _links(stored: str) -> tuple[Link, ...]:

@@ -66,8 +66,12 @@ class Pending:
 
     def compare(self, indexed: Mapping[str, Stamp]) -> None:
         """Find what changed by every file's stat, given those that the index has."""
-        known = {path: stamp for path, stamp in indexed.items() if path not in self.overlay}
-        known |= {path: encoded.stamp for path, encoded in self.overlay.items() if encoded}
+        known = dict(indexed)
+        for path, encoded in self.overlay.items():
+            if encoded:
+                known[path] = encoded.stamp
+            else:
+                known.pop(path, None)
         changed, gone = difference(self._tree, known)
         self.unread |= dict.fromkeys(changed) | dict.fromkeys(gone)
         self._short_term_seen = known.get(self._short_term)
@@ -157,7 +161,7 @@ class Pending:
     def read_page(self, path: str) -> tuple[Page, Stamp] | None:
         """Return a file as a page with its units, and its stamp; None when it is not there."""
         stamp = stamp_of(self._tree, path)
-        content = self._content(path) if stamp else None
+        content = self._content(path, stamp[1]) if stamp else None
         if stamp is None or content is None:
             return None
         text = content.decode("utf-8", "replace")
@@ -167,10 +171,12 @@ class Pending:
             self._pages.popitem(last=False)
         return read
 
-    def _content(self, path: str) -> bytes | None:
+    def _content(self, path: str, size: int = 8192) -> bytes | None:
+        """Return what is in a file, in one call where it has the size."""
         try:
             with open(f"{self._tree.root}/{path}", "rb", buffering=0) as file:
-                return file.readall()
+                content = file.read(size + 1)
+                return content if len(content) == size else content + file.readall()
         except OSError:
             return None
 

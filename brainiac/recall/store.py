@@ -101,7 +101,7 @@ class Store:
             self._problem = ""
         except UnusableIndexError as error:  # a read-only or full disk: scanning goes on
             self._problem = str(error)
-        self._pending.start_anew(gone | {path: None for path, _ in searched_files(self._tree)})
+        self._pending.start_anew(gone | dict.fromkeys(searched_files(self._tree)))
         self._wake_worker()
 
     def _was_read(self, path: str) -> None:
