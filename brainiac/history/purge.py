@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 from brainiac.events import Event
 from brainiac.history.forget import Forgetting, forget, of_exchanges, of_memory
 from brainiac.history.naming import find_memory
+from brainiac.history.record import HONOURED
 from brainiac.history.retraction import Retraction
 from brainiac.history.traces import cleaner, holding, pieces_of, standing, telling
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
 
-PURGED, HONOURED = "texts-purged", "purge-honoured"
+PURGED = "texts-purged"
 BEYOND = (
     "Not reached: git history, versions kept by a sync service, backups, and names of files in journal and access log. "
     "Other devices destroy their own when they next run."
@@ -161,13 +162,12 @@ class Tombstones:
 
     def _refresh(self) -> None:
         """Take in what the journals gained; those of other devices are read again once they are not as they were."""
-        journal, tree = self._brain.journal, self._brain.tree
+        journal = self._brain.journal
         last = journal.last()[0]
         for event in journal.events(since_seq=min(self._seq, last), kinds={PURGED, HONOURED}):
             self._take(event)
         self._seq = last
-        sizes = {str(path): path.stat().st_size for path in tree.journal.glob("*/*.jsonl")
-                 if path.parent.name != journal.device}  # fmt: skip
+        sizes = journal.foreign_sizes()
         if sizes != self._sizes:
             self._sizes = sizes
             for _, event in journal.foreign_events():

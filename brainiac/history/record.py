@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from brainiac.brain import Brain
 
 UNDONE = "event-undone"
+HONOURED = "purge-honoured"  # words of earlier lines are gone
 MIN_PREFIX = 6
 
 

@@ -204,12 +204,16 @@ class Journal:
 
     def foreign_events(self) -> Iterator[tuple[str, Event]]:
         """Stream (device, event) of the other devices: provenance, never folded."""
-        for folder in sorted(self._all.glob("*/")):
-            if folder.name in (self.device, "blobs"):
-                continue
-            for path in sorted(folder.glob("*.jsonl")):
-                for event in self._parsed(_lines_of(path)):
-                    yield folder.name, event
+        for path in self._foreign_files():
+            for event in self._parsed(_lines_of(path)):
+                yield path.parent.name, event
+
+    def foreign_sizes(self) -> dict[str, int]:
+        """Return the size of each file of the other devices, by which is seen whether they have more to tell."""
+        return {str(path): path.stat().st_size for path in self._foreign_files()}
+
+    def _foreign_files(self) -> list[Path]:
+        return sorted(path for path in self._all.glob("*/*.jsonl") if path.parent.name not in (self.device, "blobs"))
 
     def find(self, event_id: str, since_seq: int = 0) -> Event | None:
         """Return this device's event of that id, looking from the newest back."""

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import chain, combinations
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from brainiac.clock import parse_iso
 from brainiac.events import Event, RecordedChange
+from brainiac.history.following import Following
 from brainiac.history.record import UNDONE
 from brainiac.kernel.journal import BASELINE
 
@@ -77,24 +78,28 @@ class Past:
 
 
 def read_past(brain: Brain) -> Past:
-    """Read the journals once; those of other devices first, as far back as they reach."""
-    past, since = Past(), brain.clock.now() - timedelta(days=WINDOW_DAYS)
-    foreign = (event for _, event in brain.journal.foreign_events())
-    for event in chain(foreign, brain.journal.events()):
-        is_by_hand = event.by == "person" and event.kind != BASELINE
-        for change in event.changes:
-            is_save = event.kind == "note-merged" and change.op == "observe"
-            is_put_back = event.kind == UNDONE and change.source is not None  # at a person's word, to where it was
-            _take_change(past, change, event.at, is_by_hand or is_save or is_put_back)
-        if event.kind == ORGANIZED:
-            _take_run(past, event, is_recent=parse_iso(event.at) >= since)
-        elif event.kind == UNDONE:
-            past.unlinked |= past.links.get(event.data["undone"], set())
-        for proposal in event.data.get("proposals", ()):
-            past.proposals[proposal["id"]] = {**proposal, "by": event.by}
-        if event.kind in (APPLIED, DECLINED, EXPIRED):
-            past.decided[event.data["proposal"]] = event.kind
-    return past
+    """Return what the journals tell; those of other devices come first, as far back as they reach."""
+    return _following.of(brain, key=brain.clock.now().date())  # by day: citations grow too old to count
+
+
+def _take(brain: Brain, past: Past, event: Event, is_own: bool) -> None:
+    is_by_hand = event.by == "person" and event.kind != BASELINE
+    for change in event.changes:
+        is_save = event.kind == "note-merged" and change.op == "observe"
+        is_put_back = event.kind == UNDONE and change.source is not None  # at a person's word, to where it was
+        _take_change(past, change, event.at, is_by_hand or is_save or is_put_back)
+    if event.kind == ORGANIZED:
+        since = brain.clock.now() - timedelta(days=WINDOW_DAYS)
+        _take_run(past, event, is_recent=parse_iso(event.at) >= since)
+    elif event.kind == UNDONE:
+        past.unlinked |= past.links.get(event.data["undone"], set())
+    for proposal in event.data.get("proposals", ()):
+        past.proposals[proposal["id"]] = {**proposal, "by": event.by}
+    if event.kind in (APPLIED, DECLINED, EXPIRED):
+        past.decided[event.data["proposal"]] = event.kind
+
+
+_following = Following(lambda brain: Past(), _take)
 
 
 def _take_change(past: Past, change: RecordedChange, at: str, is_by_hand: bool) -> None:

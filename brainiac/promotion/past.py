@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, PathKind, RecordedChange
+from brainiac.history.following import Following
 from brainiac.history.record import undone_events
 from brainiac.kernel.noticing import FOUND
 from brainiac.notes.memory import Memory, parse_memory
@@ -82,38 +83,63 @@ class Past:
         return self.since.get((page, statement.block_id, text_hash(statement.text)), "")
 
 
+@dataclass(slots=True)
+class _Known(Past):
+    """What is kept from one look at the journals to the next.
+
+    Attributes:
+        undone: Ids of events that are taken back.
+        runs: Ids of the first events of promotions that are taken back.
+        edits: What persons did to memories, and when.
+    """
+
+    undone: frozenset[str] = frozenset()
+    runs: frozenset[str | None] = frozenset()
+    edits: list[tuple[RecordedChange, str]] = field(default_factory=list)
+
+
 def read_past(brain: Brain, oldest: str) -> Past:
-    """Read the journals once; a run that was undone is looked at anew, as if it had never been.
+    """Return what the journals tell; a run that was undone is looked at anew, as if it had never been.
 
     Args:
         brain: The brain.
         oldest: ISO 8601 moment of the oldest event to be promoted: what persons did before cannot contradict it.
     """
-    past = Past()
-    undone = undone_events(brain)
-    events = [event for event in brain.journal.events(kinds=_KINDS) if event.id not in undone]
-    runs = {event.cause for one in undone if (event := brain.journal.find(one)) and event.kind == PROMOTED}
-    for event in events:
-        if event.kind != ANALYZED or event.cause not in runs:
-            _take(brain, past, event, oldest)
-    for _, event in brain.journal.foreign_events():
+    known = _following.of(brain)
+    for change, at in known.edits:
+        if at >= oldest:
+            _take_correction(brain, known, change, at)
+    return known
+
+
+def _begin(brain: Brain) -> _Known:
+    undone = frozenset(undone_events(brain))
+    events = (brain.journal.find(one) for one in undone)
+    return _Known(undone=undone, runs=frozenset(each.cause for each in events if each and each.kind == PROMOTED))
+
+
+def _take(brain: Brain, known: _Known, event: Event, is_own: bool) -> None:
+    if not is_own:
         if event.kind in (PROMOTED, ADOPTED, "memory-organized"):
-            _take_statements(past, event.data)
-    return past
-
-
-def _take(brain: Brain, past: Past, event: Event, oldest: str) -> None:
-    if event.kind in _BY_HAND:
+            _take_statements(known, event.data)
+    elif event.id in known.undone or (event.kind == ANALYZED and event.cause in known.runs):
+        return
+    elif event.kind in _BY_HAND:
         for change in event.changes:
-            past.touched[change.path] = event.at
-            if event.at >= oldest and brain.tree.kind_of(change.path) is PathKind.MEMORY:
-                _take_correction(brain, past, change, event.at)
+            known.touched[change.path] = event.at
+            if brain.tree.kind_of(change.path) is PathKind.MEMORY:
+                known.edits.append((change, event.at))
     elif event.kind == ANALYZED:
-        past.analyses.append(event)
+        known.analyses.append(event)
     elif event.kind == "exchange-reflected":
-        past.noted.update(event.data.get("items", ()))
+        known.noted.update(event.data.get("items", ()))
     else:
-        _take_statements(past, event.data)
+        _take_statements(known, event.data)
+        gone = set(event.data.get("exchanges", ()))  # what left short-term memory is not looked for again
+        known.analyses = [one for one in known.analyses if not gone.issuperset(one.data["events"])]
+
+
+_following = Following(_begin, _take, _KINDS)
 
 
 def _take_statements(past: Past, data: Mapping[str, Any]) -> None:
