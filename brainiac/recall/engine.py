@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -72,6 +73,7 @@ class EmbeddedIndex:
     def __init__(self, folder: Path, language: str) -> None:
         self._folder, self._key = folder, f"{VERSION}:{language}"
         self._writer: tantivy.IndexWriter | None = None
+        self._count = lru_cache(maxsize=20_000)(self._counted)
         with _guarded(folder):
             self._open()
 
@@ -83,7 +85,7 @@ class EmbeddedIndex:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds words of private pages
         text_folder.mkdir(mode=0o700, exist_ok=True)
         schema = tantivy.SchemaBuilder()
-        schema.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
+        schema.add_text_field("text", tokenizer_name="whitespace", index_option="basic")
         # signed: deletion by an unsigned field's term silently deletes nothing in tantivy-py 0.27
         schema.add_integer_field("page", indexed=True, fast=True)
         schema.add_float_field("tie", fast=True)
@@ -188,9 +190,7 @@ class EmbeddedIndex:
                 newest = "select id from pages order by at desc, path limit ?"
                 ids = [row[0] for row in self._db.execute(newest, (limit,))]
                 return Candidates(self._load(ids), {}, searcher.num_docs)
-            has_deleted = searcher.doc_freq("text", _EVERY) != searcher.num_docs
-            count = self._count if has_deleted else _frequency
-            frequencies = {term: count(searcher, term) for term in terms}
+            frequencies = {term: self._frequency(searcher, term) for term in terms}
             query = self._query(searcher, frequencies, required, limit)
             found = searcher.search(query, limit + 1, count=False, weight_by_field="tie").hits
             if len(found) > limit:  # whoever is level with the first one left out is left out: no order would be fair
@@ -199,12 +199,17 @@ class EmbeddedIndex:
             ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
             return Candidates(self._load(ids), frequencies, searcher.num_docs)
 
-    def _count(self, searcher: tantivy.Searcher, term: str) -> int:
+    def _frequency(self, searcher: tantivy.Searcher, term: str) -> int:
         """Return in how many passages a term stands, deleted ones left out."""
-        if _frequency(searcher, term) == 0:
-            return 0
-        counted = searcher.search(tantivy.Query.term_query(self._text.schema, "text", term, "freq"), 1, count=True)
-        return int(counted.count or 0)  # type: ignore[attr-defined]  # the stubs lack it
+        frequency, marked = int(searcher.doc_freq("text", term)), int(searcher.doc_freq("text", _EVERY))
+        if frequency == 0 or marked == searcher.num_docs:
+            return frequency
+        return self._count(term, (marked, searcher.num_docs, searcher.num_segments))
+
+    def _counted(self, term: str, _state: tuple[int, int, int]) -> int:
+        """Count passages one by one; remembered for as long as nothing is committed."""
+        query = tantivy.Query.term_query(self._text.schema, "text", term, "basic")
+        return int(self._text.searcher().search(query, 1, count=True).count or 0)  # type: ignore[attr-defined]  # the stubs lack it
 
     def _query(
         self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], required: Sequence[str], limit: int
@@ -216,7 +221,7 @@ class EmbeddedIndex:
         """
 
         def clause(term: str, weight: float) -> tantivy.Query:
-            plain = tantivy.Query.term_query(self._text.schema, "text", term, "freq")
+            plain = tantivy.Query.term_query(self._text.schema, "text", term, "basic")
             return tantivy.Query.boost_query(tantivy.Query.const_score_query(plain, 1.0), weight)
 
         weighed = sorted(self._weighed(searcher, frequencies), reverse=True)
@@ -242,7 +247,7 @@ class EmbeddedIndex:
         """Return other terms that begin alike, nearest in length first; those of deleted passages alone are none."""
         found = {variant for variant, _ in searcher.terms_with_prefix("text", term[:5], limit=_VARIANTS_SEEN)} - {term}
         by_length = sorted(found, key=lambda variant: (abs(len(variant) - len(term)), variant))
-        return list(islice((variant for variant in by_length if self._count(searcher, variant)), _VARIANTS))
+        return list(islice((variant for variant in by_length if self._frequency(searcher, variant)), _VARIANTS))
 
     def _load(self, ids: Sequence[int]) -> list[EncodedPage]:
         loaded: dict[int, EncodedPage] = {}
@@ -303,11 +308,6 @@ class EmbeddedIndex:
             self._writer = None
         self._written.close()
         self._db.close()
-
-
-def _frequency(searcher: tantivy.Searcher, term: str) -> int:
-    """Return in how many passages a term stands, deleted ones among them."""
-    return int(searcher.doc_freq("text", term))
 
 
 def _selective(frequencies: Mapping[str, int], total: int) -> Mapping[str, int]:
