@@ -84,3 +84,33 @@ def test_terms_of_deleted_passages_hide_none(tmp_path: Path) -> None:
     index.commit()
     assert ["kept"] == [found.page.title for found in index.query(["marke1"], 5).pages]
     index.close()
+
+
+@pytest.mark.parametrize("limit", [5, 20, 60])
+def test_common_words_are_passed_over_only_where_they_choose_nothing(limit: int, tmp_path: Path) -> None:
+    """Few candidates are the first of many: leaving out passages with common words alone loses none."""
+    index = EmbeddedIndex(tmp_path, "english")
+    every = {"saffron": 12, "cardamom": 5, "tea": 3, "kettle": 2}
+    index.replace(
+        page(f"p{number}", f"- Number {number} {' '.join(w for w, by in every.items() if number % by == 0)}. ^a1")
+        for number in range(400)
+    )
+    index.commit()
+    some, many = (index.query(["saffron", "cardamom", "tea", "kettl"], size).pages for size in (limit, 400))
+    assert limit == len(some)
+    assert [found.page.path for found in many][: len(some)] == [found.page.path for found in some]
+    index.close()
+
+
+def test_counts_follow_each_commit(tmp_path: Path) -> None:
+    """In how many passages a word stands is right after each change, deleted passages left out."""
+    index = EmbeddedIndex(tmp_path, "english")
+    index.replace([page(f"p{number}", f"- Tea number {number}. ^a1") for number in range(10)])
+    index.commit()
+    counts = []
+    for number in range(3):
+        index.replace([page(f"p{number}", f"- Wine number {number}. ^a1")])
+        index.commit()
+        counts += [index.query(["tea", "wine"], 5).frequencies for _ in range(2)]
+    assert [{"tea": 9 - done, "wine": 1 + done} for done in (0, 0, 1, 1, 2, 2)] == counts
+    index.close()
