@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.recall.fusion import PROMPT_CHARACTERS, merged, searches
+from brainiac.recall.fusion import DOUBT, PROMPT_CHARACTERS, merged, searches
 from brainiac.recall.hit import Hit
 from tests.models import make_brain
 
@@ -50,8 +50,9 @@ def test_of_a_long_prompt_both_ends_are_searched_for() -> None:
 def test_a_place_stands_once_and_what_the_prompt_finds_weighs_more() -> None:
     """Scores of a further query count less by a constant; the better score of a place decides."""
     own = [hit("a", 3.0), hit("b", 1.0), hit("c", 0.5)]
-    assert ["a", "d", "b", "c"] == anchors(own, [hit("d", 2.5), hit("c", 1.2)])
-    assert ["c", "a", "b"] == anchors(own, [hit("c", 4.5)])
+    assert ["a", "d", "b", "c"] == anchors(own, [hit("d", 2.5 + DOUBT), hit("c", 0.9 + DOUBT)])
+    assert ["a", "b", "c"] == anchors(own, [hit("c", 2.9)])
+    assert ["c", "a", "b"] == anchors(own, [hit("c", 3.1 + DOUBT)])
     assert ["b", "a"] == anchors([], [hit("a", 1.0), hit("b", 2.0)])
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from brainiac.language.sentences import ends_of
 from brainiac.recall.hit import Hit
 
-# A score is a log-likelihood by learned weights: what only a model's query finds counts 1/e of what the prompt finds.
-# Measured against ranks, scaled sums and filling up: docs/decisions/small-local-models.md.
-DOUBT = 1.0
+# A score is a log-likelihood by learned weights: what only a model's query finds is taken to be e² times less likely.
+# Measured against sums, ranks and filling up: docs/decisions/model-queries.md.
+DOUBT = 2.0
 PROMPT_CHARACTERS = 4_000  # an embedder reads no more, and what is asked stands at an end
 _SYNTAX = re.compile(r'(?<!\S)-?((?:tag|type|after|before|path):)(?=\S)|(?<!\S)-(?=[\w"])|"', re.IGNORECASE)
 
