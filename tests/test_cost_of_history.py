@@ -12,7 +12,7 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.conversations import MAX_TURNS
-from brainiac.events import Event, create, new_id, observe
+from brainiac.events import Event, append, create, new_id, observe
 from brainiac.kernel.journal import lines_back
 from brainiac.pipeline.daemon import answer_one
 from tests.kernel import make_root, open_kernel
@@ -130,3 +130,16 @@ def test_last_lines_of_a_file_are_read_alone(tmp_path: Path) -> None:
         assert [] == list(lines_back(path))
     path.write_bytes(b"a\n\nb\n")
     assert [b"b", b"", b"a"] == list(lines_back(path))
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts the bytes that a process reads")
+def test_line_is_added_to_the_access_log_without_reading_it(tmp_path: Path) -> None:
+    """Of a log of 5 MB only the last byte is looked at: a line that somebody left unfinished is ended first."""
+    kernel = open_kernel(make_root(tmp_path / "b"))
+    log = kernel.tree.access_log
+    log.write_text("x" * 5_000_000)
+    before = read_bytes()
+    for line in ("one\n", "two\n"):
+        kernel.committer.commit("noted", by="t", changes=[append("logs/access.log", line)])
+    assert read_bytes() - before < 1_000_000
+    assert log.read_text().endswith("x\none\ntwo\n")

@@ -107,7 +107,7 @@ def _lost(source: _Source, told: Sequence[Mention]) -> list[Loss]:
     return losses
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def _same(first: Mention, second: Mention) -> bool:
     if first.is_number or second.is_number:
         return False

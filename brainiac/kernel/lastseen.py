@@ -108,6 +108,10 @@ class LastSeen:
         """Return every note by path."""
         return {seen.path: seen for seen in self._rows("")}
 
+    def below(self, folder: str) -> dict[str, Seen]:
+        """Return the notes in a folder and the folders in it, by path."""
+        return {seen.path: seen for seen in self._rows("WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0")}
+
     def set_stamps(self, stamps: Iterable[tuple[str, str]]) -> None:
         """Note (path, stamp) of files that hold what is recorded here."""
         self._many("UPDATE seen SET stamp = ? WHERE path = ?", [(stamp, path) for path, stamp in stamps])

@@ -173,7 +173,7 @@ class Observed:
         return missing
 
     def _memories(self) -> list[str]:
-        known = self._seen.all()
+        known = self._seen.below(self._tree.layout.memory)
         return [p for p, seen in known.items() if not seen.is_held and self._tree.kind_of(p) in _MEMORIES]
 
     def _is_mass(self, count: int) -> bool:

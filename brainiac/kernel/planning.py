@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from brainiac.errors import FormatError, UserError
 from brainiac.events import Change, RecordedChange, content_hash
@@ -132,11 +133,11 @@ class Planner:
         self._record(change, before, after)
 
     def _append(self, change: Change) -> None:
-        standing = self._read(change.path) or b""
+        size, last = _end_of(self._tree.absolute(change.path))
         text = change.after or b""
-        if standing and not standing.endswith(b"\n"):
+        if last not in (b"", b"\n"):
             text = b"\n" + text
-        self._plan.steps.append(Step("append", change.path, after=self._keep(text), size=len(standing)))
+        self._plan.steps.append(Step("append", change.path, after=self._keep(text), size=size))
 
     def _step(self, op: str, path: str, before: str | None, after: str | None) -> None:
         assert op in ("create", "update", "remove")
@@ -178,6 +179,17 @@ class Planner:
         digest = content_hash(text)
         self._plan.texts[digest] = text
         return digest
+
+
+def _end_of(path: Path) -> tuple[int, bytes]:
+    """Return a file's size and last byte; (0, b"") when it is empty or there is none."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            return size, file.read(1)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0, b""
 
 
 def _join_appends(changes: Sequence[Change]) -> list[Change]:

@@ -283,7 +283,7 @@ def find_names(text: str) -> list[str]:
     return names
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def means_same(first: frozenset[str], second: frozenset[str]) -> bool:
     """Tell whether two words, by their values, are the same, stand for each other, or are of one family."""
     if not first.isdisjoint(second):

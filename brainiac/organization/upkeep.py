@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from brainiac.clock import parse_iso
@@ -109,8 +110,12 @@ class Upkeep:
 
     def is_log_full(self) -> bool:
         """Tell whether the access log has as many lines as make a run worth it, whoever wrote them."""
-        raw = self._brain.read(self._brain.tree.access_log) or b""
-        return raw.count(b"\n") >= self._brain.settings.organization.min_entries
+        enough = self._brain.settings.organization.min_entries
+        try:
+            with open(self._brain.tree.access_log, "rb") as log:  # no more of it than decides
+                return sum(1 for _ in islice(log, enough)) >= enough
+        except FileNotFoundError:
+            return False
 
     def is_calm(self) -> bool:
         """Tell whether nobody is talking with the brain."""
