@@ -369,8 +369,8 @@ def _finished(one: Living, load: Load, *, is_long: bool) -> list[str]:
     wrong = []
     try:
         eventually(lambda: load.look() or not load.waiting, "all answers", 60)
-        if is_long:  # what was displaced is let go after ten seconds
-            eventually(lambda: not temporaries(one.root), "no temporaries", 30)
+        if is_long:  # displaced files are let go after ten seconds; pages of the last minute are completed first
+            eventually(lambda: not temporaries(one.root), "no temporaries", 90)
         if (code := one.terminate()) != 0:
             wrong.append(f"it ended with {code}")
     except AssertionError as error:
