@@ -174,6 +174,9 @@ def _set(data: Any, key: str, value: Any) -> None:
     if not (isinstance(old, list) and isinstance(value, list)):
         data[key] = value
         return
+    if value[: len(old)] == list(old):  # it only grows: a day's page names a thousand sources
+        old.extend(value[len(old) :])
+        return
     for position in reversed(range(len(old))):
         if old[position] not in value:
             del old[position]
