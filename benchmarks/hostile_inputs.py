@@ -23,7 +23,7 @@ from hostile import PASSED_OVER, Case, cases, outcome, remove
 from living import Living, living, living_brain, unprivileged
 from pipeline import eventually
 
-WAIT_SECONDS = 120.0  # a prompt of a megabyte takes 10 s of a processor, and four are answered at once
+WAIT_SECONDS = 120.0  # sixty odd texts took 21 s at a load of eight on two cores; reflection of a megabyte takes 2-6 s
 
 
 @dataclass(frozen=True)

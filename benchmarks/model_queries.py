@@ -2,6 +2,7 @@
 
     python benchmarks/model_queries.py DATA.json GGUF [--python PYTHON] [--every 5] [--kept FILE]
     python benchmarks/model_queries.py DATA.json offline [--every 5]
+    ... --nameless                                # the question says "she" where it named a speaker, the queries do not
 
 Every n-th question of the conversations that `locomo.py` reads is put to the product's purpose `queries`; what the
 model wrote is kept in FILE, so that scoring can be repeated without it. The last line is one line of JSON.
@@ -12,12 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -147,6 +150,15 @@ MERGES: dict[str, Callable[[Found], list[Hit]]] = {
 }
 
 
+def nameless(asked: Asked) -> Asked:
+    """Return the questions as they are asked in a conversation: "she" for who speaks in it."""
+    made = {}
+    for name, (conversation, question) in asked.items():
+        speakers = "|".join({re.escape(turn.text.partition(":")[0]) for turn in conversation.turns})
+        made[name] = conversation, replace(question, text=re.sub(rf"\b(?:{speakers})\b", "she", question.text))
+    return made
+
+
 def measure(asked: Asked, queries: Kept, folder: Path, embedder: str) -> dict[str, dict[str, float]]:
     """Score the question alone, the queries alone, all words in one search, and both by each merge."""
     scores: dict[str, Scores] = defaultdict(Scores)
@@ -188,6 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--every", type=int, default=5)
     parser.add_argument("--kept", type=Path, help="where the queries are kept, and read from")
+    parser.add_argument("--nameless", action="store_true")
     parser.add_argument("--embedder", default="auto", help="none: lexical only")
     options = parser.parse_args(arguments)
     asked = every(read(options.data), options.every)
@@ -197,6 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             with asking(options.model, options.python, options.threads, Path(name)) as brain:
                 ask(brain, asked, queries, options.kept)
         queries = {key: queries[key] for key in asked}
+        asked = nameless(asked) if options.nameless else asked
         embedders = {"lexical": "none"} | ({"hybrid": options.embedder} if options.embedder != "none" else {})
         results = {label: measure(asked, queries, Path(name), one) for label, one in embedders.items()}
     _print(results, queries)
