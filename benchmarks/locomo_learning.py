@@ -1,4 +1,4 @@
-"""Learn the weights of `brainiac/recall/weights.py`: a listwise softmax over the candidates of each question.
+"""Learn the weights of `brainiac/recall/weights.py`: a softmax of each unit of evidence against all that is none.
 
 Two passes as in the ranking: first what speaks for a unit alone, then what its surroundings add. Few parameters,
 a ridge penalty, and cross-validation by conversation keep it from learning a data set by heart.
@@ -19,15 +19,16 @@ from brainiac.recall.rank import context_signals
 from brainiac.recall.retrieval import Ranked
 
 RIDGE = 1e-3
-MEANING = ("meaning", "meaning_previous", "meaning_next", "meaning_page", "about_meaning")
+MEANING = (
+    "meaning", "meaning_previous", "meaning_next", "meaning_page", "meaning_words", "meaning_words_around",
+    "about_meaning",
+)  # fmt: skip
 ALONE = (
-    "own", "own_strict", "own_prefix", "own_weighted", "window_3", "window_5", "with_previous", "window_prefix",
-    "decayed", "same_speaker", "page", "page_covered", "covered", "window_covered", "window_complete",
-    "covered_around", "rarest", "adjacent", "previous", "before_previous", "next", "after_next",
-    "about", "about_own", "about_decayed", "about_first_person", "about_tells", "about_answers", "question", "asks",
-    "question_own", "answers", "answers_match", "with_question", "first_person", "opening", "second", "closing",
-    "depth", "length", "length_own", "time", "number", "names", "quote", "image", "when_time", "when_time_own",
-    "where_place", "where_names", "count_number", "who_names", "why_length", "day",
+    "own_prefix", "window_5", "with_previous", "same_speaker", "page", "page_covered", "window_covered",
+    "alike_around", "adjacent", "before_previous", "next",
+    "about", "about_own", "about_first_person", "about_tells", "asks", "answers", "answers_match",
+    "opening", "time", "names", "when_time", "when_time_own", "where_place",
+    "where_names", "count_number", "who_names", "day",
 )  # fmt: skip
 AROUND = ("previous_score", "before_previous_score", "next_score", "place_on_page")
 
@@ -79,7 +80,7 @@ def _around(ranked: Ranked, alone: dict[str, float]) -> np.ndarray:
 
 
 def _fit(matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray], steps: int = 25) -> np.ndarray:
-    """Minimize the listwise softmax loss by Newton's method with step halving."""
+    """Minimize the softmax loss by Newton's method with step halving."""
     weights = np.zeros(matrices[0].shape[1])
     loss, gradient, curvature = _loss(matrices, labels, weights)
     for _ in range(steps):
@@ -104,16 +105,20 @@ def _loss(
     width = len(weights)
     loss, gradient, curvature = 0.0, np.zeros(width), np.zeros((width, width))
     for matrix, label in zip(matrices, labels, strict=True):
-        scores = matrix @ weights
-        scores -= scores.max()
-        share = np.exp(scores)
-        total = share.sum()
-        share /= total
-        target = label / label.sum()
-        loss += np.log(total) - target @ scores
-        mean = share @ matrix
-        gradient += mean - target @ matrix
-        curvature += (matrix * share[:, None]).T @ matrix - np.outer(mean, mean)
+        others = matrix[label == 0]
+        against = others @ weights
+        for unit in matrix[label > 0]:
+            own = unit @ weights
+            highest = max(own, against.max(initial=own))
+            share, own_share = np.exp(against - highest), np.exp(own - highest)
+            total = share.sum() + own_share
+            weighed = others * share[:, None]
+            mean = (weighed.sum(0) + own_share * unit) / total
+            scatter = (weighed.T @ others + own_share * np.outer(unit, unit)) / total - np.outer(mean, mean)
+            part = 1 / label.sum()
+            loss += part * (np.log(total) + highest - own)
+            gradient += part * (mean - unit)
+            curvature += part * scatter
     count = len(matrices)
     ridge = RIDGE * np.eye(width)
     return loss / count + RIDGE / 2 * weights @ weights, gradient / count + RIDGE * weights, curvature / count + ridge

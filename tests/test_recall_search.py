@@ -85,6 +85,14 @@ def test_words_in_other_forms(folder: Folder) -> None:
     assert ["User went hiking.", "User sees a counselor.", "User bought two bicycles."] == found
 
 
+def test_words_of_like_meaning(folder: Folder) -> None:
+    """What a question calls by its kind is found by its name, without any model. Seeds: P4."""
+    folder.memory("pastimes", "User plays chess on Mondays.", "User plays the violin.", "User plays football.")
+    found = folder.recall().search("Which instruments does User play?")
+    assert "User plays the violin." == found[0].text
+    assert found[0].signals["alike_around"] > found[1].signals["alike_around"]
+
+
 def test_history_and_manifest_are_never_found(folder: Folder) -> None:
     """What no longer holds, and lists that repeat their pages, are out of recall."""
     folder.write(f"{CONCRETE}/home.md", "# Home\n\n- Lives in Seattle. ^a\n\n## History\n- Lived in Dallas. ^b\n")

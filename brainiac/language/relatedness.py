@@ -22,14 +22,14 @@ _COMMON, _RARE = 60, 18_000  # ranks: below the one a word says next to nothing,
 
 
 @cache
-def _ranks() -> dict[str, int]:
+def ranks() -> dict[str, int]:
     """Read the stems, most frequent first; a stem's place is the row of its vector."""
     text = resources.files("brainiac.language").joinpath("word_vectors.txt").read_text("utf-8")
     return {word: rank for rank, word in enumerate(text.split())}
 
 
 @cache
-def _vectors() -> NDArray[np.int8]:
+def vectors() -> NDArray[np.int8]:
     """Map the vectors, (n_stems, n_parts) of length 127: only the pages of the words met are read."""
     with resources.as_file(resources.files("brainiac.language").joinpath("word_vectors.npy")) as path:
         table: NDArray[np.int8] = np.load(path, mmap_mode="r")
@@ -38,7 +38,7 @@ def _vectors() -> NDArray[np.int8]:
 
 def rarity(stemmed: str) -> float:
     """Return how rare a word is in general English: near 0 for the most common, 1 for one that the table lacks."""
-    rank = _ranks().get(stemmed, _RARE)
+    rank = ranks().get(stemmed, _RARE)
     return min(1.0, max(0.05, math.log1p(rank / _COMMON) / math.log1p(_RARE / _COMMON)))
 
 
@@ -49,7 +49,7 @@ def likenesses(stems: Sequence[str], others: Collection[str]) -> list[dict[str, 
         stems: Looked for.
         others: Of the texts looked into.
     """
-    known = [other for other in others if other in _ranks()]
+    known = [other for other in others if other in ranks()]
     found = [_by_vectors(row, known) for row in _cosines(stems, known)]
     for one, near in zip(stems, found, strict=True):
         for other, likeness in related(one).items():
@@ -66,12 +66,12 @@ def _by_vectors(cosines: NDArray[Any], named: Sequence[str]) -> dict[str, float]
 
 def _cosines(stems: Sequence[str], known: Sequence[str]) -> NDArray[Any]:
     """Return (n_stems, n_known); a stem without a vector is near nothing."""
-    ranks, table = _ranks(), _vectors()
-    others = table[[ranks[other] for other in known]].astype(np.float32) / 127
+    row_of, table = ranks(), vectors()
+    others = table[[row_of[other] for other in known]].astype(np.float32) / 127
     wanted = np.zeros((len(stems), table.shape[1]), np.float32)
     for at, one in enumerate(stems):
-        if one in ranks:
-            wanted[at] = table[ranks[one]] / np.float32(127)
+        if one in row_of:
+            wanted[at] = table[row_of[one]] / np.float32(127)
     return np.asarray(wanted @ others.T)
 
 
@@ -80,7 +80,7 @@ def is_misspelt(first: str, second: str) -> bool:
     """Tell whether two stems, not both known words, differ by a slip of the hand: most letter pairs are the same."""
     if min(len(first), len(second)) < 5 or abs(len(first) - len(second)) > 2 or first[0] != second[0]:
         return False
-    if first in _ranks() and second in _ranks():
+    if first in ranks() and second in ranks():
         return False
     pairs, others = _pairs(first), _pairs(second)
     return 2 * len(pairs & others) / (len(pairs) + len(others)) >= _SPELLING

@@ -27,13 +27,12 @@ _REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 FACTS = 6  # 32-bit columns of a unit: terms, flags, speaker, day said, first and last day spoken of
 _FACTS = Struct(f"={FACTS}i")
 
-QUESTION, ASKS, TIME, NUMBER, FIRST_PERSON, PLACE, QUOTE, IMAGE = (1 << i for i in range(8))
+QUESTION, ASKS, TIME, NUMBER, FIRST_PERSON, PLACE = (1 << i for i in range(6))
 _CAPITALS_SHIFT, _KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
 
 # both begin with what they seek and look back from there: ten times as fast as a word boundary in front
 _PLACE = re.compile(r"(?:i(?<!\w.)n|a(?<!\w.)t|t(?<!\w.)o|f(?<!\w.)rom|n(?<!\w.)ear) (?:the )?[A-Z]\w+")
 _CAPITALIZED = re.compile(r"[A-Z](?<!\w.)(?<!^.)(?<![.!?:]\s.)[a-z]+", re.MULTILINE)
-_QUOTED = re.compile(r'["“][^"”\n]{3,80}["”]')
 _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 _URL = re.compile(r"\]\([^)\s]*\)|https?://\S+")
 
@@ -156,14 +155,11 @@ def _digest(unit: Unit) -> bytes:
 
 def _flags_of(unit: Unit, signs: int) -> int:
     """Return what a unit's words show at a glance, as one number."""
-    text, is_image = unit.text, False
-    if "![" in text:
-        text, is_image = _IMAGE.sub("", text), True
+    text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
     flags = (
         TIME * bool(signs & text_signs.TIME)
         | NUMBER * bool(signs & text_signs.NUMBER)
         | FIRST_PERSON * bool(signs & text_signs.FIRST_PERSON)
-        | IMAGE * is_image
         | unit.kind << _KIND_SHIFT
     )
     if "?" in text:
@@ -172,8 +168,6 @@ def _flags_of(unit: Unit, signs: int) -> int:
         flags |= (
             PLACE * bool(_PLACE.search(text)) | min(MAX_CAPITALS, len(_CAPITALIZED.findall(text))) << _CAPITALS_SHIFT
         )
-    if '"' in text or "“" in text:
-        flags |= QUOTE * bool(_QUOTED.search(text))
     return flags
 
 

@@ -14,7 +14,6 @@ _WHEN = re.compile(r"\b(?:when|(?:what|which) (?:date|day|month|year|time|week)|
 _WHERE = re.compile(r"\b(?:where|(?:what|which) (?:city|country|place|state|town|area))\b", re.IGNORECASE)
 _COUNT = re.compile(r"\bhow (?:many|much|often|old|long)\b", re.IGNORECASE)
 _WHO = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
-_WHY = re.compile(r"\b(?:why|how (?:does|did|do))\b", re.IGNORECASE)
 _USER = frozenset({"i", "my", "me", "mine", "we", "our"})
 _AI = frozenset({"you", "your", "yours"})
 _LONGEST_SPAN_DAYS = 370
@@ -30,7 +29,7 @@ class Query:
         terms: Stems of content words, in order, each once.
         words: Casefolded words as they stand, for names of speakers.
         days: First and last day asked about, as ordinals; None when no time is named.
-        asks: Which of `when`, `where`, `count`, `who`, `why` it asks.
+        asks: Which of `when`, `where`, `count`, `who` it asks.
         phrases: Must stand word for word; without_words: must not stand.
         tags, types, paths: Fields asked for; after, before: days.
     """
@@ -119,7 +118,7 @@ def speaker_words(query: Query) -> frozenset[str]:
 
 
 def _asks(text: str) -> frozenset[str]:
-    patterns = {"when": _WHEN, "where": _WHERE, "count": _COUNT, "who": _WHO, "why": _WHY}
+    patterns = {"when": _WHEN, "where": _WHERE, "count": _COUNT, "who": _WHO}
     return frozenset(name for name, pattern in patterns.items() if pattern.search(text))
 
 

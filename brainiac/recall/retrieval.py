@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from brainiac.recall.encode import EncodedPage
+from brainiac.recall.encode import FACTS, EncodedPage, signed
 from brainiac.recall.hit import Hit, HitKind
 from brainiac.recall.query import Query, parse_query
 from brainiac.recall.rank import rank
@@ -26,7 +26,7 @@ from brainiac.recall.signals import (
     relative,
 )
 from brainiac.recall.store import Store
-from brainiac.recall.text import Analyzer
+from brainiac.recall.text import Analyzer, plain_words, term_hash
 from brainiac.recall.units import Page, Unit, UnitKind
 from brainiac.tree import Tree
 
@@ -123,7 +123,8 @@ class Retrieval:
         vectors = (
             None if not query.terms or (self._vectors and self._vectors.is_remote and is_private) else self._vectors
         )
-        pages = [*found.pages, *self._by_meaning(vectors, query, found.pages)]
+        asked = _without_speakers(query, found.pages) if vectors else ""
+        pages = [*found.pages, *self._by_meaning(vectors, asked, found.pages)]
         pages = sorted(_within(pages, query, include_archive, self._tree), key=lambda encoded: encoded.page.path)
         if not pages:
             return None
@@ -132,7 +133,7 @@ class Retrieval:
         signals = lexical_signals(words)
         signals |= dialogue_signals(words, signals) | content_signals(words, signals)
         signals |= self._priors(units, signals, context)
-        if vectors and (meaning := vectors.signals(query.text, units)):
+        if vectors and (meaning := vectors.signals(asked, units)):
             signals |= meaning
             signals["about_meaning"] = signals["about"] * signals["meaning"]
         scores, around = rank(units, signals)
@@ -140,11 +141,11 @@ class Retrieval:
 
     # --- signals that need more than the words ------------------------------------------------------------------
 
-    def _by_meaning(self, vectors: Vectors | None, query: Query, known: Sequence[EncodedPage]) -> list[EncodedPage]:
+    def _by_meaning(self, vectors: Vectors | None, asked: str, known: Sequence[EncodedPage]) -> list[EncodedPage]:
         if vectors is None:
             return []
         paths = {page.page.path for page in known}
-        return [page for page in self._store.pages(vectors.nearest(query.text)) if page.page.path not in paths]
+        return [page for page in self._store.pages(vectors.nearest(asked)) if page.page.path not in paths]
 
     def _priors(self, units: Units, signals: Mapping[str, Vector], context: Sequence[str]) -> Signals:
         """Return place, connection and use: what makes a memory matter before anything is asked."""
@@ -209,6 +210,13 @@ class Retrieval:
     def embedder_status(self) -> dict[str, Any]:
         """Return which embedder serves, or why none does."""
         return {"name": "none"} if self._vectors is None else self._vectors.status()
+
+
+def _without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
+    """Return a query without the names of those who speak: they rarely name themselves, and `about` tells who does."""
+    speakers = set(np.frombuffer(b"".join([page.facts for page in pages]), np.int32).reshape(-1, FACTS)[:, 2].tolist())
+    names = {word for word in query.words if signed(term_hash(word)) in speakers}
+    return " ".join(word for word in query.text.split() if not plain_words(word) & names) or query.text
 
 
 def _speaks_for(ranked: Ranked, number: int) -> bool:

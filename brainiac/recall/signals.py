@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from brainiac.language.relatedness import rarity
 from brainiac.recall import encode as e
+from brainiac.recall.alike import likeness
 from brainiac.recall.encode import EncodedPage, signed, speaker_key
 from brainiac.recall.query import Query, speaker_words
 from brainiac.recall.text import prefix_hash, term_hash
@@ -21,13 +23,6 @@ from brainiac.recall.units import UnitKind
 
 Vector: TypeAlias = NDArray[np.float64]
 Signals: TypeAlias = dict[str, Vector]
-
-# Words of a question that say little of what is sought: they count for less where a signal says "weighted".
-_LIGHT = frozenset(
-    "kind type sort name say tell mention describ feel think plan use make take give go come start decid receiv find "
-    "thing way activ want like need new call specif recent current around happen".split()
-)
-_LIGHT_WEIGHT = 0.3
 
 
 class Units:
@@ -43,18 +38,19 @@ class Units:
         self.terms = np.frombuffer(b"".join([page.terms for page in pages]), np.uint32)
         self.prefixes = np.frombuffer(b"".join([page.prefixes for page in pages]), np.uint32)
         counts = np.array([page.n_units for page in pages])
-        words, flags, self.speaker = self.facts[:, 0], self.facts[:, 1], self.facts[:, 2]
+        self.words, flags, self.speaker = self.facts[:, 0], self.facts[:, 1], self.facts[:, 2]
         self.n = len(self.facts)
         self.page = np.repeat(np.arange(len(pages)), counts)
         self.start = np.cumsum(counts) - counts
         self.position = np.arange(self.n) - self.start[self.page]
-        self.from_end = counts[self.page] - 1 - self.position
-        self.length = np.maximum(words, 1).astype(np.float64)
-        self.owner = np.repeat(np.arange(self.n), words)
+        self.length = np.maximum(self.words, 1).astype(np.float64)
+        self.owner = np.repeat(np.arange(self.n), self.words)
         self.kind = flags >> 12 & 7
         self.is_turn = (self.kind == UnitKind.TURN).astype(np.float64)
         self.capitals = (flags >> 8 & 15) / e.MAX_CAPITALS
-        self._neighbours = {by: (self.page[abs(by) :] == self.page[: -abs(by)]).astype(np.float64) for by in (1, 2)}
+        # items of a list stand in no order: what is beside a statement says nothing of it
+        told = np.where(self.kind == UnitKind.STATEMENT, -1 - np.arange(self.n), self.page)
+        self._neighbours = {by: (told[by:] == told[:-by]).astype(np.float64) for by in (1, 2)}
 
     def flag(self, bit: int) -> Vector:
         """Return 1 for each unit that has a flag of `encode`."""
@@ -101,6 +97,11 @@ def weighed(values: NDArray[Any], weights: Vector) -> Vector:
     return summed
 
 
+def share(values: NDArray[Any], weights: Vector) -> Vector:
+    """Return the weighted mean of a matrix's rows: how much of what is asked for each column has."""
+    return weighed(values, weights) / max(float(weights.sum()), 1e-9)
+
+
 def idf_of(documents: Vector, total: float) -> Vector:
     """Return the weight of terms that stand in so many of all documents."""
     weight: Vector = np.log(1 + (total - documents + 0.5) / (documents + 0.5))
@@ -143,7 +144,9 @@ class Lexical:
         self.idf = idf_of(documents, total)
         wider = documents * (in_near + 1) / (in_exact + 1) + (documents == 0) * in_near
         self.near_idf = idf_of(np.minimum(wider, total), total)
-        self.weighted = self.near_idf * np.array([_LIGHT_WEIGHT if term in _LIGHT else 1.0 for term in self.terms])
+        rare = np.array([rarity(term) for term in self.terms])
+        self.weighted = self.near_idf * rare
+        self.telling = self.idf * rare
 
     def _counted(self, places: NDArray[np.bool_]) -> Vector:
         """Return how often each term stands in each unit, given where it stands among all words."""
@@ -193,44 +196,37 @@ def lexical_signals(words: Lexical) -> Signals:
     length, here, before, after = units.length, words.here, words.before, words.after
     two = here + before[1]
     three = two + after[1]
-    beside, further = before[1] + after[1], before[2] + after[2]
+    further = before[2] + after[2]
     exact_two, _, length_two = words.split(two)
-    exact_three, near_three, length_three = words.split(three)
+    _, near_three, _ = words.split(three)
     exact_five, _, length_five = words.split(three + further)
-    _, decayed, decayed_length = words.split(here + 0.5 * beside + 0.25 * further)
     _, near_further, length_further = words.split(further)
     page_exact, page_near, page_length = words.split(units.by_page(here))
     page_idf = idf_of((page_exact > 0).sum(1).astype(np.float64), len(units.pages))
-    of_page = np.minimum(page_near, 3)[:, units.page]
-    whole = max(float(near_idf.sum()), 1e-9)
-    weight = max(float(words.weighted.sum()), 1e-9)
     own = bm25(exact, length, idf, b=0.3)
-    spread = decayed + 0.1 * words.split(beside)[1] + 0.05 * near_further + 0.2 * of_page
-    window_covered = weighed(near_three > 0, near_idf) / whole
+    alike = likeness(words.terms, units.terms, units.words)
     return {
         "own": own,
-        "own_strict": bm25(exact, length, idf, k1=1.2, b=0.75),
         "own_prefix": bm25(near, length, near_idf, b=0.3),
-        "own_weighted": bm25(near, length, words.weighted, b=0.3),
-        "window_3": bm25(exact_three, length_three, idf),
         "window_5": bm25(exact_five, length_five, idf),
         "with_previous": bm25(exact_two, length_two, idf),
-        "window_prefix": bm25(near_three, length_three, near_idf),
-        "decayed": bm25(decayed + 0.1 * of_page, decayed_length, words.weighted),
         "same_speaker": bm25(near + 0.5 * near_further, length + 0.5 * length_further, words.weighted),
         "page": bm25(page_exact, page_length, page_idf, k1=1.2, b=0.75)[units.page],
-        "page_covered": weighed(page_near > 0, near_idf)[units.page] / whole,
-        "covered": weighed(near > 0, near_idf) / whole,
-        "window_covered": window_covered,
-        "window_complete": (window_covered > 0.999).astype(np.float64),
-        "covered_around": weighed(spread / (spread + 0.7), words.weighted) / weight,
-        "rarest": relative(((near > 0) * near_idf[:, None]).max(0)),
+        "page_covered": share(page_near > 0, near_idf)[units.page],
+        "window_covered": share(near_three > 0, near_idf),
+        "alike_around": share(around(units, alike), words.telling),
         "adjacent": words.adjacency(),
-        "previous": units.shift(own, -1),
         "before_previous": units.shift(own, -2),
         "next": units.shift(own, 1),
-        "after_next": units.shift(own, 2),
     }
+
+
+def around(units: Units, values: Vector) -> Vector:
+    """Return the best of each unit and its neighbours, who count for less the further they stand."""
+    best = values
+    for by, weight in ((1, 0.7), (2, 0.5)):
+        best = np.maximum(best, weight * np.maximum(units.shift(values, -by), units.shift(values, by)))
+    return best
 
 
 def dialogue_signals(words: Lexical, lexical: Mapping[str, Vector]) -> Signals:
@@ -243,50 +239,32 @@ def dialogue_signals(words: Lexical, lexical: Mapping[str, Vector]) -> Signals:
     # a page about somebody is what their own words are in an exchange
     about = np.where(units.is_turn > 0, words.is_named * one, mentioned)
     answers = units.shift(question, -1) * units.is_turn
-    _, answered, answered_length = words.split(words.before[1] * (0.7 * answers))
     return {
         "about": about,
         "about_own": about * own,
-        "about_decayed": about * lexical["decayed"],
         "about_first_person": about * first_person,
         "about_tells": about * (1 - asks),
-        "about_answers": about * answers * lexical["previous"],
-        "mentioned": mentioned,
-        "question": question,
         "asks": asks,
-        "question_own": question * own,
         "answers": answers,
-        "answers_match": answers * lexical["previous"],
-        "with_question": bm25(words.near + answered, units.length + answered_length, words.weighted, b=0.3),
-        "first_person": first_person * units.is_turn,
+        "answers_match": answers * units.shift(own, -1),
         "opening": (units.position == 0) * units.is_turn,
-        "second": (units.position == 1) * units.is_turn,
-        "closing": (units.from_end < 2) * units.is_turn,
-        "depth": units.position / (units.position + units.from_end + 1) * units.is_turn,
     }
 
 
 def content_signals(words: Lexical, lexical: Mapping[str, Vector]) -> Signals:
     """Return whether a unit holds the kind of thing that is asked for."""
     units = words.units
-    asked = {name: float(name in words.query.asks) for name in ("when", "where", "count", "who", "why")}
-    time, number, place = units.flag(e.TIME), units.flag(e.NUMBER), units.flag(e.PLACE)
-    size = np.log1p(units.length) / 4
+    asked = {name: float(name in words.query.asks) for name in ("when", "where", "count", "who")}
+    time, place = units.flag(e.TIME), units.flag(e.PLACE)
     return {
-        "length": size,
-        "length_own": size * lexical["own"],
         "time": time,
-        "number": number,
         "names": units.capitals,
-        "quote": units.flag(e.QUOTE),
-        "image": units.flag(e.IMAGE),
         "when_time": asked["when"] * time,
-        "when_time_own": asked["when"] * time * lexical["own_weighted"],
+        "when_time_own": asked["when"] * time * lexical["own_prefix"],
         "where_place": asked["where"] * place,
         "where_names": asked["where"] * units.capitals,
-        "count_number": asked["count"] * number,
+        "count_number": asked["count"] * units.flag(e.NUMBER),
         "who_names": asked["who"] * units.capitals,
-        "why_length": asked["why"] * size,
         "day": _day_match(units, words.query.days),
     }
 
