@@ -28,6 +28,7 @@ from locomo_learning import Example, learn, score, write_weights
 from brainiac.clock import iso
 from brainiac.notes.dialogue import StmEvent, render_exchange
 from brainiac.recall import Recall
+from brainiac.recall.fusion import searches
 from brainiac.recall.retrieval import Ranked
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
@@ -87,7 +88,8 @@ def _conversation(sample: dict) -> Conversation:
     for asked in sample["qa"]:
         named = re.findall(r"D\d+:\d+", " ".join(map(str, asked.get("evidence", []))))
         if evidence := frozenset(named) & known:
-            questions.append(Question(asked["question"], evidence, asked["category"]))
+            text = searches(asked["question"], ())[0]  # as a prompt is searched for
+            questions.append(Question(text, evidence, asked["category"]))
     return Conversation(sample["sample_id"], turns, questions)
 
 

@@ -19,10 +19,7 @@ from brainiac.recall.rank import context_signals
 from brainiac.recall.retrieval import Ranked
 
 RIDGE = 1e-3
-MEANING = (
-    "meaning", "meaning_previous", "meaning_next", "meaning_page", "meaning_words", "meaning_words_around",
-    "about_meaning",
-)  # fmt: skip
+MEANING = ("meaning", "meaning_previous", "meaning_next", "meaning_page", "about_meaning")
 ALONE = (
     "own_prefix", "window_5", "with_previous", "same_speaker", "page", "page_covered", "window_covered",
     "alike_around", "adjacent", "before_previous", "next",

@@ -44,20 +44,6 @@ class HashEmbedder:
         return np.random.default_rng(seed).normal(size=32)
 
 
-class TokenHashEmbedder(HashEmbedder):
-    """One that also gives each word's own direction."""
-
-    def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[Matrix]]:
-        """Return texts and words."""
-        words = [np.array([self._direction(word) for word in text.lower().split()]) for text in texts]
-        return self.embed(texts), [unit_norm(own) for own in words]
-
-    @staticmethod
-    def _direction(word: str) -> np.ndarray:
-        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big")
-        return np.random.default_rng(seed).normal(size=128)
-
-
 def test_a_vector_is_made_once(tmp_path: Path) -> None:
     """Neither a move, nor another page with the same words, nor a restart embeds a text again."""
     embedder = HashEmbedder()
@@ -73,31 +59,6 @@ def test_nearest_page(tmp_path: Path) -> None:
     for name, text in (("a", "green tea in the morning"), ("b", "boats on the lake")):
         vectors.take_in(Page(f"{name}.md", name, (Unit(text),)))
     assert "b.md" == vectors.nearest("boats")[0]
-
-
-def test_a_word_deep_in_a_long_text_counts(tmp_path: Path) -> None:
-    """Late interaction sees each word of a text; texts without its words are further away. Seeds: P4."""
-    vectors = Vectors(tmp_path, TokenHashEmbedder())
-    texts = ("we went out and then ate and then sang and then saw a heron and slept", "we slept", "boats")
-    page = Page("a.md", "A", tuple(Unit(text) for text in texts))
-    vectors.take_in(page)
-    told = vectors.signals("heron", Units([encode(page, Analyzer("english"))]))
-    assert [True, False, False] == [bool(near > 0.99) for near in told["meaning_words"]]
-    assert 0.7 == pytest.approx(told["meaning_words_around"][1])
-
-
-@pytest.mark.parametrize("harm", ["lost", "damaged"])
-def test_tokens_come_back_with_their_texts(tmp_path: Path, harm: str) -> None:
-    """Where the tokens' file is gone or damaged, texts are embedded again: what has a vector has its tokens too."""
-    page = Page("a.md", "A", (Unit("green tea"),))
-    Vectors(tmp_path, TokenHashEmbedder()).take_in(page)
-    for file in tmp_path.glob("*.tokens.db*"):
-        file.unlink() if harm == "lost" else file.write_bytes(b"not a database" * 400)
-    embedder = TokenHashEmbedder()
-    vectors = Vectors(tmp_path, embedder)
-    vectors.take_in(page)
-    assert "green tea" in embedder.embedded
-    assert "meaning_words" in vectors.signals("tea", Units([encode(page, Analyzer("english"))]))
 
 
 def test_a_torn_row_is_left_out(tmp_path: Path) -> None:

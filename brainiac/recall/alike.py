@@ -29,14 +29,14 @@ def likeness(terms: Sequence[str], words: NDArray[np.uint32], counts: NDArray[An
     known, place = np.unique(words, return_inverse=True)
     sought = np.array([term_hash(term) for term in terms], np.uint32)
     rows, wanted = _rows_of(known), _rows_of(sought)
-    cosines = cosines_of(vectors()[wanted], vectors()[rows])
+    cosines = _cosines(vectors()[wanted], vectors()[rows])
     cosines *= (wanted >= 0)[:, None] & (rows >= 0)  # who has no vector is like nobody but itself
     near = np.clip((cosines - _UNRELATED) / (_ALIKE - _UNRELATED), 0, 1)
     near[known == sought[:, None]] = 1
-    return best_in_each(near.take(place, axis=1), counts)
+    return _best_in_each(near.take(place, axis=1), counts)
 
 
-def cosines_of(vectors: NDArray[np.int8], others: NDArray[np.int8]) -> NDArray[np.float32]:
+def _cosines(vectors: NDArray[np.int8], others: NDArray[np.int8]) -> NDArray[np.float32]:
     """Return `(n, n_others)` cosines of rows of length 127.
 
     Sums of such products are whole numbers that a float32 holds, so that the same words are as near in any company.
@@ -45,7 +45,7 @@ def cosines_of(vectors: NDArray[np.int8], others: NDArray[np.int8]) -> NDArray[n
     return found
 
 
-def best_in_each(values: NDArray[np.float32], counts: NDArray[Any]) -> NDArray[np.float64]:
+def _best_in_each(values: NDArray[np.float32], counts: NDArray[Any]) -> NDArray[np.float64]:
     """Return the highest value of each row in each text, 0 in an empty one.
 
     Args:

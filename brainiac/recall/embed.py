@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import metadata, resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.errors import BrainiacError
-from brainiac.language.sentences import stop_words
 
 if TYPE_CHECKING:
     from brainiac.settings import MachineSettings
@@ -56,18 +55,6 @@ class Embedder(Protocol):
         """
 
 
-@runtime_checkable
-class TokenEmbedder(Embedder, Protocol):
-    """One that also gives the vectors of a text's tokens in their context."""
-
-    def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[Matrix]]:
-        """Return what `embed` returns, and for each text `(n_tokens, dim)` of unit norm, stop words left out.
-
-        Raises:
-            EmbedderError: It cannot.
-        """
-
-
 class OnnxEmbedder:
     """A sentence-transformers model as ONNX, run on this machine.
 
@@ -99,40 +86,27 @@ class OnnxEmbedder:
         self._tokenizer.enable_padding()
         self._inputs = [given.name for given in self._session.get_inputs()]
         self._takes_first = _takes_first_token(model.parent)
-        self._is_telling = _telling_tokens(self._tokenizer.get_vocab(with_added_tokens=True))
         self.name = name
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return vectors of unit norm."""
-        return self.embed_tokens(texts)[0]
-
-    def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[Matrix]]:
-        """Return vectors of unit norm of texts and of their tokens; texts of like length are run together."""
+        """Return vectors of unit norm; texts of like length are run together."""
         order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
-        parts: list[Matrix] = []
-        tokens: dict[int, Matrix] = {}
-        for start in range(0, len(order), _BATCH):
-            some = order[start : start + _BATCH]
-            vectors, own = self._run([texts[number] for number in some])
-            parts.append(vectors)
-            tokens.update(zip(some, own, strict=True))
+        parts = [self._run([texts[n] for n in order[at : at + _BATCH]]) for at in range(0, len(order), _BATCH)]
         found = np.concatenate(parts)
         vectors = np.empty_like(found)
         vectors[order] = found
-        return vectors, [tokens[number] for number in range(len(texts))]
+        return vectors
 
-    def _run(self, texts: Sequence[str]) -> tuple[Matrix, list[Matrix]]:
+    def _run(self, texts: Sequence[str]) -> Matrix:
         encoded = self._tokenizer.encode_batch(list(texts))
         mask = np.array([given.attention_mask for given in encoded], np.int64)
         ids = np.array([given.ids for given in encoded], np.int64)
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         output = np.asarray(self._session.run(None, {name: feed[name] for name in self._inputs})[0])
-        if output.ndim != 3:
-            raise EmbedderError(f"{self.name}: expected a vector for each token from the model, not one for each text")
-        weights = mask[:, :, None].astype(np.float32)
-        texts_as_one = output[:, 0] if self._takes_first else (output * weights).sum(1) / weights.sum(1)
-        is_kept = self._is_telling[ids] & (mask > 0)
-        return unit_norm(texts_as_one), [unit_norm(own[kept]) for own, kept in zip(output, is_kept, strict=True)]
+        if output.ndim == 3:
+            weights = mask[:, :, None].astype(np.float32)
+            output = output[:, 0] if self._takes_first else (output * weights).sum(1) / weights.sum(1)
+        return unit_norm(output)
 
 
 class RemoteEmbedder:
@@ -252,16 +226,6 @@ def folder_embedder(folder: Path) -> OnnxEmbedder:
         raise EmbedderError(f"{folder}: expected `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json` in it")
     stat = models[0].stat()
     return OnnxEmbedder(models[0], tokenizer, f"{folder.name}-{stat.st_size}")
-
-
-def _telling_tokens(vocabulary: Mapping[str, int]) -> NDArray[np.bool_]:
-    """Tell for each token whether it says something: neither a stop word nor a sign."""
-    stop = stop_words("english")
-    is_telling = np.zeros(max(vocabulary.values()) + 1, bool)
-    for token, number in vocabulary.items():
-        bare = token.strip("#Ġ▁").lower()
-        is_telling[number] = any(sign.isalnum() for sign in bare) and bare not in stop and not token.startswith("[")
-    return is_telling
 
 
 def _takes_first_token(folder: Path) -> bool:

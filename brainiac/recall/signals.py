@@ -214,14 +214,14 @@ def lexical_signals(words: Lexical) -> Signals:
         "page": bm25(page_exact, page_length, page_idf, k1=1.2, b=0.75)[units.page],
         "page_covered": share(page_near > 0, near_idf)[units.page],
         "window_covered": share(near_three > 0, near_idf),
-        "alike_around": share(around(units, alike), words.telling),
+        "alike_around": share(_around(units, alike), words.telling),
         "adjacent": words.adjacency(),
         "before_previous": units.shift(own, -2),
         "next": units.shift(own, 1),
     }
 
 
-def around(units: Units, values: Vector) -> Vector:
+def _around(units: Units, values: Vector) -> Vector:
     """Return the best of each unit and its neighbours, who count for less the further they stand."""
     best = values
     for by, weight in ((1, 0.7), (2, 0.5)):

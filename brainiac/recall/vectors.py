@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from brainiac.recall.embed import Embedder, EmbedderError, Matrix, TokenEmbedder
+from brainiac.recall.embed import Embedder, EmbedderError
 from brainiac.recall.encode import content_key
-from brainiac.recall.late_interaction import TokenVectors
 from brainiac.recall.neighbours import EXACT_ROWS, Neighbours
-from brainiac.recall.signals import Signals, Units, around, relative
+from brainiac.recall.signals import Signals, Units, relative
 from brainiac.recall.units import Page
 
 _NEAREST = 100
@@ -32,13 +31,14 @@ class VectorFile:
 
     Args:
         folder: In the cache.
-        name: The model's name, fit for a file name.
+        name: The model's name.
         exact_rows: With more rows than this, the nearest are found by a graph.
     """
 
     def __init__(self, folder: Path, name: str, exact_rows: int = EXACT_ROWS) -> None:
-        self._path = folder / f"{name}.f16"
-        self._neighbours = Neighbours(folder / f"{name}.graph", exact_rows)
+        safe = "".join(sign if sign.isalnum() or sign in "-." else "_" for sign in name)
+        self._path = folder / f"{safe}.f16"
+        self._neighbours = Neighbours(folder / f"{safe}.graph", exact_rows)
         self._rows: dict[int, int] = {}
         self._keys = np.empty(0, np.uint64)
         self._vectors: NDArray[np.float32] = np.empty((0, 0), np.float32)
@@ -117,13 +117,9 @@ class Vectors:
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._embedder, self.is_remote = embedder, embedder.is_remote
-        name = "".join(sign if sign.isalnum() or sign in "-." else "_" for sign in embedder.name)
-        self._tokens = TokenVectors(folder, name) if isinstance(embedder, TokenEmbedder) else None
-        if self._tokens and self._tokens.is_new:
-            (folder / f"{name}.f16").unlink(missing_ok=True)  # what has a vector has its tokens too
-        self._file = VectorFile(folder, name)
+        self._file = VectorFile(folder, embedder.name)
         self._paths: dict[int, str] = {}
-        self._asked: dict[str, tuple[Matrix, Sequence[Matrix]]] = {}
+        self._asked: dict[str, NDArray[np.float32]] = {}
         self._mutex = threading.Lock()
         self._problem, self._again_at = "", 0.0
 
@@ -141,14 +137,12 @@ class Vectors:
         """Embed what is new on a page, given with its units; return whether that could be done."""
         texts = {content_key(unit): unit.text for unit in page.units if not (unit.is_private and self.is_remote)}
         missing = self._file.missing(list(texts))
-        embedded = self._embedded([texts[key] for key in missing], is_kept=True) if missing else None
-        if missing and embedded is None:
+        vectors = self._embedded([texts[key] for key in missing]) if missing else None
+        if missing and vectors is None:
             return False
         with self._mutex:
-            if embedded is not None:
-                if self._tokens:
-                    self._tokens.add(missing, embedded[1])
-                self._file.add(missing, embedded[0])
+            if vectors is not None:
+                self._file.add(missing, vectors)
             self._paths.update(dict.fromkeys(texts, page.path))
         return True
 
@@ -156,66 +150,53 @@ class Vectors:
         """See to it that very many vectors are searched fast."""
         self._file.grow()
 
-    def _embedded(self, texts: Sequence[str], *, is_kept: bool = False) -> tuple[Matrix, Sequence[Matrix]] | None:
-        """Return vectors of texts and of their tokens, if the model gives any.
-
-        None when the model fails, and then for a while: nobody shall wait for it again and again.
-        """
+    def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
+        """Return vectors; None when the model fails, and then for a while: nobody shall wait for it again and again."""
         if time.monotonic() < self._again_at:
             return None
         try:
-            if self._tokens and isinstance(self._embedder, TokenEmbedder):
-                if is_kept and self._tokens.is_new:
-                    self._tokens.learn(self._embedder.embed_tokens)
-                embedded = self._embedder.embed_tokens(texts)
-            else:
-                embedded = self._embedder.embed(texts), ()
+            vectors = self._embedder.embed(texts)
         except EmbedderError as error:
             self._problem, self._again_at = str(error), time.monotonic() + _PAUSE_SECONDS
             return None
         self._problem = ""
-        return embedded
+        return vectors
 
     def signals(self, text: str, units: Units) -> Signals:
         """Return how near in meaning each unit is, by itself and by its surroundings."""
-        asked = self._asked_for(text)
-        if asked is None:
+        vector = self._asked_for(text)
+        if vector is None:
             return {}
         with self._mutex:
-            own, known = self._file.similar(units.content, asked[0][0])
+            own, known = self._file.similar(units.content, vector)
             if known < _KNOWN_SHARE:
                 return {}  # still being made: the words alone rank better than half a signal
-            has_tokens = self._tokens and not self._tokens.is_new and len(asked[1][0])
-            near = self._tokens.nearness(units.content, asked[1][0]) if self._tokens and has_tokens else None
         own = relative(np.maximum(own, 0))
-        found = {
+        best = np.maximum.reduceat(own, units.start)[units.page]
+        return {
             "meaning": own,
             "meaning_previous": units.shift(own, -1),
             "meaning_next": units.shift(own, 1),
-            "meaning_page": np.maximum.reduceat(own, units.start)[units.page],
+            "meaning_page": best,
         }
-        if near is not None:
-            found["meaning_words"] = relative(near.mean(0))
-            found["meaning_words_around"] = relative(around(units, near).mean(0))
-        return found
 
     def nearest(self, text: str) -> list[str]:
         """Return the paths of the pages with the units nearest in meaning, nearest first."""
-        asked = self._asked_for(text)
-        if asked is None:
+        vector = self._asked_for(text)
+        if vector is None:
             return []
         with self._mutex:
-            keys = self._file.nearest(asked[0][0], _NEAREST)
+            keys = self._file.nearest(vector, _NEAREST)
             return list(dict.fromkeys(self._paths[key] for key in keys if key in self._paths))
 
-    def _asked_for(self, text: str) -> tuple[Matrix, Sequence[Matrix]] | None:
+    def _asked_for(self, text: str) -> NDArray[np.float32] | None:
         if text not in self._asked:
-            embedded = self._embedded([text])
-            if embedded is None:
+            vectors = self._embedded([text])
+            if vectors is None:
                 return None
             if len(self._asked) > 256:
                 self._asked.clear()
-            self._asked[text] = embedded
+            self._asked[text] = vectors[0]
         return self._asked[text]
 
     def status(self) -> dict[str, Any]:
