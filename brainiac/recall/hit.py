@@ -19,7 +19,7 @@ class Hit:
         path: Relative path of the file it stands in.
         title: The page's title, for a person.
         text: What matched: the statement, the exchange's words, or the page's beginning.
-        score: Comparable within one search only; higher is better.
+        score: A log-likelihood by learned weights, higher is better; of two searches only roughly comparable.
         uuid: The page's identity; "" where the file has none (short-term memory).
         anchor: Block id of a statement (without `^`), id of an exchange, or "".
         at: ISO 8601 moment it was said or last changed; "" if unknown.
