@@ -14,7 +14,7 @@ import pytest
 from brainiac.notes.dialogue import PRIVATE_MARK, StmEvent
 from brainiac.notes.short_term import EMPTY, ShortTermDocument
 from brainiac.recall import Recall
-from brainiac.recall.embed import EmbedderError, Matrix, make_embedder, unit_norm
+from brainiac.recall.embed import EmbedderError, Matrix, local_embedder, make_embedder, unit_norm
 from brainiac.recall.encode import encode
 from brainiac.recall.signals import Units
 from brainiac.recall.text import Analyzer
@@ -104,6 +104,7 @@ def test_the_local_model_finds_other_words_for_it(tmp_path: Path) -> None:
 def test_without_the_extra_there_are_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where onnxruntime is missing `auto` means none, and `local` says what to install."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    local_embedder.cache_clear()
     assert make_embedder("auto") is None
     with pytest.raises(EmbedderError, match=r"pip install 'brainiac\[semantic\]'"):
         make_embedder("local")
