@@ -6,6 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,11 @@ from brainiac.notes.short_term import EMPTY, ShortTermDocument
 from brainiac.recall import Recall
 from brainiac.recall.embed import EmbedderError, Matrix, local_embedder, make_embedder, unit_norm
 from brainiac.recall.encode import encode
+from brainiac.recall.query import parse_query
+from brainiac.recall.retrieval import without_speakers
 from brainiac.recall.signals import Units
 from brainiac.recall.text import Analyzer
-from brainiac.recall.units import Page, Unit
+from brainiac.recall.units import Page, Unit, UnitKind
 from brainiac.recall.vectors import VectorFile, Vectors
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
@@ -84,6 +87,20 @@ def test_a_query_is_embedded_once(tmp_path: Path) -> None:
         vectors.nearest("sailing boats")
         assert "meaning" in vectors.signals("sailing boats", units)
     assert 1 == embedder.embedded.count("sailing boats")
+
+
+def test_a_question_is_embedded_without_who_speaks() -> None:
+    """Who speaks rarely names himself, so his name would only blur the meaning; somebody told of is kept."""
+    said = Unit("I bought a kayak.", UnitKind.TURN, "x1", "2025-09-01T10:00:00Z", "Caroline", "user")
+    pages = [encode(Page("a.md", "A", (said,)), Analyzer("english"))]
+    for asked, embedded in (
+        ("What did Caroline buy?", "What did buy?"),
+        ("What is Caroline's boat?", "What is boat?"),
+        ("What did Mara buy?", "What did Mara buy?"),
+        ("Caroline", "Caroline"),
+    ):
+        query = parse_query(asked, Analyzer("english"), datetime(2025, 9, 2, tzinfo=UTC))
+        assert embedded == without_speakers(query, pages)
 
 
 def test_the_local_model_finds_other_words_for_it(tmp_path: Path) -> None:

@@ -36,10 +36,10 @@ class Neighbours:
         """Return the numbers of the rows nearest to a vector, nearest first."""
         graph = self._of(vectors)
         known = 0 if graph is None else len(graph)
-        rows = np.arange(known, len(vectors))
+        rows, near = np.arange(known, len(vectors)), vectors[known:] @ vector
         if graph is not None:
-            rows = np.concatenate((graph.search(vector, limit).keys.astype(np.int64), rows))
-        near = (vectors[rows] if known else vectors) @ vector
+            found = graph.search(vector, limit).keys.astype(np.int64)
+            rows, near = np.concatenate((found, rows)), np.concatenate((vectors[found] @ vector, near))
         best = np.argpartition(-near, min(limit, len(near) - 1))[:limit]
         ordered: NDArray[np.int64] = rows[best[np.argsort(-near[best], kind="stable")]]
         return ordered

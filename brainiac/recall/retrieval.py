@@ -123,7 +123,7 @@ class Retrieval:
         vectors = (
             None if not query.terms or (self._vectors and self._vectors.is_remote and is_private) else self._vectors
         )
-        asked = _without_speakers(query, found.pages) if vectors else ""
+        asked = without_speakers(query, found.pages) if vectors else ""
         pages = [*found.pages, *self._by_meaning(vectors, asked, found.pages)]
         pages = sorted(_within(pages, query, include_archive, self._tree), key=lambda encoded: encoded.page.path)
         if not pages:
@@ -212,7 +212,7 @@ class Retrieval:
         return {"name": "none"} if self._vectors is None else self._vectors.status()
 
 
-def _without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
+def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
     """Return a query without the names of those who speak: they rarely name themselves, and `about` tells who does."""
     speakers = set(np.frombuffer(b"".join([page.facts for page in pages]), np.int32).reshape(-1, FACTS)[:, 2].tolist())
     names = {word for word in query.words if signed(term_hash(word)) in speakers}
