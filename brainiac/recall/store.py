@@ -55,6 +55,7 @@ class Store:
         self._mutex = threading.RLock()
         self._pending = Pending(tree, analyzer, self._was_read)
         self._writing = threading.Lock()  # held while the index is written to, which queries need not wait for
+        self._embedding = threading.Lock()
         self._stopping = threading.Event()
         self._worker: threading.Thread | None = None
         self._wake, self._starting = threading.Event(), threading.Lock()
@@ -214,6 +215,10 @@ class Store:
 
     def _embed(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Make the vectors that are missing; nobody waits for them but who asked to reindex."""
+        with self._embedding:  # the worker and who asked to reindex must not ask for the same twice
+            self._embed_all(progress)
+
+    def _embed_all(self, progress: Callable[[int, int], None] | None) -> None:
         done = 0
         while self._vectors and self._unembedded and not self._stopping.is_set():
             path = next(iter(self._unembedded))
