@@ -72,7 +72,7 @@ def _cosines(stems: Sequence[str], known: Sequence[str]) -> NDArray[Any]:
     for at, one in enumerate(stems):
         if one in row_of:
             wanted[at] = table[row_of[one]] / np.float32(127)
-    return np.asarray(wanted @ others.T)
+    return np.asarray(np.einsum("ik,jk->ij", wanted, others))  # not `@`: its threads would spin on for 10 ms
 
 
 @lru_cache(maxsize=65536)
