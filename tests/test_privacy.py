@@ -21,7 +21,8 @@ from brainiac.pipeline.daemon import Daemon
 from tests.models import model_brain, write_machine, write_memory
 from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, say, say_json, status
 
-CANARIES = ("zanzibar", "quillwort", "8472")
+# so long that no hash or id holds them by chance: four digits stand in one run of forty
+CANARIES = ("zanzibar", "quillwort", "847219563301")
 SPELLINGS = (
     "remember: false",
     "remember: False",
@@ -37,13 +38,13 @@ SPELLINGS = (
 
 
 def holding(words: tuple[str, ...], *folders: Path, but: tuple[Path, ...] = ()) -> list[str]:
-    """Return the files below folders whose bytes, or whose name, hold any of the words."""
+    """Return each word with the files below folders whose bytes, or whose name, hold it."""
     found = []
     for folder in folders:
         for path in folder.rglob("*"):
             if path.is_file() and path not in but:
                 content = path.read_bytes().lower() + os.fsencode(path.name).lower()
-                found += [str(path) for word in words if word.encode() in content]
+                found += [f"{word}: {path}" for word in words if word.encode() in content]
     return found
 
 
@@ -76,7 +77,9 @@ def test_what_is_off_the_record_is_kept_in_no_file_but_its_own(tmp_path: Path, m
     own = [root / "inbox/z.md", root / "inbox/z.response.md"]
     with living(root, "--verbose") as one:
         one.answer("open.md", "I live in Portland.")
-        one.drop("z.md", "---\nremember: false\n---\nMy password for zanzibar is quillwort 8472. Who is in Zanzibar?")
+        one.drop(
+            "z.md", "---\nremember: false\n---\nMy password for zanzibar is quillwort 847219563301. Where is Zanzibar?"
+        )
         one.wait_for_answer("z.md")
         one.wait_for_event("exchange-off-record")
         assert b"zanzibar" in own[0].read_bytes().lower()
@@ -188,7 +191,7 @@ def test_keys_stand_in_no_file_whether_a_call_succeeds_or_fails(
     tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The key is sent, and nothing else keeps it: not the tree, the state, the cache or the log."""
-    key = "sk-live-quillwort8472zanzibar"
+    key = "sk-live-quillwort847219563301zanzibar"
     monkeypatch.setenv("OPENAI_API_KEY", key)
     llm = "{model: openai/test-model, timeout_seconds: 5, prices: {openai/test-model: [0.1, 0.1]}}"
     root = living_brain(tmp_path / "brain", f"inbox: {{settle_ms: 20}}\nllm: {llm}\n")
