@@ -36,13 +36,13 @@ def likeness(terms: Sequence[str], words: NDArray[np.uint32], counts: NDArray[An
     return _best_in_each(near.take(place, axis=1), counts)
 
 
-def _cosines(vectors: NDArray[np.int8], others: NDArray[np.int8]) -> NDArray[np.float32]:
-    """Return `(n, n_others)` cosines of rows of length 127.
+def _cosines(ones: NDArray[np.int8], others: NDArray[np.int8]) -> NDArray[np.float32]:
+    """Return `(n_ones, n_others)` cosines of rows of length 127.
 
     Sums of such products are whole numbers that a float32 holds, so that the same words are as near in any company.
     """
     # no `@`: its threads would spin on for ten times as long as this takes
-    products = np.einsum("ik,jk->ij", vectors.astype(np.float32), others.astype(np.float32))
+    products = np.einsum("ik,jk->ij", ones.astype(np.float32), others.astype(np.float32))
     found: NDArray[np.float32] = products / np.float32(127 * 127)
     return found
 

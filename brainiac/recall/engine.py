@@ -179,6 +179,7 @@ class EmbeddedIndex:
             self._writer.commit()
             self._written.execute("commit")
             self._text.reload()
+            self._count.cache_clear()
 
     # --- reading -------------------------------------------------------------------------------------------
 
