@@ -72,7 +72,7 @@ def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> E
     # a log of exchanges is encoded again after each of them: what stood there before need not be
     units = [
         (_known_unit if unit.kind is UnitKind.TURN and len(unit.text) <= _REMEMBERED_LENGTH else _encoded_unit)(
-            unit, page.at, analyzer
+            unit, unit.at or page.at, analyzer
         )
         for unit in page.units
     ]
@@ -114,10 +114,10 @@ def _passages(head: str, units: Sequence[_EncodedUnit]) -> Iterator[str]:
     yield " ".join(passage)
 
 
-def _encoded_unit(unit: Unit, page_at: str, analyzer: Analyzer) -> _EncodedUnit:
+def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
     text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
     stems, hashes, prefixes, signs = analyzer.words(text)
-    days = _days_of(unit, page_at, signs)
+    days = _days_of(unit, at, signs)
     marks = _day_marks(days)
     speaker = signed(term_hash(speaker_key(unit.speaker))) if unit.speaker else 0
     count = len(hashes) // 4
@@ -171,9 +171,9 @@ def _flags_of(unit: Unit, signs: int) -> int:
     return flags
 
 
-def _days_of(unit: Unit, page_at: str, signs: int) -> tuple[int, int, int]:
+def _days_of(unit: Unit, at: str, signs: int) -> tuple[int, int, int]:
     """Return the day a unit was said and the first and last day it speaks of, as ordinals or `NO_DAY`."""
-    said = _day(unit.at or page_at)
+    said = _day(at)
     if said == NO_DAY or not signs & (text_signs.TIME | text_signs.NUMBER):
         return said, NO_DAY, NO_DAY
     spans = find_times(unit.text, datetime.combine(date.fromordinal(said), datetime.min.time(), UTC))
