@@ -15,6 +15,9 @@ from brainiac.conversations import MAX_TURNS
 from brainiac.events import Event, append, create, new_id, observe
 from brainiac.kernel.journal import lines_back
 from brainiac.pipeline.daemon import answer_one
+from brainiac.recall.encode import _known_unit, encode
+from brainiac.recall.text import Analyzer
+from brainiac.recall.units import Page, Unit, UnitKind
 from tests.kernel import make_root, open_kernel
 from tests.models import model_brain
 from tests.openai_server import ChatServer, say, say_json
@@ -143,3 +146,17 @@ def test_line_is_added_to_the_access_log_without_reading_it(tmp_path: Path) -> N
         kernel.committer.commit("noted", by="t", changes=[append("logs/access.log", line)])
     assert read_bytes() - before < 1_000_000
     assert log.read_text().endswith("x\none\ntwo\n")
+
+
+def test_page_that_is_dated_anew_has_only_its_new_turns_analyzed() -> None:
+    """A day's log grows and gets a new date with each promotion: what was said before is not analyzed again."""
+    analyzer = Analyzer("english")
+    turns = tuple(
+        Unit(f"Said {number} on Tuesday, {new_id()}.", UnitKind.TURN, at="2025-09-16T15:30:00Z", speaker="user")
+        for number in range(50)
+    )
+    first = encode(Page("p.md", "P", turns[:40], at="2025-09-16T16:00:00Z"), analyzer)
+    known = _known_unit.cache_info()
+    again = encode(Page("p.md", "P", turns, at="2025-09-17T16:00:00Z"), analyzer)
+    assert 10 == _known_unit.cache_info().misses - known.misses
+    assert again.facts.startswith(first.facts)

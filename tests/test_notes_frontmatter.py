@@ -227,6 +227,25 @@ def test_reading_imports_no_yaml() -> None:
     assert "[]" == done.stdout.strip()
 
 
+def test_what_stands_as_we_write_it_is_edited_without_the_yaml_library() -> None:
+    """A list of a thousand sources grows, and dates change, as text: a page that is promoted to daily stays cheap."""
+    sources = [f"0199{number:04x}-89ab-7cde-8f01-23456789abcd" for number in range(1000)]
+    page = render_meta({"updated_at": "2025-09-16T15:30:00Z", "sources": sources, "tags": ["a"]}) + "body\n"
+    code = (
+        "import sys; from brainiac.notes.frontmatter import edit_meta\n"
+        "page, sources = sys.stdin.read(), eval(sys.argv[1])\n"
+        "after = edit_meta(page, updated_at='2025-09-17T15:30:00Z', sources=[*sources, 'last'], tags=['a', 'b'])\n"
+        "sys.stderr.write(str([name for name in ('yaml', 'ruamel.yaml') if name in sys.modules]))\n"
+        "sys.stdout.write(after)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, repr(sources)], input=page, capture_output=True, text=True, check=True
+    )
+    expected = page.replace("-16T", "-17T").replace("tags: [a]", "tags: [a, b]")
+    assert expected.replace("\ntags:", "\n  - last\ntags:") == done.stdout
+    assert "[]" == done.stderr
+
+
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_each_hostile_text_is_a_value(fragment: str) -> None:
     """Whatever text becomes a value is read back; a lone surrogate alone becomes U+FFFD."""

@@ -103,10 +103,13 @@ class Transactions:
 
     def restore(self) -> None:
         """Write again what a power failure may have taken: blobs and journal lines of commits that are done."""
-        for intent in self.wal.read()[0]:
+        intents, _ = self.wal.read()
+        since = min((intent.since_seq for intent in intents), default=0)
+        recorded = {event.id for event in self._journal.events(since)} if intents else set()
+        for intent in intents:
             if intent.texts:
                 self._keep(intent.event, intent.texts, is_verified=True)
-            if intent.is_done and self._journal.find(intent.event.id, intent.since_seq) is None:
+            if intent.is_done and intent.event.id not in recorded:
                 self._journal.record(intent.event, is_synced=False)
         self._seen.catch_up()
 

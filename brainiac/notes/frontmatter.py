@@ -100,7 +100,7 @@ def _read_plain(block: str) -> dict[str, Any] | None:
     """Read lines of the plain subset; None when there is anything else."""
     meta: dict[str, Any] = {}
     entries = 0
-    open_key = None  # of a list whose items stand below it
+    items: list[str] | None = None  # of a list whose items may stand below its key
     for line in block.split("\n"):
         if found := _LINE.fullmatch(line):
             entries += 1
@@ -110,17 +110,19 @@ def _read_plain(block: str) -> dict[str, Any] | None:
                 meta[key] = word if word not in _WORDS else _TRUTH.get(word)
                 if meta[key] is None:
                     return None
-                open_key = None
+                items = None
             elif kind == _KEY_GROUP:
-                meta[open_key := found[1]] = None
+                key, items = found[1], []
+                meta[key] = None
             else:
                 meta[found[1]] = _CONVERT[kind or 0](found[kind or 0])
-                open_key = None
+                items = None
         elif line:
             item = _ITEM.fullmatch(line)
-            if not item or not open_key or item[1] in _WORDS:
+            if not item or items is None or item[1] in _WORDS:
                 return None
-            meta[open_key] = [*(meta[open_key] or ()), item[1] or item[2][1:-1]]
+            items.append(item[1] or item[2][1:-1])
+            meta[key] = items
     return meta if entries == len(meta) and _WORDS.isdisjoint(meta) else None
 
 
@@ -214,11 +216,31 @@ def _edit_block(block: str, old: Mapping[str, Any], changed: Mapping[str, Any], 
     )
 
 
+def _edit_plain(block: str, old: Mapping[str, Any], replaced: Mapping[str, Any], newline: str) -> str | None:
+    """Return the block with entries rewritten that stand as they are written here; None where one stands otherwise."""
+    for key, value in replaced.items():
+        if not (_is_writable(old[key]) and _is_writable(value)):
+            return None
+        before, after = (_entries({key: each}).replace("\n", newline) for each in (old[key], value))
+        at = f"\n{block}".find(f"\n{before}")
+        is_kept = before.startswith(f"{key}:{newline}") == after.startswith(f"{key}:{newline}")  # a list's style
+        if at < 0 or not is_kept:
+            return None
+        block = block[:at] + after + block[at + len(before) :]
+    return block
+
+
+def _is_writable(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
+    return value is None or isinstance(value, str | int | float)
+
+
 def _edits(block: str, old: Mapping[str, Any], changed: Mapping[str, Any], newline: str) -> Iterator[str]:
     replaced = {key: value for key, value in changed.items() if key in old}
     added = _entries({key: value for key, value in changed.items() if key not in old}).replace("\n", newline)
-    if not replaced:
-        yield block + added
+    if (plain := _edit_plain(block, old, replaced, newline)) is not None:
+        yield plain + added
     from brainiac.notes.yaml_handler import edit_entries, edit_whole
 
     if not _STRANGE_LINE_END.search(block):

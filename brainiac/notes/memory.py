@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -41,7 +42,7 @@ _SECTION = re.compile(r"^## +([^\r\n]*?)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _FENCED = re.compile(r"^[ \t]*(`{3,}+|~{3,}+)[^\n]*\n(?:.*?^[ \t]*\1[ \t]*\r?$|.*\Z)", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Memory:
     """A memory page; what its front matter lacks is empty.
 
@@ -51,9 +52,8 @@ class Memory:
         created_at: ISO 8601 UTC; likewise `updated_at`.
         emotion: One word.
         reinforcement_count: How often it was stated again or cited.
-        statements: In the order of the page, those under History included.
-        body: All below the front matter.
         text: The whole file.
+        offset: Where the body starts in it.
         meta: The front matter as it was read.
     """
 
@@ -65,10 +65,19 @@ class Memory:
     tags: tuple[str, ...]
     emotion: str
     reinforcement_count: int
-    statements: tuple[Statement, ...]
-    body: str
     text: str
+    offset: int = 0
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def body(self) -> str:
+        """All below the front matter."""
+        return self.text[self.offset :]
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """The statements in the order of the page, those under History included."""
+        return find_statements(self.text, self.offset)
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -86,7 +95,10 @@ def parse_memory(path: str, text: str) -> Memory:
     Raises:
         FormatError: The front matter is broken.
     """
-    meta, offset = split(text, path)
+    return _memory(path, text, *split(text, path))
+
+
+def _memory(path: str, text: str, meta: Mapping[str, Any], offset: int) -> Memory:
     count = meta.get("reinforcement_count")
     return Memory(
         path=path,
@@ -97,9 +109,8 @@ def parse_memory(path: str, text: str) -> Memory:
         tags=_tags(meta.get("tags")),
         emotion=_word(meta, "emotion"),
         reinforcement_count=count if isinstance(count, int) and not isinstance(count, bool) else 0,
-        statements=find_statements(text, offset),
-        body=text[offset:],
         text=text,
+        offset=offset,
         meta=meta,
     )
 
@@ -153,10 +164,16 @@ class MemoryDocument:
     @cached_property
     def memory(self) -> Memory:
         """What stands there."""
-        return parse_memory(self._path, self._text)
+        return _memory(self._path, self._text, self._meta, self._offset)
 
     def _with(self, text: str) -> MemoryDocument:
-        return MemoryDocument(text, self._path)
+        """Return the page with another text, whose front matter is read only where it is another."""
+        made = copy(self)
+        made.__dict__.pop("memory", None)
+        made._text = text
+        if not self._offset or not text.startswith(self._text[: self._offset]):
+            made._meta, made._offset = split(text, self._path)
+        return made
 
     def statement(self, block_id: str) -> Statement:
         """Return a statement by its block id."""
