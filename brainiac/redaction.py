@@ -27,9 +27,10 @@ _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL
 )
 _PASSWORD = r"passw(?:or)?[dt]|pwd|passphrase|passcode|kennwort|contraseña|mot de passe"
+_CODE = r"(?:access|alarm|door|entry|garage|gate|key ?pad|lock|safe|security|unlock)"
 _VALUE = r"(?P<quote>[\"'])(?P<quoted>[^\"'\n]{3,})(?P=quote)(?!\w)|[\"'`]?(?P<secret>[^\s\"'`,;&}]*[^\s\"'`,;&}.!?])"
 _TOLD = re.compile(
-    rf"(?i)(?<![a-z])(?:(?P<password>{_PASSWORD})|(?P<pin>pin(?:[ -]?code)?)"
+    rf"(?i)(?<![a-z])(?:(?P<password>{_PASSWORD})|(?P<pin>pin(?:[ -]?code)?|{_CODE}[ -]?code)"
     r"|(?:api|access|secret|private|auth|account)[ _-]?(?:access[ _-]?)?key|secret|token)"
     r"(?:\s+(?:for|of|to|für|de)\s+[^:=\n]{1,40}?)?"
     rf"[\"']?\s*(?P<link>\b(?:is|was|to|lautet|ist|war|est|es)\b|:(?!/)|=)\s*(?:{_VALUE})"
@@ -38,6 +39,8 @@ _SENT = re.compile(
     r"(?i)\b(?:authorization:\s*(?:basic|bearer|token)|bearer)\s+(?P<secret>(?=\S*\d)[\w+/=.~-]{12,})"
     r"|authorization:\s*basic\s+(?P<basic>[\w+/=-]{6,})|(?<!\S)(?:-u|--user)[ =]\S+?:(?P<user>[^\s\"']+)"
     r"|://[^\s/:@]*:(?P<address>[^\s/@]+)@"
+    r"|\b(?:log-?in|credentials)\b[^:/\n]{0,40}?(?:\bis|\bare|:)\s+[^\s/]+ / "
+    r"(?P<pair>(?=\S*\d)[^\s\"',;]*[^\s\"',;.!?])"
 )
 _CLAUSE_END = re.compile(r"[\"'`]?\s*(?:[.,;!?)}]|$)")
 # what is said of a password rather than being one; another lower-case word is one when its clause ends with it
