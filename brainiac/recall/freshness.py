@@ -63,6 +63,8 @@ def _look_into(folder: str, relative: str, found: dict[str, Stamp]) -> list[tupl
 def difference(tree: Tree, known: Mapping[str, Stamp]) -> tuple[list[str], list[str]]:
     """Return the paths to be read, new or changed, and those that are gone."""
     found = searched_files(tree)
+    if found == known:  # as a rule, and told in a tenth of the time
+        return [], []
     changed = [path for path, stamp in found.items() if known.get(path) != stamp]
     return changed, [path for path in known if path not in found]
 
