@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path, PurePosixPath
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -52,7 +52,6 @@ class InboxSettings(_Section):
     typing_seconds: float = Field(20, ge=0, description="a file that grew as one typed is taken after this rest")
     backlog_limit: int = Field(20, ge=0, description="more unanswered prompts than this at start-up wait")
     max_bytes: int = Field(1_000_000, ge=1, description="a larger prompt is refused with an error file")
-    keep_days: int | None = Field(None, description="promoted pairs older than this move to events/; empty: never")
 
 
 class WatchSettings(_Section):
@@ -160,7 +159,6 @@ class MachineSettings(_Section):
     api_key_variables: dict[str, str] = Field(
         default_factory=dict, description="name of the environment variable that holds a key, likewise"
     )
-    semantic_model: Literal["auto"] | Path = Field("auto", description="a folder with an ONNX embedding model")
 
 
 class SettingsFile(Generic[T]):

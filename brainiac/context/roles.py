@@ -42,13 +42,6 @@ def instructions(brain: Brain, name: str, **values: Any) -> str:
         ) from error
 
 
-def version_of(brain: Brain, name: str) -> str:
-    """Return the version that a template's front matter states, `own` for a brain's that states none."""
-    own = brain.read_text(brain.tree.prompts / f"{name}.md")
-    meta, _ = split(own if own is not None else _built_in(name))
-    return str(meta.get("version", "own"))
-
-
 @lru_cache(maxsize=16)
 def schema_of(result: type[Result]) -> str:
     """Return a result's JSON schema without what only bounds or names things: short enough for a small model."""

@@ -81,10 +81,6 @@ class Ledger:
         last = max((i for i, one in enumerate(operations) if one.hash == digest), default=-1)
         return operations[: last + 1]
 
-    def knows(self, page: str, statement: Statement) -> bool:
-        """Tell whether a process ever wrote under a statement's block id."""
-        return (page, statement.block_id) in self._operations or (page, statement.block_id) in self._kept_from
-
 
 def _rest(operation: Operation) -> tuple[frozenset[str], str, str, str]:
     return operation.sources, operation.former, operation.retired, operation.history

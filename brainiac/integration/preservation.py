@@ -39,7 +39,6 @@ class _Bound:
 
     mention: Mention
     scope: tuple[Mention, ...]
-    is_cessation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ def _scope(mention: Mention, mentions: Sequence[Mention], reach: int = 4) -> _Bo
     if mention.kind == "preference":
         after = list(takewhile(lambda other: other.kind != "preference", after))
     before = [other for other in others if other.position < mention.position][-2:]
-    return _Bound(mention, tuple(after or before), "cease" in mention.values)
+    return _Bound(mention, tuple(after or before))
 
 
 def _shares(first: Sequence[Mention], second: Sequence[Mention]) -> bool:

@@ -41,7 +41,6 @@ class Past:
         links: Pairs that a run linked, by the run's event.
         unlinked: Pairs whose link a person took back.
         asked: What the model was last asked, as a hash.
-        last_at: When memory was last organized, ISO 8601; "" for never.
         proposals: What was ever put before a person, by id.
         order: When a page came to be, as a number, by path; a page that moves keeps its.
         count: How many changes there were.
@@ -58,7 +57,6 @@ class Past:
     links: dict[str, set[Pair]] = field(default_factory=dict)
     unlinked: set[Pair] = field(default_factory=set)
     asked: str = ""
-    last_at: str = ""
     proposals: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     order: dict[str, int] = field(default_factory=dict)
     count: int = 0
@@ -128,7 +126,7 @@ def _take_change(past: Past, change: RecordedChange, at: str, is_by_hand: bool) 
 
 def _take_run(past: Past, event: Event, *, is_recent: bool) -> None:
     data = event.data
-    past.last_at, past.asked = event.at, data.get("asked", "")
+    past.asked = data.get("asked", "")
     for uuid, (day, times) in data.get("used", {}).items():
         past.used[uuid] = max(day, past.used.get(uuid, ""))
         past.cited[uuid] += times * is_recent
