@@ -21,9 +21,9 @@ from brainiac.recall.retrieval import Ranked
 RIDGE = 1e-3
 MEANING = ("meaning", "meaning_previous", "meaning_next", "meaning_page", "about_meaning")
 ALONE = (
-    "own_prefix", "window_5", "with_previous", "same_speaker", "page", "page_covered", "window_covered",
-    "alike_around", "adjacent", "before_previous", "next",
-    "about", "about_own", "about_first_person", "about_tells", "asks", "answers", "answers_match",
+    "window_5", "with_previous", "same_speaker", "page", "page_covered", "window_covered",
+    "alike_around", "before_previous", "next",
+    "about", "about_own", "about_first_person", "about_tells", "first_named", "asks", "answers", "answers_match",
     "opening", "time", "names", "when_time", "when_time_own", "where_place",
     "where_names", "count_number", "who_names", "day",
 )  # fmt: skip

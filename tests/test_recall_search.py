@@ -127,6 +127,16 @@ def test_the_person_named_is_who_speaks(folder: Folder) -> None:
     assert ["e0", "e1"] == [recall.search(f"Where did {who} sail?", now=NOW)[0].anchor for who in ("Ann", "Bob")]
 
 
+def test_of_two_who_are_named_the_first_speaks(folder: Folder) -> None:
+    """Of two with the same words, found is who told the other, in whatever order the names would sort."""
+    for who in ("Ann", "Bob"):
+        said = StmEvent(who, "2025-09-01T10:00:00Z", f"{who}: Sailing near Oslo is fun.")
+        folder.write(f"memory/long_term/events/2025/09/01/{who}.md", f"# Talk\n\n{render_exchange(said)}")
+    recall = folder.recall()
+    asked = ("What did Ann tell Bob about sailing?", "What did Bob tell Ann about sailing?")
+    assert ["Ann", "Bob"] == [recall.search(text, now=NOW)[0].anchor for text in asked]
+
+
 def test_last_tuesday_is_met_by_date(folder: Folder) -> None:
     """A day told relative to an exchange's date is found by its own date."""
     for day in (3, 17):

@@ -6,7 +6,7 @@ Each signal is a vector over all units of the candidate pages. Lexical ones are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from brainiac.recall import encode as e
 from brainiac.recall.alike import likeness
 from brainiac.recall.encode import EncodedPage, signed, speaker_key
 from brainiac.recall.query import Query, speaker_words
-from brainiac.recall.text import prefix_hash, term_hash
+from brainiac.recall.text import plain_words, prefix_hash, term_hash
 from brainiac.recall.units import UnitKind
 
 Vector: TypeAlias = NDArray[np.float64]
@@ -128,13 +128,13 @@ class Lexical:
         speakers = set(units.speaker[units.is_turn > 0].tolist())
         known = {word for word in speaker_words(query) if signed(term_hash(speaker_key(word))) in speakers}
         self.named = known
-        own_names = {signed(term_hash(word)) for word in known}
-        self.is_named = np.isin(units.speaker, list(own_names)).astype(np.float64) * units.is_turn
+        self.is_named = self._spoken_by(known)
+        in_order = dict.fromkeys(word for piece in query.text.split() for word in sorted(plain_words(piece) & known))
+        self.is_first_named = self._spoken_by(list(in_order)[:1] if len(in_order) > 1 else ())
         self.name_terms = {term for term in query.terms if _is_name(term, known)}
         self.terms = [term for term in query.terms if term not in self.name_terms] or list(query.terms) or [""]
         self.exact = self._counted(_places(units.terms, [term_hash(term) for term in self.terms]))
-        self._near = _places(units.prefixes, [prefix_hash(term) for term in self.terms])
-        self.near = self._counted(self._near)
+        self.near = self._counted(_places(units.prefixes, [prefix_hash(term) for term in self.terms]))
         self.here = np.concatenate((self.exact, self.near, units.length[None]))
         self.before = {by: units.shift(self.here, -by) for by in (1, 2)}
         self.after = {by: units.shift(self.here, by) for by in (1, 2)}
@@ -147,6 +147,12 @@ class Lexical:
         rare = np.array([rarity(term) for term in self.terms])
         self.weighted = self.near_idf * rare
         self.telling = self.idf * rare
+
+    def _spoken_by(self, names: Iterable[str]) -> Vector:
+        """Return 1 for each turn of one who is named."""
+        hashes = [signed(term_hash(name)) for name in names]
+        found: Vector = np.isin(self.units.speaker, hashes) * self.units.is_turn
+        return found
 
     def _counted(self, places: NDArray[np.bool_]) -> Vector:
         """Return how often each term stands in each unit, given where it stands among all words."""
@@ -165,20 +171,6 @@ class Lexical:
         hashes = [prefix_hash(term) for term in sorted(self.name_terms)]
         found: Vector = self._counted(_places(self.units.prefixes, hashes)).sum(0)
         return found
-
-    def adjacency(self) -> Vector:
-        """Return the share of neighbouring query terms that stand within two words of each other."""
-        at = np.nonzero(self._near.any(0))[0]
-        terms, owner = self._near[:, at], self.units.owner[at]
-        met = np.zeros((max(1, len(self.terms) - 1), self.units.n))
-        for ahead in (1, 2):
-            here, there = slice(None, -ahead), slice(ahead, None)
-            is_close = (at[there] - at[here] <= 2) & (owner[there] == owner[here])
-            either = (terms[:-1, here] & terms[1:, there]) | (terms[1:, here] & terms[:-1, there])
-            pair, place = np.nonzero(either & is_close)
-            met[pair, owner[place]] = 1
-        share: Vector = met.sum(0) / len(met)
-        return share
 
 
 def _places(hashes: NDArray[np.uint32], wanted: Sequence[int]) -> NDArray[np.bool_]:
@@ -207,7 +199,6 @@ def lexical_signals(words: Lexical) -> Signals:
     alike = likeness(words.terms, units.terms, units.words)
     return {
         "own": own,
-        "own_prefix": bm25(near, length, near_idf, b=0.3),
         "window_5": bm25(exact_five, length_five, idf),
         "with_previous": bm25(exact_two, length_two, idf),
         "same_speaker": bm25(near + 0.5 * near_further, length + 0.5 * length_further, words.weighted),
@@ -215,7 +206,6 @@ def lexical_signals(words: Lexical) -> Signals:
         "page_covered": share(page_near > 0, near_idf)[units.page],
         "window_covered": share(near_three > 0, near_idf),
         "alike_around": share(_around(units, alike), words.telling),
-        "adjacent": words.adjacency(),
         "before_previous": units.shift(own, -2),
         "next": units.shift(own, 1),
     }
@@ -244,6 +234,8 @@ def dialogue_signals(words: Lexical, lexical: Mapping[str, Vector]) -> Signals:
         "about_own": about * own,
         "about_first_person": about * first_person,
         "about_tells": about * (1 - asks),
+        # of two the first is who did or said it: "What did Ann tell Tom?"
+        "first_named": words.is_first_named,
         "asks": asks,
         "answers": answers,
         "answers_match": answers * units.shift(own, -1),
@@ -260,7 +252,7 @@ def content_signals(words: Lexical, lexical: Mapping[str, Vector]) -> Signals:
         "time": time,
         "names": units.capitals,
         "when_time": asked["when"] * time,
-        "when_time_own": asked["when"] * time * lexical["own_prefix"],
+        "when_time_own": asked["when"] * time * lexical["own"],
         "where_place": asked["where"] * place,
         "where_names": asked["where"] * units.capitals,
         "count_number": asked["count"] * units.flag(e.NUMBER),
