@@ -117,6 +117,15 @@ def open_recall(root: Path, cache: Path, embedder: str) -> Recall:
     return Recall(tree, places, Settings(recall=RecallSettings(embedder=embedder)))
 
 
+def has_embedder(root: Path, cache: Path, embedder: str) -> bool:
+    """Tell whether there is one; without it the hybrid run would be the lexical one under another name."""
+    recall = open_recall(root, cache, embedder)
+    try:
+        return recall.status()["embedder"]["name"] != "none"
+    finally:
+        recall.close()
+
+
 @dataclass
 class Scores:
     """Measures, gathered question by question."""
@@ -234,7 +243,11 @@ def main() -> None:
         folder = Path(name)
         for conversation in conversations:
             build_brain(conversation, folder / conversation.name)
-        embedders = {"lexical": "none"} | ({"hybrid": arguments.embedder} if arguments.embedder != "none" else {})
+        embedders = {"lexical": "none"}
+        if has_embedder(folder / conversations[0].name, folder / "probe", arguments.embedder):
+            embedders["hybrid"] = arguments.embedder
+        elif arguments.embedder != "none":
+            print("hybrid left out: no embedder is installed; pip install '.[semantic]'", file=sys.stderr)
         if arguments.learn or arguments.cross:
             for label, embedder in embedders.items():
                 gathered = []
