@@ -14,11 +14,14 @@ from pipeline import eventually
 
 from brainiac.brain import Brain
 from brainiac.context.privacy import shareable
+from brainiac.events import PathKind
 from brainiac.kernel.planning import is_off_record
 from brainiac.llm.schemas import Purpose
 from brainiac.notes.short_term import EMPTY, Item, ShortTermDocument
 from brainiac.pipeline.daemon import Daemon
-from tests.models import model_brain, write_machine, write_memory
+from brainiac.promotion.draft import Catalogue
+from brainiac.recall.documents import page_of
+from tests.models import make_brain, model_brain, write_machine, write_memory
 from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, say, say_json, status
 
 # so long that no hash or id holds them by chance: four digits stand in one run of forty
@@ -185,6 +188,61 @@ def test_a_private_mark_in_a_list_is_read_kept_and_matched():
     assert str(document) == str(document.with_items(tasks=["buy  it"]))
     assert (Item("Buy it", True, True),) == document.with_done(["Buy it"]).memory.tasks
     assert "Buy it" not in (shareable(str(document)) or "")
+
+
+@pytest.mark.parametrize("value", ["true", "yes", "on", '"true"', "'yes'", "1", "y", "maybe", "[a]"])
+def test_anything_but_a_plain_no_is_private(value: str, tmp_path: Path):
+    """In every reader alike: the border, the search index, Promotion's catalogue."""
+    text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
+    page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
+    assert (None, [True]) == (shareable(text), [unit.is_private for unit in page.units])
+    assert shareable(text.replace("private", "Private")) is None
+    brain = make_brain(tmp_path)
+    (tmp_path / "memory/long_term/concrete/a.md").write_text(text)
+    assert Catalogue(brain).by_path["memory/long_term/concrete/a.md"].is_private
+
+
+@pytest.mark.parametrize("value", ["false", "no", "off", "'false'", '"No"', "null", "~", "", "''", "0", "[]"])
+def test_a_plain_no_is_not_private(value: str):
+    text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
+    page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
+    assert (text, [False]) == (shareable(text), [unit.is_private for unit in page.units])
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "- It has a very\n  quillwort end <!-- private -->",
+        "- It has a very\nquillwort end <!-- private -->",
+        "- The quillwort <!-- private --> since May",
+        "- The quillwort <!--Private-->  ^a1",
+        "- Of it\n  - the quillwort <!-- private -->\n\n  and a quillwort more",
+        "The quillwort <!-- private -->\nand more quillwort.",
+        "The quillwort.\n<!-- private -->",
+        '### 2026-01-01T00:00:00Z\n<!-- event: e1 -->\n**User:** "quillwort" <!-- private -->',
+        '### 2026-01-01T00:00:00Z <!-- private -->\n<!-- event: e1 -->\n**User:** "quillwort"',
+        "### 2026-01-01T00:00:00Z\n<!-- event: e1 --> <!-- private -->\n**User:**\n> a\n> quillwort",
+        '### 2026-01-01T00:00:00Z\n<!-- event: e1 -->\n**User:** "quillwort"\n**AI:** "A."\n<!-- private -->',
+    ],
+)
+def test_what_bears_a_mark_is_cut_whole(marked: str):
+    """An item with its further lines, a paragraph, an exchange; wherever in it a person put the mark."""
+    text = f'# Title\n\n- Before.\n\n{marked}\n\n### 2026-01-02T00:00:00Z\n<!-- event: e2 -->\n**User:** "After."\n'
+    left = shareable(text) or ""
+    assert [False, True, True] == [word in left for word in ("quillwort", "Before.", "After.")]
+
+
+def test_a_mark_in_a_heading_keeps_the_whole_note():
+    """Where what it stands above ends is the person's to know: nothing is shown."""
+    assert shareable("# A\n\nOpen.\n\n## Health <!-- private -->\n\nQuillwort.\n") is None
+
+
+@pytest.mark.parametrize("line", ["- Is\n  so <!-- private -->", "- Is <!-- private --> so", "- Is so <!--PRIVATE-->"])
+def test_a_mark_is_read_wherever_it_stands_in_an_item(line: str):
+    """F-STM-8: it is no part of the text, and the item is not added again."""
+    document = ShortTermDocument(EMPTY.replace("### Tasks\n", f"### Tasks\n{line}\n"))
+    assert (Item("Is so", is_private=True),) == document.memory.tasks
+    assert str(document) == str(document.with_items(tasks=["is so"]))
 
 
 def test_keys_stand_in_no_file_whether_a_call_succeeds_or_fails(

@@ -1,41 +1,58 @@
 """What must not leave this machine (`private: true`), cut out of whatever a remote model would be shown.
 
-A prompt, a memory or a page says so in its front matter; an exchange and a list item of short-term memory by the
-mark `<!-- private -->`. Search and files know nothing of it: it is decided here, at the border.
+A prompt, a memory or a page says so in its front matter; an exchange, a list item or a paragraph by the mark
+`<!-- private -->`. Search and files know nothing of it: it is decided here, at the border.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from brainiac.errors import FormatError
-from brainiac.notes.dialogue import PRIVATE_MARK, find_events
-from brainiac.notes.frontmatter import split
+from brainiac.notes.dialogue import PRIVATE, find_events
+from brainiac.notes.frontmatter import is_private, split
+from brainiac.notes.statements import find_statements
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.recall.hit import Hit
 
+_MARKED_HEADING = re.compile(rf"^#{{1,6}} .*{PRIVATE.pattern}", re.MULTILINE | re.IGNORECASE)
+_GAP = re.compile(r"(\n[ \t\r]*\n)")
+
 
 def is_private_note(text: str) -> bool:
     """Tell whether a note's front matter keeps all of it on this machine; one that cannot be read and names it does."""
     try:
-        return split(text)[0].get("private") is True
+        return is_private(split(text)[0])
     except FormatError:
-        return "private:" in text
+        return "private" in text.casefold()
 
 
 def shareable(text: str) -> str | None:
-    """Return what of a note a remote model may see: without marked exchanges and list items; None: nothing."""
+    """Return what of a note a remote model may see: without marked exchanges, list items and paragraphs, each whole.
+
+    Returns:
+        The text; None where nothing may be shown: a note that is private, or with a mark in a heading.
+    """
     if is_private_note(text):
         return None
-    if PRIVATE_MARK not in text:
+    if not PRIVATE.search(text):
         return text
-    for placed in reversed(list(find_events(text))):
-        if placed.event.is_private:
-            text = text[: placed.start] + text[placed.end :]
-    return "".join(line for line in text.splitlines(keepends=True) if not line.rstrip().endswith(PRIVATE_MARK))
+    text = _without(text, [(each.start, each.end) for each in find_events(text) if each.event.is_private])
+    if _MARKED_HEADING.search(text):
+        return None
+    items = [(each.start, each.end) for each in find_statements(text) if PRIVATE.search(text, each.start, each.end)]
+    parts = _GAP.split(_without(text, items))
+    return "".join(part for part in parts if not PRIVATE.search(part))
+
+
+def _without(text: str, places: Sequence[tuple[int, int]]) -> str:
+    for start, end in reversed(places):
+        text = text[:start] + text[end:]
+    return text
 
 
 def shareable_hits(brain: Brain, hits: Sequence[Hit]) -> list[Hit]:

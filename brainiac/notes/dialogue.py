@@ -18,6 +18,8 @@ EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.
 _END = re.compile(r"^(?:#{1,3} |---[ \t]*\r?$)", re.MULTILINE)
 _COMMENT = re.compile(r"<!-- (?:event|exchange): (.*?) -->\s*")
 PRIVATE_MARK = "<!-- private -->"
+PRIVATE = re.compile(r"<!--\s*private\s*-->", re.IGNORECASE)  # the mark as persons write it
+_ENDS_PRIVATE = re.compile(rf"(?!>).*?({PRIVATE.pattern})\s*", re.IGNORECASE | re.DOTALL)
 _REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 _LABEL = re.compile(r"\*\*(User|AI|Thoughts):\*\*(.*)", re.DOTALL)
 
@@ -91,14 +93,14 @@ def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[P
 
 
 def _read(at: str, body: str) -> StmEvent:
-    event_id, is_private = "", False
+    event_id, is_private = "", PRIVATE.search(at) is not None
     texts: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in body.replace("\r\n", "\n").split("\n"):
+        if "<!--" in line and (marked := _ENDS_PRIVATE.fullmatch(line)):  # what was said stands in quotes
+            is_private, line = True, line[: marked.start(1)].rstrip()
         if not event_id and (comment := _COMMENT.fullmatch(line)):
             event_id = comment[1]
-        elif not texts and line.strip() == PRIVATE_MARK:
-            is_private = True
         elif label := _LABEL.match(line):
             lines = texts.setdefault(label[1], [])
             lines.append(label[2])
@@ -106,6 +108,7 @@ def _read(at: str, body: str) -> StmEvent:
             lines.append(line)
     said = {label: _said(label, found) for label, found in texts.items()}
     event_id = event_id or "hand-" + hashlib.sha256(f"{at}\n{body}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    at = PRIVATE.sub("", at).strip()
     return StmEvent(event_id, at, said.get("User", ""), said.get("AI", ""), said.get("Thoughts", ""), is_private)
 
 

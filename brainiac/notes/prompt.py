@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainiac.errors import FormatError
-from brainiac.notes.frontmatter import render_meta, split
+from brainiac.notes.frontmatter import is_private, render_meta, split
 from brainiac.notes.prose import newline_of
 
 _SEND = re.compile(r"(?:^|\n)[ \t]*/send\s*\Z")
@@ -122,7 +122,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         reply_to=_text(path, meta, "reply_to"),
         answer=_flag(path, meta, "answer", True),
         remember=_flag(path, meta, "remember", True),
-        private=_flag(path, meta, "private", False),
+        private=_flag(path, meta, "private", False) or is_private(meta),
         is_draft=str(meta.get("status", "")).strip().lower() == "draft",
         is_capture=path.startswith(f"{inbox}/notes/"),
         is_send=unsent != body,
@@ -209,7 +209,7 @@ def parse_response(path: str, raw: bytes) -> Response:
         cost_usd=_number(path, meta, "cost_usd"),
         took_ms=int(_number(path, meta, "took_ms")),
         remember=_flag(path, meta, "remember", True),
-        private=_flag(path, meta, "private", False),
+        private=_flag(path, meta, "private", False) or is_private(meta),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from brainiac.errors import FormatError
-from brainiac.notes.dialogue import EVENT_HEADING, PRIVATE_MARK, Placed, StmEvent, find_events, render_event
+from brainiac.notes.dialogue import EVENT_HEADING, PRIVATE, PRIVATE_MARK, Placed, StmEvent, find_events, render_event
 from brainiac.notes.prose import (
     end_of_content,
     find_line,
@@ -266,12 +266,10 @@ class ShortTermDocument:
 
 
 def _placed_item(found: re.Match[str]) -> _PlacedItem:
-    text = " ".join(found[2].split())
-    is_private = text.endswith(PRIVATE_MARK)
-    text = text.removesuffix(PRIVATE_MARK).rstrip()
+    text = " ".join(PRIVATE.sub(" ", found[2]).split())
     if found[1] is None and text.startswith("\\") and _BOX.match(text):
         text = text[1:]
-    item = Item(unescape(text), found[1] in ("x", "X"), is_private)
+    item = Item(unescape(text), found[1] in ("x", "X"), PRIVATE.search(found[2]) is not None)
     mark = found.start(2) if found[1] is None else found.start(1) - 1
     return _PlacedItem(item, found.start(), found.end(), mark)
 
@@ -282,4 +280,4 @@ def _guard(fact: str) -> str:
 
 
 def _key(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return " ".join(PRIVATE.sub(" ", text).split()).casefold()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import ConfinementError
 from brainiac.llm.schemas import Proposal
+from brainiac.notes.frontmatter import is_private
 from brainiac.organization.splitting import divide
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class Judge:
             return [Action("archive", tuple(paths), reason=proposal.reason)] if paths else []
         months: dict[str, list[str]] = {}
         for path in paths:
-            is_day = path.startswith(self._events + "/") and self._catalog.pages[path].meta.get("private") is not True
+            is_day = path.startswith(self._events + "/") and not is_private(self._catalog.pages[path].meta)
             months.setdefault(month_of(path, self._events) if is_day else "", []).append(path)
         return [
             Action("compress" if month and len(found) > 1 else "archive", tuple(found), month, proposal.reason)

@@ -15,7 +15,7 @@ from brainiac.events import Change, Event
 from brainiac.kernel.locks import locked
 from brainiac.llm.offline.organizing import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposal, Proposals
-from brainiac.notes.frontmatter import edit_meta
+from brainiac.notes.frontmatter import edit_meta, is_private
 from brainiac.organization.actions import carry_out
 from brainiac.organization.asking import new_proposals, review_change
 from brainiac.organization.catalog import Catalog
@@ -133,14 +133,14 @@ def _parted(brain: Brain, work: _Work) -> tuple[Patterns, Patterns]:
     if not _is_remote(brain):
         return found, Patterns([], [], [], [])
 
-    def is_private(row: dict[str, Any]) -> bool:
+    def is_hidden(row: dict[str, Any]) -> bool:
         paths = row.get("paths", [row.get("path")])
-        return any(path in pages and pages[path].meta.get("private") is True for path in paths)
+        return any(path in pages and is_private(pages[path].meta) for path in paths)
 
     sides = []
     for side in (False, True):
         rows = {
-            name: [row for row in getattr(found, name) if is_private(row) is side]
+            name: [row for row in getattr(found, name) if is_hidden(row) is side]
             for name in ("frequent", "co_accessed", "unused")
         }
         sides.append(replace(found, **rows, overgrown=[] if side else found.overgrown))

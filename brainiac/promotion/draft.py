@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.language.sentences import content_stems
-from brainiac.notes.frontmatter import split
+from brainiac.notes.frontmatter import is_private, split
 from brainiac.notes.memory import MemoryDocument, Statement, title_of
 from brainiac.notes.statements import find_statements
 
@@ -73,7 +73,7 @@ class Catalogue:
         except (FormatError, FileNotFoundError):
             return  # nobody can tell whose it is: it is left alone, its name is taken
         title = title_of(meta, text, offset, path)
-        self.add(path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), bool(meta.get("private")))
+        self.add(path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), is_private(meta))
         if self._lookup:
             for one in find_statements(text, offset):
                 if not one.is_history:

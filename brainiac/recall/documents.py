@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
-from brainiac.notes.dialogue import PRIVATE_MARK, StmEvent, find_events
-from brainiac.notes.frontmatter import split
+from brainiac.notes.dialogue import PRIVATE, StmEvent, find_events
+from brainiac.notes.frontmatter import is_private, split
 from brainiac.notes.short_term import parse_short_term
 from brainiac.recall.units import Link, Page, Unit, UnitKind
 
@@ -50,7 +50,7 @@ def page_of(path: str, text: str, kind: PathKind) -> Page:
     try:
         meta, start = split(text, path)
     except FormatError:
-        meta, start = {"private": "private:" in text}, 0
+        meta, start = {"private": "private" in text.casefold()}, 0
     body = text[start:]
     title = _text(meta, "title") or _first(_TITLE, body) or posixpath.basename(path).removesuffix(".md")
     if kind is PathKind.INDEX_PAGE:
@@ -58,7 +58,7 @@ def page_of(path: str, text: str, kind: PathKind) -> Page:
         title = f"{title} ({posixpath.dirname(path)})" if title == "_index" else title
     else:
         units = tuple(_units(body))
-    if meta.get("private") is True:
+    if is_private(meta):
         units = tuple(replace(unit, is_private=True) for unit in units)
     return Page(
         path=path,
@@ -91,7 +91,7 @@ def _units(body: str) -> Iterator[Unit]:
             for found in placed:
                 yield from _turns(found.event)
             body = body[: placed[0].start] + body[placed[-1].end :]
-    is_marked = PRIVATE_MARK in body  # on some line: all are kept rather than one be missed
+    is_marked = PRIVATE.search(body) is not None  # on some line: all are kept rather than one be missed
     yield from (replace(unit, is_private=True) if is_marked else unit for unit in _prose_units(body))
 
 
