@@ -94,6 +94,8 @@ def test_endpoint_comes_from_the_machine_then_the_environment() -> None:
         ("ollama_chat/qwen", {}, True),
         ("lm_studio/x", {}, True),
         ("ollama/gpt-oss:120b-cloud", {}, False),
+        ("ollama/glm-4.6:cloud", {}, False),
+        ("ollama_chat/minimax-m2:cloud", {}, False),
         ("ollama/llama3.2", {"OLLAMA_API_BASE": "http://192.0.2.7:11434"}, False),
         ("openai/gpt-5", {}, False),
         ("openai/x", {"OPENAI_API_BASE": "http://localhost:8080/v1"}, True),

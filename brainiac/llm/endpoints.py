@@ -73,8 +73,8 @@ def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str]
         or environ.get(f"{family}_BASE_URL")
         or LOCAL_DEFAULTS.get(provider)
     )
-    # Ollama hands models of such names on to its makers' servers
-    is_local = base is not None and is_loopback(base) and not model.endswith("-cloud")
+    # Ollama hands models of such names (`glm-4.6:cloud`, `gpt-oss:120b-cloud`) on to its makers' servers
+    is_local = base is not None and is_loopback(base) and not re.search(r"[:-]cloud$", model)
     return Endpoint(model, provider, base, _key(model, provider, base, is_local, machine, environ), is_local)
 
 
