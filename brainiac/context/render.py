@@ -53,9 +53,8 @@ class Assembler:
         count = partial(tokens.count, model=model)
         limit = budget_tokens(self._brain.settings, model)
         limit -= tool_tokens(limit) if tools else 0
-        reader = Reader(
-            self._brain, f"{request.purpose}:{model}", self._lists, self._places, limit, count, is_remote=is_remote
-        )
+        name = f"{request.purpose}:{model}:{'remote' if is_remote else 'local'}"
+        reader = Reader(self._brain, name, self._lists, self._places, limit, count, is_remote=is_remote)
         around = [*self._head(request, tools, is_remote=is_remote), *self._plugins(request)]
         fitted, cuts = self._fitted(around, reader, request)
         sizes = {block.name: tokens_of(block, count) for block in fitted}

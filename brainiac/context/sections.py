@@ -40,7 +40,7 @@ JSON_ONLY = "Answer now, with JSON only."
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who is shown something: a purpose and model, with what it was shown before and its budget."""
+    """Who is shown something: a purpose and model, here or elsewhere, with what it was shown before and its budget."""
 
     brain: Brain
     name: str

@@ -23,6 +23,7 @@ LOG_SHARE = 0.6
 CONVERSATION_SHARE = 0.15
 LAST_TURNS = 4
 MAX_CHANGES = 40
+_TEXT = len("- [ ] ")  # where the text of a line begins
 CHANGES = "The lists above change here:"
 _LISTS = (("Goals", "goals"), ("Key Facts & Decisions", "facts"), ("Tasks", "tasks"))
 
@@ -42,8 +43,9 @@ class _Epoch:
 class ListsSoFar:
     """Remembers how the lists were first shown, per reader; forgotten with the process, at the price of one miss.
 
-    An epoch ends when short-term memory is pruned, when an event that a change follows is gone, or when there are
-    many changes: then the lists are shown anew. Thread-safe.
+    An epoch ends when short-term memory is pruned, when an event that a change follows is gone, when a line is gone
+    other than by a tick (it may be forgotten, or private by now), or when there are many changes: then the lists are
+    shown anew. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -54,7 +56,7 @@ class ListsSoFar:
         """Return the lists to show above the log, and the changes to tell after its events.
 
         Args:
-            reader: Who is shown them: a purpose and model.
+            reader: Who is shown them: a purpose and model, here or elsewhere.
             memory: As it stands.
         """
         now: Lists = tuple(tuple(_line(item) for item in getattr(memory, name)) for _, name in _LISTS)
@@ -62,7 +64,8 @@ class ListsSoFar:
         key = (memory.summary, ids[-1] if ids else "")
         with self._mutex:
             epoch = self._epochs.get(reader)
-            if epoch is None or epoch.key != key or not ids or not set(ids) >= set(epoch.changes):
+            is_over = epoch is None or epoch.key != key or not ids or not set(ids) >= set(epoch.changes)
+            if epoch is None or is_over or _has_lost(epoch.now, now):
                 epoch = self._epochs[reader] = _Epoch(key, now, now)
             elif changes := _changes(epoch.now, now):
                 epoch.changes.setdefault(ids[0], []).extend(changes)
@@ -80,6 +83,12 @@ class ListsSoFar:
 def _line(item: object) -> str:
     text, is_done = getattr(item, "text", str(item)), getattr(item, "is_done", False)
     return f"- [{'x' if is_done else ' '}] {text}"
+
+
+def _has_lost(before: Lists, now: Lists) -> bool:
+    """Tell whether a line is gone whose text does not stand in its list any more, ticked or not."""
+    texts = ([{line[_TEXT:] for line in lines} for lines in lists] for lists in (before, now))
+    return any(old - new for old, new in zip(*texts, strict=True))
 
 
 def _changes(before: Lists, now: Lists) -> list[str]:
