@@ -110,7 +110,7 @@ class Brain:
 
         name = self.settings.recall.index
         open_index = None if name == "embedded" else lambda: self._registered_index(name)
-        return Recall(self.tree, self.places, self.settings, self.clock, open_index)
+        return Recall(self.tree, self.places, self.settings, self.clock, open_index, lambda: self.models.ledger)
 
     @cached_property
     def models(self) -> Gateway:

@@ -17,6 +17,7 @@ WRITERS = {
     "brainiac/kernel/journal.py": "the device id, in the state folder",
     "brainiac/kernel/lastseen.py": "removes a damaged table from the state folder",
     "brainiac/pipeline/runstate.py": "the daemon's report, in the state folder",
+    "brainiac/llm/costs.py": "what calls in flight may cost, in the state folder",
     "brainiac/trust.py": "trust, in the state folder",
     "brainiac/history/purge.py": "throws the index away, in the cache",
     "brainiac/recall/engine.py": "the search index, in the cache",

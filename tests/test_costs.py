@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -13,13 +18,13 @@ from brainiac.brain import Brain
 from brainiac.cli import costs as command
 from brainiac.cli.session import name_brain
 from brainiac.clock import ManualClock
-from brainiac.errors import BudgetError
+from brainiac.errors import BudgetError, ModelError
 from brainiac.llm.catalog import Price
 from brainiac.llm.costs import KIND, Ledger, Usage, cost_rows, price_of
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
 from tests.models import NOW, answer_request, make_brain, model_brain, queries_request, write_settings
-from tests.openai_server import ChatServer, cut, say, status
+from tests.openai_server import Behaviour, Captured, ChatServer, by_request, cut, hang, say, status
 
 
 @pytest.fixture
@@ -77,7 +82,7 @@ def test_spent_budget_survives_a_restart_and_ends_at_midnight(tmp_path: Path) ->
     """Another process reads today's spend from the journal; tomorrow starts anew."""
     clock = ManualClock(NOW)
     brain = make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0}}, clock=clock)
-    Ledger(brain).record(answer_request(), "m", Usage(10, 10), 0.95, 5)
+    Ledger(brain).record(Purpose.ANSWER, "m", Usage(10, 10), 0.95, 5)
     brain.close()
     ledger = Ledger(make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0}}, clock=clock))
     with pytest.raises(BudgetError) as caught, ledger.reserved(Purpose.ANSWER, 0.1):
@@ -109,6 +114,73 @@ def test_calls_side_by_side_cannot_pass_the_budget_together(tmp_path: Path) -> N
     for thread in threads:
         thread.join()
     assert (3, 7) == (len(made), len(refused))
+
+
+def test_models_share_one_budget(tmp_path: Path, server: ChatServer) -> None:
+    """What a call to one model may cost is set aside for a call to another too."""
+    prices = {name: [10.0, 20.0] for name in ("openai/test-model", "openai/other")}
+    models = {"answer": "openai/test-model", "queries": "openai/other"}
+    brain = model_brain(tmp_path, server, prices=prices, models=models, daily_budget_usd=0.12, max_output_tokens=4000)
+    refused = []
+
+    def while_the_first_runs(request: Captured) -> Behaviour:
+        with pytest.raises(BudgetError, match="daily_budget_usd"):
+            brain.models.run(queries_request())
+        refused.append(request.body["model"])
+        return say("Portland.")
+
+    server.script(by_request(while_the_first_runs))
+    brain.models.run(answer_request())
+    assert (["test-model"], 1) == (refused, len(server.requests))
+
+
+def test_processes_share_one_budget(tmp_path: Path) -> None:
+    """What a call of another process may cost is set aside too, until its call would be over if it was killed."""
+    settings = {"llm": {"daily_budget_usd": 1.0, "timeout_seconds": 0.5}}
+    brain = make_brain(tmp_path, settings)
+    script = (
+        "import sys, time; from brainiac.brain import Brain; brain = Brain(sys.argv[1])\n"
+        "with brain.models.ledger.reserved('answer', 0.9): print('in', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout
+        assert "in\n" == other.stdout.readline()
+        with pytest.raises(BudgetError, match="daily_budget_usd"), brain.models.ledger.reserved("answer", 0.2):
+            pass
+        other.kill()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with suppress(BudgetError), brain.models.ledger.reserved("answer", 0.2):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the claim of a killed process stands for ever")
+
+
+@pytest.mark.parametrize(("model", "output"), [("openai/test-model", 0), ("openai/gpt-5-mini", 4096)])
+def test_call_without_an_answer_in_time_is_paid_for(
+    tmp_path: Path, server: ChatServer, model: str, output: int
+) -> None:
+    """Its input counts, and for a reasoning model all that it may have thought, or the budget would not be one."""
+    prices = {model: [10.0, 20.0]}
+    brain = model_brain(tmp_path, server, model, prices=prices, timeout_seconds=0.3, daily_budget_usd=0.15)
+    server.default = hang(20)
+    with pytest.raises(ModelError, match="no answer in time"):
+        brain.models.run(answer_request())
+    (call,) = calls(brain)
+    assert (True, output) == (cast(int, call["input_tokens"]) > 100, call["output_tokens"])
+    if output:
+        with pytest.raises(BudgetError, match="daily_budget_usd"):
+            brain.models.run(answer_request())
+        assert 1 == len(server.requests)
+
+
+def test_server_that_is_not_there_costs_nothing(tmp_path: Path) -> None:
+    """A call that reached no server is not journaled."""
+    with ChatServer() as server:
+        brain = model_brain(tmp_path, server, prices={"openai/test-model": [10.0, 20.0]})
+    with pytest.raises(ModelError):
+        brain.models.run(answer_request())
+    assert [] == calls(brain)
 
 
 def test_background_work_has_a_cap_of_its_own(tmp_path: Path) -> None:

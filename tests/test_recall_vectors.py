@@ -23,8 +23,9 @@ from brainiac.recall.signals import Units
 from brainiac.recall.text import Analyzer
 from brainiac.recall.units import Page, Unit, UnitKind
 from brainiac.recall.vectors import VectorFile, Vectors
-from brainiac.settings import RecallSettings, Settings
+from brainiac.settings import MachineSettings, RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
+from tests.models import make_brain, write_machine
 from tests.openai_server import Behaviour, Captured, ChatServer, by_request, raw, status
 
 
@@ -74,6 +75,19 @@ def test_a_torn_row_is_left_out(tmp_path: Path) -> None:
     assert [2] == file.missing([1, 2])
     file.add([2], unit_norm(np.eye(1, 4)))
     assert [] == VectorFile(tmp_path, "m").missing([1, 2])
+
+
+@pytest.mark.parametrize("width", [0xFFFFFFFF, 0, 3, 5])
+def test_a_damaged_file_of_vectors_is_made_anew(tmp_path: Path, width: int) -> None:
+    """Its first bytes say how long a vector is; a length that cannot be is not believed."""
+    file = VectorFile(tmp_path, "m")
+    file.add([1, 2, 3], unit_norm(np.array([[1.0, 2, 3, 4], [9, 1, 1, 1], [0, 0, 0, 1]])))
+    path = tmp_path / "m.f16"
+    path.write_bytes(np.uint32(width).tobytes() + path.read_bytes()[4:])
+    again = VectorFile(tmp_path, "m")
+    assert [1, 2, 3] == again.missing([1, 2, 3])
+    again.add([1], unit_norm(np.array([[1.0, 2, 3, 4]])))
+    assert [] == VectorFile(tmp_path, "m").missing([1])
 
 
 def test_a_query_is_embedded_once(tmp_path: Path) -> None:
@@ -167,12 +181,15 @@ def served() -> Iterator[ChatServer]:
 
 
 def remote_recall(folder: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Recall:
-    """Return a search whose meaning is made at the server."""
+    """Return a search whose meaning is made at the server, spelled so that it is not known for this machine."""
     monkeypatch.setenv("LOCAL_KEY", "sk-local")
     (folder / "brain" / "memory" / "long_term").mkdir(parents=True, exist_ok=True)
     places = LocalPlaces.of(folder / "brain", "t")
     places.config.parent.mkdir(parents=True, exist_ok=True)
-    machine = {"api_bases": {"openai": server.url}, "api_key_variables": {"openai": "LOCAL_KEY"}}
+    machine = {
+        "api_bases": {"openai": server.url.replace("127.0.0.1", "127.1")},
+        "api_key_variables": {"openai": "LOCAL_KEY"},
+    }
     places.config.write_text(json.dumps(machine), "utf-8")
     return Recall(Tree(folder / "brain"), places, Settings(recall=RecallSettings(embedder="openai/meaning-1")))
 
@@ -208,6 +225,38 @@ def test_a_provider_that_fails(served: ChatServer, tmp_path: Path, monkeypatch: 
     assert "no such key" in recall.status()["embedder"]["problem"]
     assert 1 == len(served.requests)
     recall.close()
+
+
+def test_a_name_that_holds_an_address_is_no_embedder() -> None:
+    """A synced setting sends neither texts nor a key to a stranger: endpoints are this machine's own."""
+    with pytest.raises(EmbedderError, match="not the name of a model"):
+        make_embedder("huggingface/http://127.0.0.1:9/stranger", MachineSettings())
+
+
+def test_a_model_at_a_server_of_this_machine_is_local(served: ChatServer) -> None:
+    """Nothing leaves the machine, so private texts are given to it."""
+    here = make_embedder("openai/meaning-1", MachineSettings(api_bases={"openai": served.url}))
+    there = make_embedder("openai/meaning-1", MachineSettings(api_bases={"openai": "https://example.com/v1"}))
+    assert here
+    assert there
+    assert (False, True) == (here.is_remote, there.is_remote)
+
+
+def test_embedding_is_paid_for(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch is journaled with its cost; one that may pass the budget is not asked for, and status says why."""
+    monkeypatch.setenv("LOCAL_KEY", "sk-local")
+    llm = {"prices": {"openai/meaning-1": [2_000_000.0, 0.0]}, "daily_budget_usd": 21.0}
+    brain = make_brain(tmp_path, {"llm": llm, "recall": {"embedder": "openai/meaning-1"}})
+    machine = {"api_bases": {"openai": served.url}, "api_key_variables": {"openai": "LOCAL_KEY"}}
+    write_machine(brain, machine)
+    brain.recall.reindex()
+    costs = [event.data["cost_usd"] for event in brain.journal.events(kinds={"model-called"})]
+    assert ["embed"] == [event.data["purpose"] for event in brain.journal.events(kinds={"model-called"})]
+    assert [2.0] == costs  # the server says 1 token
+    assert len(costs) == len(served.requests)
+    assert "daily_budget_usd" in brain.recall.status()["embedder"]["problem"]
+    assert brain.recall.search("Portland")
+    brain.close()
 
 
 def clustered(count: int) -> np.ndarray:

@@ -103,12 +103,13 @@ def _entry(model: str) -> dict[str, Any] | None:
 
 
 def _price(listed: dict[str, Any]) -> Price | None:
-    if "input_cost_per_token" not in listed or "output_cost_per_token" not in listed:
+    needed = {"input_cost_per_token"} | (set() if listed.get("mode") == "embedding" else {"output_cost_per_token"})
+    if not needed <= listed.keys():
         return None
     fresh = float(listed["input_cost_per_token"] or 0)
     return Price(
         fresh=fresh,
-        output=float(listed["output_cost_per_token"] or 0),
+        output=float(listed.get("output_cost_per_token") or 0),
         cached=float(listed.get("cache_read_input_token_cost") or fresh),
         cache_write=float(listed.get("cache_creation_input_token_cost") or fresh),
     )

@@ -12,11 +12,10 @@ from typing import Any
 
 from brainiac.clock import SYSTEM
 from brainiac.errors import ModelError
-from brainiac.llm.costs import Usage
+from brainiac.llm.costs import PATIENCE, Usage
 from brainiac.llm.endpoints import Endpoint, missing_key
-from brainiac.llm.failures import model_error
+from brainiac.llm.failures import is_unreachable, model_error
 
-PATIENCE = 5  # times the timeout that a whole answer may take; the timeout itself is for each wait
 _CHARS_PER_TOKEN = 16  # a server that ignores max_tokens is cut off here
 
 
@@ -66,6 +65,7 @@ class Completion:
     Attributes:
         finish: `stop`, `length`, `tool_calls`, `content_filter`; "" when the stream broke off.
         usage: None when the server did not say.
+        is_begun: The server may have worked: it began to answer, or took the request and said nothing in time.
     """
 
     text: str = ""
@@ -73,6 +73,7 @@ class Completion:
     finish: str = ""
     tool_calls: list[ToolCall] = field(default_factory=list)
     usage: Usage | None = None
+    is_begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +102,7 @@ def complete(call: Call, completion: Completion) -> None:
         ModelError: It failed; nothing else is raised.
     """
     endpoint = call.endpoint
-    library = litellm()
-    _require_key(library, endpoint)
-    if endpoint.is_local:
-        _keep_off_proxies()
+    library = _ready_for(endpoint)
     # not the brain's clock: a server's time does not stand still when a test's does
     deadline = SYSTEM.monotonic() + PATIENCE * call.timeout_seconds
     try:
@@ -124,6 +122,7 @@ def complete(call: Call, completion: Completion) -> None:
         )
         if stream is None:  # after a 422 it tries once more without what was complained of, then ends without a word
             raise library.exceptions.BadRequestError("status 422", endpoint.model, endpoint.provider)
+        completion.is_begun = True
         with closing(_chunks(stream)) as chunks:
             for chunk in chunks:
                 _take(chunk, completion, call.on_text)
@@ -133,8 +132,37 @@ def complete(call: Call, completion: Completion) -> None:
         if completion.finish != "length" and not getattr(stream, "received_finish_reason", None):
             completion.finish = ""
     except _raised() as error:
-        # not chained: a traceback of the library's holds headers and with them the key
-        raise model_error(error, endpoint) from None
+        raise _failed(error, endpoint, completion) from None
+
+
+def embed(endpoint: Endpoint, texts: list[str], timeout_seconds: float, completion: Completion) -> list[list[float]]:
+    """Return the vectors of texts, and fill in what is known of the call.
+
+    Raises:
+        ModelError: It failed; nothing else is raised.
+    """
+    library = _ready_for(endpoint)
+    try:
+        answer = library.embedding(
+            model=endpoint.model,
+            input=texts,
+            timeout=timeout_seconds,
+            max_retries=0,
+            api_base=endpoint.api_base,
+            api_key=endpoint.api_key,
+        )
+        completion.is_begun, completion.finish = True, "stop"
+        completion.usage = _usage(answer.usage) if getattr(answer, "usage", None) else None
+        return [item["embedding"] for item in answer.data]
+    except _raised() as error:
+        raise _failed(error, endpoint, completion) from None
+
+
+def _failed(error: BaseException, endpoint: Endpoint, completion: Completion) -> ModelError:
+    """Return our error; raised without the library's, whose traceback holds headers and with them the key."""
+    if isinstance(error, litellm().exceptions.Timeout) and not is_unreachable(error):
+        completion.is_begun = True
+    return model_error(error, endpoint)
 
 
 def _chunks(stream: Any) -> Generator[Any, None, None]:
@@ -193,6 +221,14 @@ def _usage(usage: Any) -> Usage:
     cached = getattr(details, "cached_tokens", None) or getattr(usage, "cache_read_input_tokens", None) or 0
     written = getattr(usage, "cache_creation_input_tokens", None) or 0
     return Usage(int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0), int(cached), int(written))
+
+
+def _ready_for(endpoint: Endpoint) -> Any:
+    library = litellm()
+    _require_key(library, endpoint)
+    if endpoint.is_local:
+        _keep_off_proxies()
+    return library
 
 
 def _require_key(library: Any, endpoint: Endpoint) -> None:

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from brainiac.clock import iso
-from brainiac.errors import BudgetError
+from brainiac.clock import SYSTEM, iso
+from brainiac.errors import BudgetError, storage_trouble
 from brainiac.events import Event
+from brainiac.kernel.locks import locked
 from brainiac.llm.catalog import FREE, Price, facts
-from brainiac.llm.schemas import Purpose, Request
+from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
+    from brainiac.llm.endpoints import Endpoint
+
+Claim = tuple[bool, float, float]  # whether it is background work, USD, epoch seconds when the call is surely over
 
 KIND = "model-called"
-FOREGROUND = frozenset({Purpose.QUERIES, Purpose.ANSWER})
-PROCESSES = {
+EMBED = "embed"  # what a call to an embedding model is for
+PATIENCE = 5  # times the timeout that a whole answer may take; the timeout itself is for each wait
+FOREGROUND: frozenset[str] = frozenset({Purpose.QUERIES, Purpose.ANSWER})
+PROCESSES: dict[str, str] = {
     Purpose.QUERIES: "core_loop",
     Purpose.ANSWER: "core_loop",
     Purpose.REFLECT: "reflection",
     Purpose.ORGANIZE: "organization",
+    EMBED: "recall",
 }  # all others: promotion
 
 
@@ -61,7 +71,8 @@ def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
 class Ledger:
     """Today's spend (UTC) of this device, from its journal, and what calls in flight may still cost.
 
-    Thread-safe: calls that run side by side cannot together pass the budget.
+    Calls that run side by side, in threads or processes, cannot together pass the budget: what they may cost stands in
+    a file of the state folder. A claim that a crash left there ends when its call would have.
     """
 
     def __init__(self, brain: Brain) -> None:
@@ -69,30 +80,38 @@ class Ledger:
         self._mutex = threading.Lock()
         self._day, self._seq = "", 0
         self._spent = {True: 0.0, False: 0.0}  # by whether it is background work
-        self._pending: list[tuple[bool, float]] = []
+
+    def price_of(self, endpoint: Endpoint) -> Price:
+        """Return what the model at an endpoint costs; see `price_of`."""
+        return price_of(endpoint.model, self._brain.settings.llm, is_local=endpoint.is_local)
 
     @contextmanager
-    def reserved(self, purpose: Purpose, worst_usd: float) -> Iterator[None]:
+    def reserved(self, purpose: str, worst_usd: float) -> Iterator[None]:
         """Set a call's worst case aside while it runs.
 
         Raises:
             BudgetError: It does not fit into what is left of today's budget; retryable where tomorrow's would do.
         """
-        claim = (purpose not in FOREGROUND, worst_usd)
-        with self._mutex:
-            if worst_usd > 0:
-                self._check(*claim)
-            self._pending.append(claim)
+        if worst_usd <= 0:
+            yield
+            return
+        name, is_background = secrets.token_hex(8), purpose not in FOREGROUND
+        ends_at = SYSTEM.now().timestamp() + (PATIENCE + 1) * self._brain.settings.llm.timeout_seconds
+        with self._claims() as claims:
+            self._check(is_background, worst_usd, claims.values())
+            claims[name] = (is_background, worst_usd, ends_at)
         try:
             yield
         finally:
-            with self._mutex:
-                self._pending.remove(claim)
+            with self._claims() as claims:
+                claims.pop(name, None)
 
-    def record(self, request: Request, model: str, usage: Usage, cost_usd: float, took_ms: int) -> None:
+    def record(
+        self, purpose: str, model: str, usage: Usage, cost_usd: float, took_ms: int, cause: str | None = None
+    ) -> None:
         """Journal a call: numbers only, never a text."""
         data = {
-            "purpose": request.purpose.value,
+            "purpose": str(purpose),
             "model": model,
             "input_tokens": usage.input,
             "cached_tokens": usage.cached,
@@ -100,7 +119,7 @@ class Ledger:
             "cost_usd": round(cost_usd, 8),
             "took_ms": took_ms,
         }
-        self._brain.record(KIND, by=PROCESSES.get(request.purpose, "promotion"), data=data, cause=request.cause)
+        self._brain.record(KIND, by=PROCESSES.get(purpose, "promotion"), data=data, cause=cause)
 
     def spent_today(self) -> tuple[float, float]:
         """Return USD spent today (UTC) on answers and on background work."""
@@ -108,16 +127,34 @@ class Ledger:
             self._catch_up()
             return self._spent[False], self._spent[True]
 
-    def _check(self, is_background: bool, worst_usd: float) -> None:
+    @contextmanager
+    def _claims(self) -> Iterator[dict[str, Claim]]:
+        """Give what calls in flight may cost, to be changed, while no other thread or process looks."""
+        path = self._brain.places.state / "claims.json"
+        with storage_trouble(), locked(path.with_suffix(".lock")):
+            try:
+                claims: dict[str, Claim] = json.loads(path.read_bytes())
+            except (FileNotFoundError, ValueError):
+                claims = {}
+            now = SYSTEM.now().timestamp()
+            claims = {name: claim for name, claim in claims.items() if claim[2] > now}
+            yield claims
+            draft = path.with_suffix(".tmp")
+            draft.write_text(json.dumps(claims), encoding="utf-8")
+            os.replace(draft, path)
+
+    def _check(self, is_background: bool, worst_usd: float, claims: Collection[Claim]) -> None:
         settings = self._brain.settings.llm
-        self._catch_up()
+        with self._mutex:
+            self._catch_up()
         limits: list[tuple[str, float, tuple[bool, ...]]] = [
             ("llm.daily_budget_usd", settings.daily_budget_usd, (True, False))
         ]
         if is_background and settings.background_budget_usd is not None:
             limits.append(("llm.background_budget_usd", settings.background_budget_usd, (True,)))
         for name, limit, kinds in limits:
-            spent = sum(self._spent[kind] for kind in kinds) + sum(usd for kind, usd in self._pending if kind in kinds)
+            spent = sum(self._spent[kind] for kind in kinds)
+            spent += sum(usd for kind, usd, _ in claims if kind in kinds)
             if spent + worst_usd > limit:
                 raise self._over(name, limit, spent, worst_usd)
 

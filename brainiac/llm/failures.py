@@ -74,7 +74,7 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     text = str(error)
     if "missing credentials" in text.lower() or "api_key client option must be set" in text.lower():
         return missing_key(endpoint.model, [])
-    if any(type(link).__name__ in _REFUSED for link in _chain(error)):
+    if is_unreachable(error):
         return ModelError(
             f"Nothing answers at {endpoint.place} for `{endpoint.model}`.",
             retryable=True,
@@ -93,6 +93,11 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
         retry_after_seconds=retry_after_seconds(error) if retryable else None,
         advice=advice,
     )
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Tell whether the request reached no server at all."""
+    return any(type(link).__name__ in _REFUSED for link in _chain(error))
 
 
 def _entry(error: BaseException) -> tuple[bool, str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from brainiac.errors import ModelError
+from brainiac.llm.costs import Ledger
 from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Purpose, QueriesRequest, Request, Result
 
 if TYPE_CHECKING:
@@ -20,10 +21,14 @@ class Gateway:
 
     Args:
         brain: Its settings are read for every request, so a change counts on the next one. Thread-safe.
+
+    Attributes:
+        ledger: What they cost; one for all engines.
     """
 
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
+        self.ledger = Ledger(brain)
         self._mutex = threading.Lock()
         self._engines: dict[str, Engine] = {}
         self._factories: dict[str, Callable[[Brain], Engine]] | None = None

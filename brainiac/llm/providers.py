@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from brainiac.clock import SYSTEM
 from brainiac.context import tokens
 from brainiac.context.render import Assembler
 from brainiac.errors import ModelError, WindowError
 from brainiac.llm.catalog import facts
 from brainiac.llm.completion import Call, Completion, complete
-from brainiac.llm.costs import FOREGROUND, Ledger, Usage, price_of
+from brainiac.llm.costs import FOREGROUND, Usage
 from brainiac.llm.endpoints import Endpoint, endpoint_of
+from brainiac.llm.metered import metered
 from brainiac.llm.schemas import AnalyzeRequest, AnswerRequest, Candidates, Purpose, Request, Result
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class LiteLLMEngine:
 
     def __init__(self, brain: Brain, model: str) -> None:
         self._brain, self.name = brain, model
-        self._ledger = Ledger(brain)
+        self._ledger = brain.models.ledger
         self._assembler = Assembler(brain)
         self._refused_options: set[str] = set()
 
@@ -125,21 +125,12 @@ class LiteLLMEngine:
         options: dict[str, Any],
     ) -> tuple[Completion, Usage, float]:
         settings, endpoint = self._brain.settings.llm, self.endpoint
-        price = price_of(self.name, settings, is_local=endpoint.is_local)
         max_tokens = self.max_output(request.purpose)
         estimate = tokens.count(json.dumps([messages, options.get("tools", "")], ensure_ascii=False), self.name)
         made = Call(endpoint, messages, max_tokens, settings.timeout_seconds, options, on_text, request.abandon)
-        completion, started = Completion(), SYSTEM.monotonic()
-        with self._ledger.reserved(request.purpose, price.worst(estimate, max_tokens)):
-            try:
-                complete(made, completion)
-            finally:
-                # a call that broke off midway is paid for as well, though nobody says how much
-                usage = completion.usage or _estimated(completion, estimate, self.name)
-                cost = price.cost(usage.input, usage.output, usage.cached, usage.written)
-                if usage.output or completion.finish:
-                    self._ledger.record(request, self.name, usage, cost, round((SYSTEM.monotonic() - started) * 1000))
-        return completion, usage, cost
+        with metered(self._ledger, endpoint, request.purpose, estimate, max_tokens, request.cause) as call:
+            complete(made, call.completion)
+        return call.completion, call.usage, call.cost_usd
 
     def _typed(self, request: Request) -> Result:
         """Ask for JSON, and once more with the errors when it does not validate."""
@@ -186,11 +177,6 @@ def check_refusal(completion: Completion, model: str) -> None:
 def _names(error: ModelError, words: tuple[str, ...]) -> bool:
     text = error.problem.lower()
     return any(word in text for word in words)
-
-
-def _estimated(completion: Completion, input_tokens: int, model: str) -> Usage:
-    said = completion.text + "".join(call.arguments for call in completion.tool_calls)
-    return Usage(input_tokens, tokens.count(said, model) if said else 0)
 
 
 def _json_in(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import metadata, resources
 from pathlib import Path
@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from brainiac.errors import BrainiacError
+from brainiac.errors import BrainiacError, ModelError
 
 if TYPE_CHECKING:
+    from brainiac.llm.costs import Ledger
     from brainiac.settings import MachineSettings
 
 Matrix = NDArray[np.float32]
@@ -56,6 +57,20 @@ class Embedder(Protocol):
         """
 
 
+def onnx_runtime() -> Any:
+    """Import onnxruntime, which tells its maker of each process unless this is set before.
+
+    Raises:
+        ImportError: The extra `semantic` is not installed.
+    """
+    os.environ.update(ORT_DISABLE_TELEMETRY="1", ORT_TELEMETRY_DISABLED="1")  # the name changed between versions
+    # idle threads that spin take the core from whoever answers
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    import onnxruntime
+
+    return onnxruntime
+
+
 class OnnxEmbedder:
     """A sentence-transformers model as ONNX, run on this machine.
 
@@ -71,10 +86,8 @@ class OnnxEmbedder:
     is_remote = False
 
     def __init__(self, model: Path, tokenizer: Path, name: str) -> None:
-        # idle threads that spin take the core from whoever answers
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         try:
-            import onnxruntime
+            onnxruntime = onnx_runtime()
             import tokenizers
         except ImportError as error:
             raise EmbedderError(f"{error}; install it with `pip install 'brainiac[semantic]'`") from error
@@ -113,45 +126,42 @@ class OnnxEmbedder:
 
 
 class RemoteEmbedder:
-    """Any embedding model that litellm reaches.
+    """Any embedding model that litellm reaches, each batch within the budget.
 
     Args:
         model: litellm's name, `openai/text-embedding-3-small`.
         machine: Endpoints and key names of this machine.
+        ledger: Gives the brain's account of what models cost; None where nobody keeps one.
+
+    Raises:
+        EmbedderError: The name cannot be one, or its key is missing.
     """
 
-    is_remote = True
+    def __init__(self, model: str, machine: MachineSettings, ledger: Callable[[], Ledger] | None = None) -> None:
+        from brainiac.llm.endpoints import endpoint_of
 
-    def __init__(self, model: str, machine: MachineSettings | None = None) -> None:
-        self.name, self._machine = model, machine
+        try:
+            self._endpoint = endpoint_of(model, machine)
+        except ModelError as error:
+            raise _explained(error) from error
+        self.name, self._ledger = model, ledger
+        self.is_remote = not self._endpoint.is_local
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return vectors of unit norm, asked for in batches."""
-        from brainiac.llm.completion import litellm
+        from brainiac.llm.metered import embedded
 
-        library = litellm()
-        import openai  # litellm's errors are below openai's
+        ledger = self._ledger() if self._ledger else None
+        batches = [texts[at : at + 8 * _BATCH] for at in range(0, len(texts), 8 * _BATCH)]
+        try:
+            parts = [embedded(self._endpoint, batch, _TIMEOUT_SECONDS, ledger) for batch in batches]
+        except ModelError as error:
+            raise _explained(error) from error
+        return unit_norm(np.array([row for rows in parts for row in rows], np.float32))
 
-        rows: list[list[float]] = []
-        for start in range(0, len(texts), 8 * _BATCH):
-            try:
-                batch = list(texts[start : start + 8 * _BATCH])
-                answer = library.embedding(
-                    model=self.name, input=batch, timeout=_TIMEOUT_SECONDS, max_retries=1, **self._endpoint()
-                )
-                rows += [item["embedding"] for item in answer.data]
-            except (openai.OpenAIError, OSError, ValueError, TypeError, LookupError, AttributeError) as error:
-                raise EmbedderError(f"{self.name}: {error}") from error
-        return unit_norm(np.array(rows, np.float32))
 
-    def _endpoint(self) -> dict[str, Any]:
-        if self._machine is None:
-            return {}
-        names = (self.name, self.name.partition("/")[0])
-        base = next((self._machine.api_bases[name] for name in names if name in self._machine.api_bases), None)
-        variables = self._machine.api_key_variables
-        key = next((os.environ.get(variables[name]) for name in names if name in variables), None)
-        return {name: value for name, value in (("api_base", base), ("api_key", key)) if value}
+def _explained(error: ModelError) -> EmbedderError:
+    return EmbedderError(f"recall.embedder: {error.problem} {error.advice}".strip())
 
 
 def unit_norm(vectors: NDArray[Any]) -> Matrix:
@@ -161,12 +171,15 @@ def unit_norm(vectors: NDArray[Any]) -> Matrix:
     return normal
 
 
-def make_embedder(setting: str, machine: MachineSettings | None = None) -> Embedder | None:
+def make_embedder(
+    setting: str, machine: MachineSettings | None = None, ledger: Callable[[], Ledger] | None = None
+) -> Embedder | None:
     """Return the embedder a setting asks for; None for `none`, and for `auto` where nothing is installed.
 
     Args:
         setting: `auto`, `none`, `local`, a folder with `model.onnx` and `tokenizer.json`, or a litellm name.
         machine: Endpoints and key names of this machine.
+        ledger: Gives the brain's account of what models cost; None where nobody keeps one.
 
     Raises:
         EmbedderError: It was asked for by name and is not to be had.
@@ -185,7 +198,9 @@ def make_embedder(setting: str, machine: MachineSettings | None = None) -> Embed
         return folder_embedder(folder)
     if "/" not in setting or setting.startswith(("/", "~", ".")):
         raise EmbedderError(f"recall.embedder: {setting!r} is neither a folder nor a litellm name such as `openai/…`")
-    return RemoteEmbedder(setting, machine)
+    from brainiac.settings import MachineSettings
+
+    return RemoteEmbedder(setting, machine or MachineSettings(), ledger)
 
 
 @cache

@@ -11,6 +11,7 @@ from brainiac.clock import SYSTEM, Clock
 from brainiac.recall.hit import Hit, HitKind
 
 if TYPE_CHECKING:
+    from brainiac.llm.costs import Ledger
     from brainiac.recall.index import Index
     from brainiac.recall.links import LinkGraph
     from brainiac.recall.retrieval import Ranked, Retrieval
@@ -29,6 +30,7 @@ class Recall:
         settings: The brain's settings (`recall.*`).
         clock: The time source.
         open_index: Another engine than the embedded one.
+        ledger: Gives the brain's account of what models cost, for an embedder at a provider.
     """
 
     def __init__(
@@ -38,9 +40,10 @@ class Recall:
         settings: Settings,
         clock: Clock = SYSTEM,
         open_index: Callable[[], Index] | None = None,
+        ledger: Callable[[], Ledger] | None = None,
     ) -> None:
         self._tree, self._places, self._settings, self._clock = tree, places, settings, clock
-        self._open_index = open_index
+        self._open_index, self._ledger = open_index, ledger
         self._mutex = threading.Lock()
         self._embedder_problem = ""
         self._parts: tuple[Store, Retrieval] | None = None
@@ -161,7 +164,7 @@ class Recall:
         from brainiac.settings import MachineSettings, load
 
         try:
-            embedder = make_embedder(setting, load(self._places.config, MachineSettings))
+            embedder = make_embedder(setting, load(self._places.config, MachineSettings), self._ledger)
         except EmbedderError as error:
             self._embedder_problem = str(error)
             return None
