@@ -113,10 +113,9 @@ def test_a_deleted_prompt_is_forgotten_and_what_came_after_is_not(brain: Brain):
 def test_exchanges_that_nothing_followed_from_are_handed_out_again(brain: Brain):
     ask(brain, "inbox/a.md", "first")
     ask(brain, "inbox/b.md", "second")
-    first, second = brain.answered.undelivered(0)
+    first, second = brain.answered.undelivered()
     brain.record("exchange-reflected", by="scripted", data={"exchange": first.id})
-    assert [second.id] == [event.id for event in Answered(brain).undelivered(0)]
-    assert [] == Answered(brain).undelivered(second.seq)
+    assert [second.id] == [event.id for event in Answered(brain).undelivered()]
 
 
 def test_events_of_another_process_are_taken_in_by_a_refresh(brain: Brain):
@@ -146,3 +145,18 @@ def test_a_journal_line_that_is_damaged_loses_no_other(brain: Brain):
     (journal,) = brain.journal.folder.glob("*.jsonl")
     journal.write_bytes(journal.read_bytes() + json.dumps({"seq": 99}).encode() + b"\n")
     assert Answered(brain).of("inbox/a.md") is not None
+
+
+def test_a_lost_line_of_the_journal_is_not_looked_for_again_and_again(brain: Brain):
+    """After a gap in the numbers, a refresh reads what is new and no more."""
+    for number in range(9):
+        brain.record("noted", by="t", data={"number": number})
+    path = next(brain.journal.folder.glob("*.jsonl"))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b"\0\0\n", *lines[4:]]))
+    answered = Answered(brain)
+    assert (9, set()) == (answered._seq, answered._ahead)
+    prompt = ask(Brain(brain.root), "inbox/q.md", "first")
+    answered.refresh()
+    assert answered.is_answered(prompt)
+    assert set() == answered._ahead

@@ -204,6 +204,25 @@ def test_a_response_that_a_person_edited_is_kept_and_reflected_as_it_stands(root
         assert edited == run.text("inbox/q.response.md")
 
 
+def test_an_edit_of_the_answer_to_a_former_text_makes_no_exchange_with_the_new_one(root: Path):
+    """A person's remark on the first answer is not what was said to the second text."""
+    with running(root) as run:
+        answered_one(run)
+        edited = (run.text("inbox/q.response.md") or "") + "My own remark.\n"
+        run.drop("inbox/q.response.md", edited)
+        run.drop("inbox/q.md", "second\n/send")
+        run.wait_for("inbox/q.response-2.md", "Answer to: second")
+        run.wait_idle()
+        told = len(run.plugin.exchanges)
+        run.drop("inbox/q.response.md", edited + "And another.\n")
+        run.wait_idle()
+        time.sleep(0.3)
+        run.wait_idle()
+        assert told == len(run.plugin.exchanges)
+        said = [(each.prompt.text, each.response.text) for each in run.plugin.exchanges if each.response]
+        assert all(question in answer for question, answer in said)
+
+
 def test_deleting_a_response_is_not_a_request(root: Path):
     with running(root) as run:
         answered_one(run)
@@ -370,6 +389,19 @@ def test_what_cannot_be_read_gets_an_error_file_until_it_is_mended(root: Path, c
         eventually(lambda: not (root / "inbox/q.error.md").exists())
         run.wait_idle()
         assert ["hello"] == run.plugin.texts()
+
+
+def test_a_prompt_that_was_refused_and_then_deleted_waits_no_longer(root: Path):
+    """Its error file goes with it, and a file that was passed over is forgotten likewise."""
+    with running(root) as run:
+        (root / "inbox/q.md").write_bytes(b"\xff\xfe broken")
+        (root / "inbox/photo.jpg").write_bytes(b"x")
+        run.wait_for("inbox/q.error.md")
+        eventually(lambda: list(run.daemon.bus.passed_over) == ["inbox/photo.jpg"])
+        (root / "inbox/q.md").unlink()
+        (root / "inbox/photo.jpg").unlink()
+        eventually(lambda: not (root / "inbox/q.error.md").exists() and not run.daemon.bus.passed_over)
+        assert [] == run.daemon.bus.inbox.pending
 
 
 def test_folders_pipes_and_links_named_like_prompts_stop_nothing(root: Path):

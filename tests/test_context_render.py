@@ -316,6 +316,7 @@ def test_workflow_is_listed_and_started(brain: Brain) -> None:
     folder.joinpath("review.md").write_text(
         "---\nname: review\ndescription: Look back.\ntrigger: Friday.\n---\n1. Gather.\n2. Tell.\n"
     )
+    folder.joinpath("out.md").symlink_to("/etc/hostname")  # passed over
     requests = every_request()
     listing = [purpose for purpose in Purpose if "`review`: Look back." in assemble(brain, requests[purpose]).text]
     assert [Purpose.QUERIES, Purpose.ANSWER] == listing

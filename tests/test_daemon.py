@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import errno
+import sqlite3
+import subprocess
 import threading
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from pipeline import CONFIG, Scripted, advance_until, eventually, make_folder, opened, running
+from living import command, unprivileged
+from pipeline import CONFIG, Scripted, advance_until, answer, eventually, make_folder, opened, running
 
-from brainiac.clock import ManualClock
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock, iso
 from brainiac.errors import LockedError, ModelError, UserError
 from brainiac.events import new_id
+from brainiac.notes.prompt import parse_prompt
 from brainiac.pipeline.daemon import Daemon, answer_one, is_running, run_once
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.pipeline.runstate import RunState, read_run_state
+from brainiac.recall import Recall
 
 PAID = CONFIG + "llm: {model: openai/gpt-5}\n"
 FEW = CONFIG.replace("{settle_ms", "{backlog_limit: 3, settle_ms")
@@ -71,7 +79,7 @@ def test_a_restart_asks_and_tells_nothing_twice(root: Path):
 
 
 def test_nothing_is_told_twice_where_no_plugin_reflects(root: Path):
-    """A disabled Reflection leaves no trace in the journal; the state of the last run tells."""
+    """Where Reflection is disabled, the kernel notes that nothing followed."""
     drop(root, "a.md")
     plugin = Scripted()
 
@@ -99,6 +107,49 @@ def test_an_answer_that_was_not_reflected_is_reflected_by_the_next_run(root: Pat
         eventually(lambda: len(plugin.exchanges) == 1)
         run.wait_idle()
         assert 1 == len(plugin.prompts)
+
+
+def test_an_exchange_that_another_process_left_is_reflected_although_later_ones_were(root: Path):
+    """`ask` was killed before it reflected, beside a daemon that went on: the next start hands its exchange out."""
+    plugin = Scripted()
+    with running(root, plugin) as run:
+        other = opened(root, Scripted())
+        drop(root, "notes/kept.md")  # taken in without an answer, so that only the other process answers a.md
+        (root / "inbox/.a.md").write_text("left by another")
+        answer_of_another(other, "inbox/.a.md", "inbox/a.md")
+        other.close()
+        run.drop("inbox/b.md", "later")
+        eventually(lambda: "later" in [each.prompt.text for each in plugin.exchanges])
+    assert "left by another" not in [each.prompt.text for each in plugin.exchanges]
+    with running(root, plugin) as run:
+        eventually(lambda: "left by another" in [each.prompt.text for each in plugin.exchanges])
+        run.wait_idle()
+    assert 3 == len(plugin.exchanges)
+
+
+def answer_of_another(brain: Brain, hidden: str, path: str) -> None:
+    """Answer a prompt and let it appear already answered, as when `ask` is quicker than the daemon."""
+    raw = (brain.root / hidden).read_bytes()
+    prompt = parse_prompt(path, raw, at=iso(brain.clock.now()))
+    (brain.root / hidden).rename(brain.root / path)
+    answer(brain, replace(prompt, id=new_id()), raw)
+
+
+def test_an_exchange_that_a_plugin_failed_at_is_handed_out_by_the_next_start(root: Path):
+    drop(root, "a.md")
+    plugin, heard = Scripted(), []
+
+    def fail_once(exchange: object) -> None:
+        heard.append(exchange)
+        if len(heard) == 1:
+            raise RuntimeError("a bug, mended by the next start")
+
+    plugin.on_exchange = fail_once
+    for _ in range(3):
+        with running(root, plugin) as run:
+            run.wait_for("inbox/a.response.md")
+            run.wait_idle()
+    assert (2, 1) == (len(heard), len(plugin.exchanges))
 
 
 def test_prompts_moved_while_no_daemon_ran_are_followed(root: Path):
@@ -197,6 +248,61 @@ def test_a_folder_that_vanishes_and_returns_is_served_again(root: Path):
         run.wait_for("inbox/b.response.md")
         run.wait_idle()
         assert 2 == len(run.plugin.prompts)
+
+
+@pytest.mark.parametrize("table", ["pages", "pages_by_path"])
+def test_a_search_index_with_a_damaged_page_is_made_anew_and_keeps_nobody_waiting(root: Path, table: str):
+    """A page of zeros in the middle of the database: prompts are answered, and memory is found again."""
+    (root / "memory/long_term/concrete/boat.md").write_text("# Boat\n\n- The boat is called Nerissa.\n")
+    brain = opened(root, Scripted())
+    brain.recall.reindex()
+    file = brain.places.cache / "index/pages.db"
+    brain.close()
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("pragma wal_checkpoint(truncate)")
+        size = database.execute("pragma page_size").fetchone()[0]
+        query = "select rootpage from sqlite_master where name = ?"
+        number = database.execute(query, (table,)).fetchone()[0] - 1
+    raw = bytearray(file.read_bytes())
+    raw[number * size : (number + 1) * size] = bytes(size)
+    file.write_bytes(raw)
+    with running(root) as run:
+        drop(root, "a.md")
+        run.wait_for("inbox/a.response.md")
+        assert "Nerissa" in run.brain.recall.search("What is the boat called?")[0].text
+
+
+def test_a_file_whose_first_handling_failed_is_found_by_the_rescan(root: Path, monkeypatch: pytest.MonkeyPatch):
+    """The disk refuses once what is done between a file's rest and its answer: it is taken up again."""
+    refusals = ["inbox/a.md"]
+    note_change = Recall.note_change
+
+    def note_or_refuse(recall: Recall, path: str) -> None:
+        if path in refusals:
+            refusals.remove(path)
+            raise OSError(errno.EIO, "Input/output error", path)
+        note_change(recall, path)
+
+    monkeypatch.setattr(Recall, "note_change", note_or_refuse)
+    with running(root) as run:
+        drop(root, "a.md")
+        eventually(lambda: not refusals)
+        run.wait_idle()
+        run.daemon.bus.rescan()
+        run.wait_for("inbox/a.response.md")
+
+
+def test_a_memory_that_nobody_may_read_keeps_no_daemon_from_starting(root: Path):
+    locked = root / "memory/long_term/concrete/locked.md"
+    locked.write_text("# Locked\n")
+    locked.chmod(0)
+    drop(root, "a.md")
+    (root / "system/config.yaml").write_text("")
+    done = subprocess.run(
+        [*unprivileged(), *command(root, "--once")], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (0, "") == (done.returncode, done.stderr if done.returncode else "")
+    assert (root / "inbox/a.response.md").exists()
 
 
 def test_a_rescan_finds_what_no_event_told_of(root: Path):

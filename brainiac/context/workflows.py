@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.context.blocks import Block, Stability
 from brainiac.context.fence import one_line, spoken
-from brainiac.errors import FormatError, ModelError
+from brainiac.errors import ConfinementError, FormatError, ModelError
 from brainiac.notes.frontmatter import split
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ class Workflow:
 
 
 def workflows(brain: Brain) -> list[Workflow]:
-    """Return the brain's workflows, by name; a file whose front matter does not parse is passed over."""
+    """Return the brain's workflows, by name; a link that leads out and a file that does not parse are passed over."""
     found = []
     for path in sorted(brain.tree.workflows.glob("*.md")):
-        text = brain.read_text(path)
         try:
+            text = brain.read_text(path)
             meta, offset = split(text or "", brain.tree.relative(path))
-        except FormatError:
+        except (ConfinementError, FormatError):
             continue
         described = {key: str(meta.get(key) or "") for key in ("description", "trigger")}
         found.append(Workflow(str(meta.get("name") or path.stem), **described, steps=(text or "")[offset:].strip()))

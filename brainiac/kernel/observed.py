@@ -201,7 +201,10 @@ class Observed:
             seen, stamp = known.get(path), stamp_of(stat)
             if stat.st_size > MAX_BYTES or (seen is not None and seen.stamp == stamp):
                 continue
-            content = read_bytes(self._tree.absolute(path))
+            try:
+                content = read_bytes(self._tree.absolute(path))
+            except OSError:
+                continue  # nobody lets us read it: it counts as it was known, and keeps nothing else waiting
             if content is None:
                 continue
             if is_off_record(content):

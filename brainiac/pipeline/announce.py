@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from brainiac.clock import parse_iso
 from brainiac.errors import (
     BlobError,
     BrainiacError,
@@ -18,7 +20,7 @@ from brainiac.errors import (
 from brainiac.events import Event, FileChange, PathKind, RecordedChange, content_hash
 from brainiac.kernel.noticing import FOUND
 from brainiac.notes.prompt import Exchange, parse_prompt, parse_response
-from brainiac.pipeline.answered import EXCHANGES
+from brainiac.pipeline.answered import EXCHANGES, UNREFLECTED
 from brainiac.pipeline.reconcile import is_active
 
 if TYPE_CHECKING:
@@ -43,27 +45,26 @@ class Announcer:
     def __init__(self, brain: Brain, near: Lanes, later: Callable[[float, Callable[[], None]], None]) -> None:
         self._brain, self._near, self._later = brain, near, later
         self._mutex = threading.Lock()
-        self._open: set[int] = set()  # `seq` of exchanges handed out and not yet dealt with
-        self._newest = 0
+        self._open: set[str] = set()  # exchanges handed out and not yet dealt with
+        self._has_failed = False  # a plugin, at the exchange that is being handed out
         self.exchanges = 0
 
-    def start(self, delivered_seq: int) -> None:
-        """Hand out what an earlier run left, and from now on what is recorded.
+    def start(self) -> None:
+        """Hand out what an earlier run left, and from now on what is recorded."""
+        _ = self._brain.answered  # before listening, so that it hears of each event first
+        self._brain.on_event(self._recorded)
+        self.hand_out_left()
+
+    def hand_out_left(self, rest_seconds: float = 0.0) -> None:
+        """Hand out exchanges that nothing followed from: whoever answered them died or met an error.
 
         Args:
-            delivered_seq: What `delivered_seq` was when an earlier run ended.
+            rest_seconds: Those that were answered this long ago; a younger one may be another process's work.
         """
-        answered = self._brain.answered  # before listening, so that it hears of each event first
-        self._newest = delivered_seq
-        self._brain.on_event(self._recorded)
-        for event in answered.undelivered(delivered_seq):
-            self._hand_out(event)
-
-    @property
-    def delivered_seq(self) -> int:
-        """All exchanges up to this `seq` were dealt with."""
-        with self._mutex:
-            return min(self._open) - 1 if self._open else self._newest
+        latest = self._brain.clock.now() - timedelta(seconds=rest_seconds)
+        for event in self._brain.answered.undelivered():
+            if parse_iso(event.at) <= latest or not rest_seconds:
+                self._hand_out(event)
 
     def changed(self, change: FileChange) -> None:
         """Tell of a change that came from outside."""
@@ -87,10 +88,12 @@ class Announcer:
         """Take an event, in the thread that recorded it."""
         if event.kind in EXCHANGES:
             self._hand_out(event)
+        is_failure = event.kind == "plugin-failed"
+        self._has_failed |= is_failure and event.data.get("hook") == "response_arrived"
         memories = [change for change in event.changes if self._is_memory(change)]
         if memories and event.kind not in FOUND:  # what was found, the bus tells of
             self._near.submit(_LANE, lambda: self._tell_memories(memories))
-        is_own_echo = event.kind == "plugin-failed" and event.data.get("hook") == "event_recorded"
+        is_own_echo = is_failure and event.data.get("hook") == "event_recorded"
         if not is_own_echo and self._brain.plugins.has("event_recorded"):
             self._near.submit(_LANE, lambda: self._tell_event(event))
 
@@ -133,8 +136,9 @@ class Announcer:
 
     def _hand_out(self, event: Event) -> None:
         with self._mutex:
-            self._open.add(event.seq)
-            self._newest = max(self._newest, event.seq)
+            if event.id in self._open:
+                return
+            self._open.add(event.id)
         self._submit(event, attempt=1)
 
     def _submit(self, event: Event, attempt: int) -> None:
@@ -153,16 +157,33 @@ class Announcer:
                 raise StorageError("The brain's folder is not there; what was said is reflected when it is back.")
         except StorageError as trouble:
             error = trouble
+        self._has_failed = False
         if exchange:
             error = self.call("response_arrived", exchange=exchange)
-        if error is not None and (not isinstance(error, ModelError) or error.retryable):
+        if error is None or (isinstance(error, ModelError) and not error.retryable):
+            error = self._end(event)
+        if error is not None:
             seconds = min(MAX_RETRY_SECONDS, 2.0 ** (attempt - 1))
             self._later(seconds, lambda: self._submit(event, attempt + 1))
             return
         self.exchanges += exchange is not None
-        self._brain.answered.delivered(event.id)
-        with self._mutex:
-            self._open.discard(event.seq)
+        if not self._has_failed:
+            with self._mutex:
+                self._open.discard(event.id)
+
+    def _end(self, event: Event) -> StorageError | None:
+        """Record that nothing followed from an exchange, unless something did, so that it is not handed out again.
+
+        Where a plugin failed, mended perhaps by the next start, it is handed out by that.
+        """
+        if self._has_failed or not self._brain.answered.is_undelivered(event.id):
+            return None
+        try:
+            with storage_trouble():
+                self._brain.record(UNREFLECTED, by="kernel", data={"exchange": event.id}, cause=event.id)
+        except StorageError as error:
+            return error
+        return None
 
 
 def exchange_of(brain: Brain, event: Event) -> Exchange | None:

@@ -23,7 +23,8 @@ CAPTURED = "note-captured"  # to be remembered without an answer; data likewise,
 MOVED = "prompt-moved"  # data: prompt, prompt_id, prompt_sha256, response, moved_from
 EXCHANGES = frozenset({ANSWERED, RESPONDED, CAPTURED})
 
-OUTCOMES = frozenset({"exchange-reflected", "exchange-off-record"})  # data: exchange
+UNREFLECTED = "exchange-unreflected"  # no plugin noted it, and none will
+OUTCOMES = frozenset({"exchange-reflected", "exchange-off-record", UNREFLECTED})  # data: exchange
 
 MOVE_SECONDS = 10.0  # a text that vanished here and appears there within this time has moved
 
@@ -94,8 +95,12 @@ class Answered:
     def refresh(self) -> None:
         """Take in what other processes of this device recorded; they hand out their exchanges themselves."""
         with self._mutex:
-            for event in self._brain.journal.events(since_seq=self._seq):
+            last = self._seq
+            for event in self._brain.journal.events(since_seq=last):
                 self._take_own(event)
+                last = event.seq
+            # all up to here was read: what is missing is lost, and must not be looked for each time
+            self._seq, self._ahead = max(self._seq, last), {seq for seq in self._ahead if seq > last}
 
     def of(self, path: str) -> Answer | None:
         """Return what is known of the prompt at a path, whatever its text is by now."""
@@ -143,12 +148,6 @@ class Answered:
             answer = self._by_path.get(path)
         return answer is not None and answer.response is not None and path not in prompt_path_of(answer.response)
 
-    def delivered(self, exchange: str) -> None:
-        """Forget that an exchange awaits `response_arrived`."""
-        with self._mutex:
-            self._undelivered.pop(exchange, None)
-            self._superseded.pop(exchange, None)
-
     def superseded_by(self, exchange: str) -> str | None:
         """Return the exchange that one not yet delivered revises."""
         with self._mutex:
@@ -159,10 +158,15 @@ class Answered:
         with self._mutex:
             self._forget(path)
 
-    def undelivered(self, after_seq: int) -> list[Event]:
-        """Return this device's exchanges that nothing followed from, and that come after the last one handed out."""
+    def is_undelivered(self, exchange: str) -> bool:
+        """Tell whether nothing followed from an exchange of this device yet."""
         with self._mutex:
-            return [event for event in self._undelivered.values() if event.seq > after_seq]
+            return exchange in self._undelivered
+
+    def undelivered(self) -> list[Event]:
+        """Return this device's exchanges that nothing followed from yet."""
+        with self._mutex:
+            return list(self._undelivered.values())
 
     def response_target(self, prompt: Prompt) -> Target:
         """Return where a prompt's answer goes and what stands there now.
@@ -223,7 +227,8 @@ class Answered:
         else:
             self._take_changes(event)
         if event.kind in OUTCOMES:
-            self.delivered(str(event.data.get("exchange")))
+            self._undelivered.pop(str(event.data.get("exchange")), None)
+            self._superseded.pop(str(event.data.get("exchange")), None)
 
     def _take_exchange(self, event: Event, *, is_own: bool) -> None:
         data = event.data

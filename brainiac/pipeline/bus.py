@@ -12,10 +12,11 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brainiac.errors import BrainiacError, StorageError, storage_trouble
+from brainiac.errors import StorageError, storage_trouble
 from brainiac.events import Action, FileChange, PathKind
 from brainiac.kernel.noticing import NotRestedError
 from brainiac.notes.prompt import conversation_of, prompt_path_of
@@ -147,10 +148,10 @@ class Bus:
                 self._changed.notify_all()
 
     def _safely(self, step: Callable[[], object]) -> None:
-        """Outlive what the disk or the system refuses; the rescan finds what was missed."""
+        """Outlive whatever a step meets: without this thread the brain is blind; the rescan finds what was missed."""
         try:
             step()
-        except (OSError, BrainiacError, RuntimeError) as error:  # RuntimeError: the system has no more threads
+        except Exception as error:  # noqa: BLE001 - logged, as the tiers log what a job of theirs raises
             self._bug(error)
 
     def _next_hints(self) -> list[str] | None:
@@ -209,11 +210,16 @@ class Bus:
 
     def _finish(self, path: str) -> None:
         """A file's rest is over: unless it changed this very moment, pass it on."""
-        stamp = stamp_of(self._brain.tree.absolute(path))
-        was_known = path in self.settler.settled
+        stamp, former = stamp_of(self._brain.tree.absolute(path)), self.settler.settled.get(path)
         if not self.settler.finish(path, stamp):
             self._saw(path, stamp)
             return
+        with ExitStack() as undo:
+            undo.callback(self.settler.prime, path, former)  # what failed on its way is seen by the rescan
+            self._take_in(path, stamp, was_known=former is not None)
+            undo.pop_all()
+
+    def _take_in(self, path: str, stamp: Stamp | None, *, was_known: bool) -> None:
         self._brain.recall.note_change(path)  # searchable from now on, before anybody else hears of it
         action: Action = "deleted" if stamp is None else "modified" if was_known else "created"
         change = FileChange(action, path, self._brain.tree.kind_of(path))
@@ -275,6 +281,7 @@ class Bus:
         path, kind = change.path, change.kind
         if change.action == "deleted" and kind in TO_ANSWER:
             self._brain.answered.forget(path)
+            self.ask(path)  # it waits no longer, and its error file goes
         elif kind is PathKind.RESPONSE and change.action != "deleted" and not change.is_ours:
             prompt = next(iter(prompt_path_of(path)), path)
             self.foreground.submit(self._conversation(prompt), lambda: self.inbox.take_response(path))
@@ -283,7 +290,10 @@ class Bus:
         elif kind is PathKind.CONFIG:
             self.retry()
         elif kind is PathKind.OTHER and path.startswith(self._brain.tree.layout.inbox + "/"):
-            self.passed_over[path] = None
+            if change.action == "deleted":
+                self.passed_over.pop(path, None)
+            else:
+                self.passed_over[path] = None
 
     def retry(self, paths: set[str] | None = None) -> None:
         """Try prompts that wait once more, now that something changed: these, or all."""

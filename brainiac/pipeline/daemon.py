@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 LOCK_WAIT_SECONDS = 1.0  # `is_running` of another process holds the lock for a moment
 DISPLACED_SECONDS = 10.0
 REPORT_SECONDS = 1.0
+LEFT_SECONDS = 600.0  # longer than `ask` takes to reflect what it answered
 SIGNAL_SECONDS = 0.5
 # a thread that waits for a file gives the interpreter away; getting it back from one that computes took 5 ms each time
 SWITCH_SECONDS = 0.0005
@@ -61,7 +62,6 @@ class Daemon:
         self._held = ExitStack()
         self._is_asked_to_stop = threading.Event()
         former = read_run_state(brain.places.state)
-        self._delivered_seq = former.delivered_seq
         self.bus = Bus(brain, AccessLogTail(brain.tree.access_log, former.access_log))
         self.watcher = Watcher(brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan)
         self.quiet = QuietTimer(brain, self.bus)
@@ -142,7 +142,7 @@ class Daemon:
         brain.answered.refresh()
         brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
         brain.plugins.call("startup", brain=brain)
-        self.bus.announcer.start(self._delivered_seq)
+        self.bus.announcer.start()
         self._take_up(adopted)
         self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
         if is_watching:
@@ -186,6 +186,7 @@ class Daemon:
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._heed_devices)
+        self.bus.notice.submit("left", lambda: self.bus.announcer.hand_out_left(LEFT_SECONDS))
         self.bus.rescan()
 
     def _heed_devices(self) -> None:
@@ -216,7 +217,6 @@ class Daemon:
             watch=self.watcher.health().as_json(),
             pending=[pending.as_json() for pending in self.bus.inbox.pending],
             passed_over=list(self.bus.passed_over),
-            delivered_seq=self.bus.announcer.delivered_seq,
             access_log=self.bus.tail.mark,
             problem=problem,
         )
@@ -302,5 +302,5 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         if exchange is not None:
             brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
     except (ModelError, ConflictError) as error:
-        brain.log.warning("reflection_postponed", prompt=path, problem=str(error))  # the next start hands it out again
+        brain.log.warning("reflection_postponed", prompt=path, problem=str(error))  # the daemon hands it out again
     return brain.tree.absolute(str(event.data["response"]))

@@ -123,10 +123,12 @@ class Inbox:
         answered.refresh()  # another process of this machine may have answered
         known, hashed = answered.of(prompt.path), content_hash(raw)
         is_foreign = bool(response.prompt_id) and (known is None or known.prompt_id != response.prompt_id)
+        is_former = bool(response.prompt_sha256) and response.prompt_sha256 != prompt.sha256  # of another text
         if (
             not is_active(self._brain)
             or not response.text.strip()
             or is_foreign
+            or is_former
             or answered.knows_response(prompt.path, hashed)
         ):
             return

@@ -22,7 +22,6 @@ class RunState:
         watch: `WatchHealth` as plain values.
         pending: `Pending` prompts as plain values.
         passed_over: Files in the inbox of a type that is not read.
-        delivered_seq: All exchanges up to this `seq` of the journal were reflected.
         access_log: How far the access log was read.
         problem: What keeps the whole daemon from working, if anything does.
     """
@@ -32,7 +31,6 @@ class RunState:
     watch: dict[str, Any] = field(default_factory=dict)
     pending: list[dict[str, Any]] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
-    delivered_seq: int = 0
     access_log: dict[str, Any] | None = None
     problem: str = ""
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from brainiac.recall.embed import onnx_runtime
+
 if TYPE_CHECKING:
     from usearch.index import Index
 
@@ -66,7 +68,7 @@ class Neighbours:
         return self._graph
 
     def _read(self, vectors: NDArray[np.float32]) -> Index:
-        import onnxruntime  # noqa: F401  # of the same extra: to import it after usearch ends the process
+        onnx_runtime()  # of the same extra: to import it after usearch ends the process
         from usearch.index import Index
 
         with contextlib.suppress(RuntimeError, OSError):  # none yet, or damaged: it is made anew

@@ -74,7 +74,7 @@ class Store:
     def rescan(self) -> None:
         """Compare every file's stat with what the index has."""
         with self._mutex:
-            self._pending.compare(self._index.stamps() if self._index else {})
+            self._pending.compare(self._ask(lambda index: index.stamps()) or {})
             if self._pending.unread:
                 self._wake_worker()
 
@@ -84,8 +84,8 @@ class Store:
         except UnusableIndexError:
             self._start_anew()
             return
-        if self._vectors and self._index:
-            self._unembedded = dict.fromkeys(self._vectors.adopt(self._index.contents()))
+        if vectors := self._vectors:
+            self._unembedded = dict.fromkeys(self._ask(lambda index: vectors.adopt(index.contents())) or ())
         self.rescan()
 
     def _start_anew(self) -> None:

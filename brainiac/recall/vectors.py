@@ -24,6 +24,7 @@ from brainiac.recall.units import Page
 _NEAREST = 100
 _KNOWN_SHARE = 0.9
 _PAUSE_SECONDS = 60.0
+_MOST_PARTS = 65_536
 
 
 class VectorFile:
@@ -52,9 +53,16 @@ class VectorFile:
         if len(raw) < 4:
             return
         width = int(np.frombuffer(raw[:4], np.uint32)[0])
+        if not 0 < width <= _MOST_PARTS:
+            self._path.unlink()  # damaged: all is embedded anew
+            return
         row = np.dtype([("key", np.uint64), ("vector", np.float16, (width,))])
-        count = (len(raw) - 4) // row.itemsize if width else 0  # a torn last row is left out
+        count = (len(raw) - 4) // row.itemsize  # a torn last row is left out
         rows = np.frombuffer(raw, row, count, 4) if count else np.empty(0, row)
+        lengths = np.linalg.norm(rows["vector"][:100].astype(np.float32), axis=1)
+        if count and not 0.9 < float(np.median(lengths)) < 1.1:
+            self._path.unlink()  # no vectors of length one stand where they would: the width is damaged
+            return
         self._keys = rows["key"].copy()
         self._vectors = rows["vector"].astype(np.float32)
         self._rows = {int(key): number for number, key in enumerate(self._keys)}
