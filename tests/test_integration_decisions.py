@@ -136,6 +136,30 @@ def test_what_merely_shares_a_person_stays_apart(candidate: str, known: str) -> 
     assert "NEW" == decided(candidate, known).operation
 
 
+@pytest.mark.parametrize(
+    ("supposed", "known"),
+    [
+        ("User might move to Berlin next year", "User lives in Lisbon with their wife Ana and our dog Biscuit"),
+        ("If User lived in Paris they would work as a painter", "User lives in Lisbon"),
+        ("User is thinking of leaving Google for Microsoft", "User works at Google as a data engineer"),
+        ("User plans to switch from Emacs to Zed", "User writes code in Emacs"),
+        ("User hopes to live in Cascais", "User lives in Lisbon"),
+        ("The rent may go up to 950 euros from June", "The rent is 900 euros"),
+        ("User wants to quit Google", "User works at Google"),
+        ("User will no longer live in Lisbon", "User lives in Lisbon"),
+    ],
+)
+def test_what_may_come_ends_nothing_that_is(supposed: str, known: str) -> None:
+    """A supposition, wish or plan stands beside the fact; the fact that it came true ends the plan. Seeds: I3, I5."""
+    assert ("NEW", "") == (decided(supposed, known).operation, decided(supposed, known).id)
+
+
+def test_a_fact_beside_a_plan_still_ends_a_fact() -> None:
+    """Only the clause that supposes is left out of what ends something. Seeds: I3."""
+    chosen = decided("User moved to Porto and they might buy a flat there", "User lives in Lisbon")
+    assert chosen.id == "m0"
+
+
 def test_living_place_and_company_merge() -> None:
     """Where one lives and with whom is one fact. Seeds: I6."""
     chosen = decided("User lives with their girlfriend Bella", "User lives in LA")

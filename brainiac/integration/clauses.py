@@ -11,6 +11,7 @@ from typing import Literal
 
 from brainiac.language.entities import Mention, find_mentions, pale_verbs
 from brainiac.language.sentences import irregular_forms, kinds_of, stem
+from brainiac.language.supposition import is_supposed
 
 Manner = Literal["state", "preference", "activity", "event", "change", "plan", "reminder"]
 
@@ -23,6 +24,7 @@ class Clause:
         text: The clause as written; without its subject when it shares that of the clause before.
         start: Offset in the statement.
         subject: Normal forms of those it is about; `user` for the person themselves.
+        is_supposed: It says what may, would or will be.
         owner: Whose the subject is (`Jonas's sister`), likewise; empty when nobody is named.
         predicate: What is said of the subject, as written.
         mentions: What carries content in the whole clause.
@@ -44,6 +46,7 @@ class Clause:
     aspect: str
     manner: Manner
     is_denied: bool
+    is_supposed: bool
     rejected: tuple[Mention, ...] = ()
     owner: frozenset[str] = frozenset()
 
@@ -73,7 +76,6 @@ _CHANGE = re.compile(
     r"|broke up|divorced|turned|up to|down to)\b",
     re.IGNORECASE,
 )
-_PLAN = re.compile(r"\b(?:will|wants? to|plans? to|is going to|intends? to|hopes? to|would like to)\b", re.IGNORECASE)
 _OBJECT = re.compile(r"\s(?:the|an?|my|their|his|her|its|our|User's)\s(?!house|home|flat)", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['’]s\s")
 _PREPOSITION = re.compile(r"\s(?:in|at|on|with|for|from|by|to|about|of)\s", re.IGNORECASE)
@@ -203,6 +205,7 @@ def _read(text: str, start: int, inherited: frozenset[str]) -> Clause:
         aspect=aspect,
         manner=_manner(text, values, main, aspect),
         is_denied=_is_denied(mentions, objects, text),
+        is_supposed=is_supposed(text),
         rejected=told[len(mentions) :],
         owner=owned_by
         | (frozenset({"user"}) if re.search(r"\buser['’]s\s", text[:possessive], re.IGNORECASE) else frozenset()),
@@ -288,7 +291,7 @@ def _manner(text: str, values: set[str], main: str, aspect: str) -> Manner:
         return "change"
     if values & _PREFERENCES:
         return "preference"
-    if _PLAN.search(text):
+    if is_supposed(text):
         return "plan"
     if _is_past(text):
         return "event"

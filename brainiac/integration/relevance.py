@@ -159,7 +159,7 @@ def _relevance(link: Link, new: Clause, old: Clause, *, is_whole: bool) -> Relev
 def _link(new: Clause, old: Clause) -> Link:
     if "reminder" in (new.manner, old.manner):
         return _link_reminders(new, old)
-    if _is_same_in_other_words(new, old):
+    if new.is_supposed <= old.is_supposed and _is_same_in_other_words(new, old):
         return Link.SAME
     if not _share_subject(new, old):
         if _describes(new, old) or (_introduces(new) and _describes(old, new)):
@@ -167,6 +167,8 @@ def _link(new: Clause, old: Clause) -> Link:
         if new.aspect == old.aspect == "residence" and re.search(r"\bwith (?:them|User)\b", new.text):
             return Link.COMPLETES
         return Link.APART if _is_personal(new) and _is_personal(old) else Link.UNRELATED
+    if new.is_supposed and not old.is_supposed:
+        return Link.APART  # what may be neither ends what is nor is part of it
     return next((link for link, holds in _RULES if holds(new, old)), Link.APART)
 
 

@@ -17,6 +17,7 @@ from brainiac.integration.relevance import contradictions
 from brainiac.language.calendar_days import MONTHS
 from brainiac.language.entities import find_mentions
 from brainiac.language.sentences import content_stems
+from brainiac.language.supposition import is_supposed
 
 _I = re.IGNORECASE
 _CHANGE = re.compile(
@@ -138,7 +139,7 @@ def _parts(statement: str) -> list[_Part]:
 @lru_cache(maxsize=8192)
 def _ended(new: str, old: str) -> list[bool]:
     """Tell of each part of an old statement whether the new one says what came of it."""
-    parts, told = _parts(old), _NOTED.sub("", new)
+    parts, told = _parts(old), _NOTED.sub("", _asserted(new, old))
     if _matter(told).isdisjoint(_matter(old)) or re.search(r"\balso\b|\btoo\b", new, _I) or _is_of_another(new, old):
         return [False] * len(parts)
     ended = [_is_left(told, part.text, old) or _is_revalued(told, part.text, old) for part in parts]
@@ -147,6 +148,14 @@ def _ended(new: str, old: str) -> list[bool]:
         for is_ended, part in zip(ended, parts, strict=True)
     ]
     return meant if any(meant) else ended
+
+
+def _asserted(new: str, old: str) -> str:
+    """Return what of a new statement may end an old one: what is only supposed ends nothing but what was."""
+    clauses = split_clauses(new)
+    if is_supposed(old) or not any(clause.is_supposed for clause in clauses):
+        return new
+    return "; ".join(clause.text for clause in clauses if not clause.is_supposed)
 
 
 _CHOOSING = frozenset("pick choos decid accept plan book sign order".split())  # what they tell lasts
