@@ -120,7 +120,7 @@ def test_models_share_one_budget(tmp_path: Path, server: ChatServer) -> None:
     """What a call to one model may cost is set aside for a call to another too."""
     prices = {name: [10.0, 20.0] for name in ("openai/test-model", "openai/other")}
     models = {"answer": "openai/test-model", "queries": "openai/other"}
-    brain = model_brain(tmp_path, server, prices=prices, models=models, daily_budget_usd=0.12, max_output_tokens=4000)
+    brain = model_brain(tmp_path, server, prices=prices, models=models, daily_budget_usd=0.1, max_output_tokens=4000)
     refused = []
 
     def while_the_first_runs(request: Captured) -> Behaviour:
