@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from brainiac.notes.dialogue import PRIVATE_MARK
 from brainiac.notes.prose import one_line
 
 EMPTY = """\
@@ -31,11 +32,13 @@ class Proposal:
         id: Its identity; the line only shows it, the journal says what is done.
         what: One sentence.
         data: The operation, plain JSON values, journaled.
+        is_private: It tells of what must not leave this machine; its line is marked.
     """
 
     id: str
     what: str
     data: dict[str, Any]
+    is_private: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return what the journal keeps."""
@@ -55,7 +58,8 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
     for proposal in proposals:
         if proposal.id not in known:
             text += "" if text.endswith("\n") else newline
-            text += f"- [ ] {one_line(proposal.what)} <!-- proposal: {proposal.id} -->{newline}"
+            mark = f" {PRIVATE_MARK}" if proposal.is_private else ""
+            text += f"- [ ] {one_line(proposal.what)}{mark} <!-- proposal: {proposal.id} -->{newline}"
     return text
 
 

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
+from brainiac.context.privacy import is_private_note
 from brainiac.errors import UserError
 from brainiac.history.devices import takeover, with_setting
 from brainiac.history.forget import meant
 from brainiac.history.purge import purge
 from brainiac.overview import overview
+from brainiac.promotion.run import promote
 from brainiac.settings import Settings, load
 from brainiac.testing import make_brain, run_once
 from tests.commands import Shell
@@ -187,6 +189,24 @@ def test_asking_on_a_waiting_device_drops_the_prompt(
     assert (0, True) == (done.code, "runs the processes" in done.out)
     assert 1 == len(list((laptop.root / "inbox").glob("*where-do-i-live.md")))
     assert 1 == shell("promote").code
+
+
+def test_what_another_device_noted_was_written_by_no_person(devices: tuple[Device, Device]) -> None:
+    """Facts that it reflected are not taken for a person's own lines here, and private ones stay private."""
+    desk, laptop = devices
+    desk.drop("inbox/notes/p.md", "---\nprivate: true\n---\nWe decided to hide emeralds.\n")
+    desk.drop("inbox/notes/q.md", "We decided to move to Lisbon.\n")
+    desk.run()
+    synced(desk, laptop)
+    with laptop.opened() as brain:
+        assert 2 == len(brain.short_term().memory.facts)
+        takeover(brain)
+        outcome = promote(brain)
+        assert outcome.event
+        assert [] == [one for one in outcome.event.data["exchanges"] if one.startswith("line-")]
+        pages = [brain.tree.relative(each.path) for each in brain.tree.walk(brain.tree.long_term)]
+        texts = [brain.read_text(page) or "" for page in pages if not page.endswith("_index.md")]
+        assert [True, True] == [is_private_note(text) for text in texts if "emeralds" in text]
 
 
 def test_two_that_both_run_are_told(devices: tuple[Device, Device]) -> None:

@@ -11,17 +11,21 @@ from pathlib import Path
 import pytest
 from living import living, living_brain, places_of
 from pipeline import eventually
+from promotions import make_brain as make_promoting
+from promotions import page_with, pages, tell
 
 from brainiac.brain import Brain
+from brainiac.clock import ManualClock
 from brainiac.context.privacy import shareable
 from brainiac.events import PathKind
 from brainiac.kernel.planning import is_off_record
 from brainiac.llm.schemas import Purpose
-from brainiac.notes.short_term import EMPTY, Item, ShortTermDocument
-from brainiac.pipeline.daemon import Daemon
+from brainiac.notes.short_term import EMPTY, Item, ShortTermDocument, StmEvent
+from brainiac.pipeline.daemon import Daemon, answer_one
 from brainiac.promotion.draft import Catalogue
+from brainiac.promotion.run import promote
 from brainiac.recall.documents import page_of
-from tests.models import make_brain, model_brain, write_machine, write_memory
+from tests.models import NOW, make_brain, model_brain, write_machine, write_memory
 from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, say, say_json, status
 
 # so long that no hash or id holds them by chance: four digits stand in one run of forty
@@ -204,6 +208,7 @@ def test_anything_but_a_plain_no_is_private(value: str, tmp_path: Path):
 
 @pytest.mark.parametrize("value", ["false", "no", "off", "'false'", '"No"', "null", "~", "", "''", "0", "[]"])
 def test_a_plain_no_is_not_private(value: str):
+    """What says false, no, off, null, 0 or nothing, with quotes or without, is shown."""
     text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
     page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
     assert (text, [False]) == (shareable(text), [unit.is_private for unit in page.units])
@@ -212,8 +217,8 @@ def test_a_plain_no_is_not_private(value: str):
 @pytest.mark.parametrize(
     "marked",
     [
-        "- It has a very\n  quillwort end <!-- private -->",
-        "- It has a very\nquillwort end <!-- private -->",
+        "- It has a quillwort\n  end <!-- private -->",
+        "- It has a quillwort\nend <!-- private -->",
         "- The quillwort <!-- private --> since May",
         "- The quillwort <!--Private-->  ^a1",
         "- Of it\n  - the quillwort <!-- private -->\n\n  and a quillwort more",
@@ -243,6 +248,87 @@ def test_a_mark_is_read_wherever_it_stands_in_an_item(line: str):
     document = ShortTermDocument(EMPTY.replace("### Tasks\n", f"### Tasks\n{line}\n"))
     assert (Item("Is so", is_private=True),) == document.memory.tasks
     assert str(document) == str(document.with_items(tasks=["is so"]))
+
+
+def remote_brain(root: Path, server: ChatServer) -> Brain:
+    """Make a brain whose model is a remote one, as far as it can tell."""
+    model_brain(root, server, prices={"openai/test-model": [0.1, 0.1]}).close()
+    brain = Brain(root, clock=ManualClock(NOW))
+    write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
+    return brain
+
+
+def write_private(root: Path, path: str, title: str, statement: str) -> None:
+    """Write a private memory page with one statement."""
+    write_memory(root, path, title, 3, statement)
+    file = root / "memory/long_term" / path
+    file.write_text(file.read_text().replace("tags: []", "tags: []\nprivate: true"))
+
+
+def remember(brain: Brain, *events: StmEvent) -> None:
+    """Write short-term memory with these events."""
+    document = ShortTermDocument(EMPTY)
+    for event in events:
+        document = document.with_event(event)
+    (brain.root / "memory/short_term.md").write_text(str(document))
+
+
+def sent(server: ChatServer) -> str:
+    """Return all that was sent."""
+    return "\n".join(request.text for request in server.requests).lower()
+
+
+def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path):
+    """What may be meant stands on a private page: it is decided here, and what is asked of a person is marked."""
+    wish = "Please forget that I am allergic to penicillin."
+
+    def analyzed(captured: Captured) -> Behaviour:
+        if "Event Log" in captured.text:
+            found = {"statement": "I am allergic to penicillin", "subject": "User", "is_forget": True, "events": ["e1"]}
+            return say_json({"candidates": [found]})
+        return say_json({})
+
+    with ChatServer() as server:
+        server.default = by_request(analyzed)
+        brain = remote_brain(tmp_path, server)
+        write_private(tmp_path, "concrete/hidden.md", "User", "User is allergic to penicillin and has quillwort. ^h1")
+        remember(brain, StmEvent("e1", "2025-09-15T10:00:00Z", wish))
+        promote(brain)
+        brain.close()
+    assert "allergic to penicillin" in sent(server)
+    assert "quillwort" not in sent(server)
+    review = (tmp_path / "memory/review.md").read_text()
+    assert [True, False] == ["quillwort" in text for text in (review, shareable(review) or "")]
+
+
+def test_a_summary_of_what_is_left_holds_nothing_private(tmp_path: Path):
+    """The summary bears no mark and goes to every model: private events that stay for the next run are left out."""
+    brain = make_promoting(tmp_path)
+    tell(brain, "My sister Ruth lives in Bristol.", private=True)
+    promote(brain)
+    brain.clock.advance(3600)
+    page = page_with(brain, "Ruth").path
+    tell(brain, "Ruth has quillwort.", private=True)
+    tell(brain, "My brother Tom lives in Oslo.")
+    (tmp_path / page).write_text((brain.read_text(page) or "") + "\nA note of mine.\n")
+    brain.observed.note_change(page)
+    assert 1 == len(promote(brain).left)
+    memory = brain.short_term().memory
+    assert ["Ruth has quillwort."] == [event.user for event in memory.events]
+    assert "quillwort" not in memory.summary
+    brain.close()
+
+
+def test_a_private_fact_that_a_person_edits_stays_private(tmp_path: Path):
+    """Its words are theirs by now, its mark stands: Promotion files it on a private page."""
+    brain = make_promoting(tmp_path)
+    tell(brain, "We decided to grow moss at home.", private=True)
+    file = brain.tree.short_term
+    file.write_text(file.read_text().replace("moss at home <!--", "quillwort at home <!--"))
+    promote(brain)
+    holds = [page.meta.get("private") for page in pages(brain).values() if "quillwort" in page.text]
+    assert [True, True] == holds  # the statement, and what was said that day
+    brain.close()
 
 
 def test_keys_stand_in_no_file_whether_a_call_succeeds_or_fails(
@@ -301,3 +387,45 @@ def test_blobs_and_state_are_for_their_owner_alone(tmp_path: Path, machine: Path
 def is_shielded(path: Path, top: Path) -> bool:
     """Tell whether a folder above keeps others out."""
     return any(top in each.parents and not each.stat().st_mode & 0o077 for each in path.parents)
+
+
+def said_of(brain: Brain, name: str, text: str) -> str:
+    """Ask offline; return what short-term memory holds by then."""
+    (brain.root / "inbox" / name).parent.mkdir(parents=True, exist_ok=True)
+    (brain.root / "inbox" / name).write_text(text)
+    answer_one(brain, f"inbox/{name}")
+    return (brain.root / "memory/short_term.md").read_text()
+
+
+@pytest.mark.parametrize("is_promoted", [False, True])
+def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Path, is_promoted: bool):
+    """Asked in public of a private fact, the offline engine tells it; exchange and pages stay on this machine."""
+    clock = ManualClock(NOW)
+    brain = make_brain(tmp_path / "brain", clock=clock)
+    said_of(brain, "a.md", "---\nprivate: true\n---\nMy locker code word is giraffe.\n")
+    said_of(brain, "b.md", "I like tea.\n")
+    if is_promoted:
+        clock.advance(3600)
+        promote(brain)
+    said_of(brain, "c.md", "What is my locker code word?\n")
+    said_of(brain, "d.md", "What do I like?\n")
+    answers = {name: (brain.root / f"inbox/{name}.response.md").read_text() for name in "bcd"}
+    assert "giraffe" in answers["c"]
+    assert "tea" in answers["d"]
+    assert {"b": False, "c": True, "d": False} == {name: "private: true" in text for name, text in answers.items()}
+    clock.advance(3600)
+    promote(brain)
+    for path in brain.tree.memory.rglob("*.md"):
+        assert "giraffe" not in (shareable(path.read_text()) or "")
+    brain.close()
+
+
+def test_what_is_off_the_record_is_told_to_no_turn_that_is_remembered(tmp_path: Path):
+    """In one conversation: a remembered question after it cannot repeat it, one off the record can."""
+    brain = make_brain(tmp_path / "brain")
+    said_of(brain, "trip/1.md", "---\nremember: false\n---\nThe zanzibar tickets are in the quillwort drawer.\n")
+    said_of(brain, "trip/2.md", "Where are the tickets?\n")
+    said_of(brain, "trip/3.md", "---\nremember: false\n---\nWhere are the tickets?\n")
+    assert "quillwort" not in (brain.root / "inbox/trip/2.response.md").read_text()
+    assert "quillwort" in (brain.root / "inbox/trip/3.response.md").read_text()
+    brain.close()

@@ -135,7 +135,8 @@ def _proposals(steps: Sequence[Step], records: Sequence[Sequence[Mapping[str, An
                 "on": decision.found.at[:10],
                 "sources": record["sources"],
             }
-            proposals.append(Proposal(new_id(), decision.proposal, data))
+            is_private = decision.found.is_private or decision.target.is_private
+            proposals.append(Proposal(new_id(), decision.proposal, data, is_private))
     return proposals
 
 

@@ -119,7 +119,10 @@ def _begin(brain: Brain) -> _Known:
 
 
 def _take(brain: Brain, known: _Known, event: Event, is_own: bool) -> None:
-    if not is_own:
+    if event.kind == "exchange-reflected":  # whichever device reflected it: a person did not write it
+        if event.id not in known.undone:
+            known.noted.update(event.data.get("items", ()))
+    elif not is_own:
         if event.kind in (PROMOTED, ADOPTED, "memory-organized"):
             _take_statements(known, event.data)
     elif event.id in known.undone or (event.kind == ANALYZED and event.cause in known.runs):
@@ -131,8 +134,6 @@ def _take(brain: Brain, known: _Known, event: Event, is_own: bool) -> None:
                 known.edits.append((change, event.at))
     elif event.kind == ANALYZED:
         known.analyses.append(event)
-    elif event.kind == "exchange-reflected":
-        known.noted.update(event.data.get("items", ()))
     else:
         _take_statements(known, event.data)
         gone = set(event.data.get("exchanges", ()))  # what left short-term memory is not looked for again

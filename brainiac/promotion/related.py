@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from brainiac.integration.relevance import MODERATE, score
 from brainiac.language.sentences import content_stems
 from brainiac.llm.schemas import Existing
+from brainiac.notes.dialogue import PRIVATE
 from brainiac.promotion.past import text_hash
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Known:
         page: The page's uuid, or its path for want of one.
         statement: As it stands by now.
         is_ours: A process wrote it so.
+        is_private: It must not leave this machine.
         since: The date it was said, if a journal tells.
     """
 
@@ -43,6 +45,7 @@ class Known:
     title: str
     statement: Statement
     is_ours: bool
+    is_private: bool
     since: str = ""
 
     @property
@@ -100,6 +103,7 @@ def statements_of(draft: Draft, past: Past, info: PageInfo) -> list[Known]:
             title=info.title,
             statement=one,
             is_ours=past.is_ours(page, one),
+            is_private=info.is_private or PRIVATE.search(one.text) is not None,
             since=past.since_of(page, one),
         )
         for one in draft.current(info.path)

@@ -205,13 +205,12 @@ class _Run:
         work = self._work
         if self._problem:
             return
-        left = [event for event in work.events.values() if event.id in work.left]
+        left = [event for event in work.events.values() if event.id in work.left and event.id not in work.lines]
         request = SummarizeRequest(
             now=self._brain.clock.now(),
-            is_private=any(event.is_private for event in left),
             cause=self._started.id,
             abandon=self._abandon,
-            remaining=[event for event in left if event.id not in work.lines],
+            remaining=[event for event in left if not event.is_private],  # the summary bears no mark
             archived=[event for event in work.archived if not event.is_private],
         )
         try:
@@ -227,7 +226,7 @@ class _Run:
 def _own_lines(memory: ShortTermMemory, past: Past, now: str) -> list[StmEvent]:
     """Return the facts that a person wrote into the list as events: they are remembered like what was said."""
     return [
-        StmEvent(f"line-{text_hash(item.text)}", now, item.text)
+        StmEvent(f"line-{text_hash(item.text)}", now, item.text, is_private=item.is_private)
         for item in memory.facts
         if text_hash(item.text) not in past.noted
     ]
