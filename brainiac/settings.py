@@ -7,20 +7,29 @@ from __future__ import annotations
 
 import os
 from pathlib import Path, PurePosixPath
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator, model_validator
 
 from brainiac.errors import SettingsError
 from brainiac.tree import Layout
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # strict: to YAML `yes` is a truth value, and to Python a truth value is a number
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 T = TypeVar("T", bound=_Section)
+
+PURPOSES = ("queries", "answer", "reflect", "analyze", "integrate", "synthesize", "summarize", "organize")
+
+DAY_SECONDS = 86_400  # no wait is longer: the system's timers have an end
+MIN_BUDGET_TOKENS = 256  # less does not hold the core identity and a prompt
+
+_Usd = Annotated[float, Field(ge=0)]
+_Prices = Annotated[tuple[_Usd, _Usd], Strict(False)]  # YAML has lists only
 
 
 class PathSettings(_Section):
@@ -48,9 +57,17 @@ class PathSettings(_Section):
 class InboxSettings(_Section):
     """When a prompt file counts as finished, and how many wait at start-up."""
 
-    settle_ms: int = Field(100, ge=0, description="a file that arrived whole is taken after this rest")
-    typing_seconds: float = Field(20, ge=0, description="a file that grew as one typed is taken after this rest")
-    backlog_limit: int = Field(20, ge=0, description="more unanswered prompts than this at start-up wait")
+    settle_ms: int = Field(
+        100, ge=0, le=1000 * DAY_SECONDS, description="a file that arrived whole is taken after this rest"
+    )
+    typing_seconds: float = Field(
+        20, ge=0, le=DAY_SECONDS, description="a file that grew as one typed is taken after this rest"
+    )
+    backlog_limit: int = Field(
+        20,
+        ge=0,
+        description="more unanswered prompts than this at start-up wait; the free offline engine answers all",
+    )
     max_bytes: int = Field(1_000_000, ge=1, description="a larger prompt is refused with an error file")
 
 
@@ -58,28 +75,43 @@ class WatchSettings(_Section):
     """How the tree is watched."""
 
     polling: bool = Field(False, description="for network drives, where the system reports no changes")
-    polling_seconds: float = Field(2, gt=0, description="how often a polled tree is looked at")
-    rescan_seconds: float = Field(60, gt=0, description="how often everything is looked over, events or not")
+    polling_seconds: float = Field(2, gt=0, le=DAY_SECONDS, description="how often a polled tree is looked at")
+    rescan_seconds: float = Field(
+        60, gt=0, le=DAY_SECONDS, description="how often everything is looked over, events or not"
+    )
 
 
 class ModelSettings(_Section):
     """Which model serves; endpoints and keys come from the environment or this machine's own config."""
 
     model: str = Field("offline", description="`offline`, or a litellm name such as `anthropic/claude-sonnet-4-5`")
-    models: dict[str, str] = Field(default_factory=dict, description="another model for one purpose")
-    timeout_seconds: float = Field(120, gt=0, description="a call that takes longer has failed and is tried again")
+    models: dict[str, str] = Field(
+        default_factory=dict, description=f"another model for one purpose: {', '.join(PURPOSES)}"
+    )
+    timeout_seconds: float = Field(
+        120, gt=0, le=DAY_SECONDS, description="a call that takes longer has failed and is tried again"
+    )
     max_output_tokens: int = Field(4096, ge=1, description="the longest answer")
     daily_budget_usd: float = Field(1.00, ge=0, description="no call is made that may pass this (UTC day)")
     background_budget_usd: float | None = Field(None, ge=0, description="cap for background work; empty: none apart")
-    prices: dict[str, tuple[float, float]] = Field(
+    prices: dict[str, _Prices] = Field(
         default_factory=dict, description="USD per million tokens in and out, for a model of unknown price"
     )
+
+    @field_validator("models")
+    @classmethod
+    def _are_purposes(cls, models: dict[str, str]) -> dict[str, str]:
+        if unknown := [name for name in models if name not in PURPOSES]:
+            raise ValueError(f"no purpose is called `{unknown[0]}`; there are {', '.join(PURPOSES)}")
+        return models
 
 
 class ContextSettings(_Section):
     """Working memory."""
 
-    budget_tokens: int | None = Field(None, description="empty: what the model's window allows, at most 32,000")
+    budget_tokens: int | None = Field(
+        None, ge=MIN_BUDGET_TOKENS, description="empty: what the model's window allows, at most 32,000"
+    )
     background: bool = Field(False, description="list the ten most connected memories")
     max_memories: int = Field(8, ge=0, description="at most so many found memories")
     tool_rounds: int = Field(4, ge=0, description="how often a model may look further before it answers")
@@ -119,12 +151,25 @@ class RecallSettings(_Section):
     embedder: str = Field("auto", description="`auto`, `none`, `local`, a folder with an ONNX model, or a litellm name")
     index: str = Field("embedded", description="`embedded`, or the name of an index that a plugin registers")
 
+    @field_validator("language")
+    @classmethod
+    def _has_stemmer(cls, language: str) -> str:
+        if language == "english":  # the import is for the others to pay
+            return language
+        import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        if language not in (known := Stemmer.algorithms()):
+            raise ValueError(f"there is no stemmer for `{language}`; there are {', '.join(known)}")
+        return str(language)
+
 
 class PluginSettings(_Section):
     """Which plugins stay out."""
 
-    disabled: tuple[str, ...] = Field((), description="names of plugins, the four processes included")
-    hang_seconds: float = Field(300, gt=0, description="a call of a foreign plugin that takes longer is left behind")
+    disabled: tuple[str, ...] = Field((), strict=False, description="names of plugins, the four processes included")
+    hang_seconds: float = Field(
+        300, gt=0, le=DAY_SECONDS, description="a call of a foreign plugin that takes longer is left behind"
+    )
 
 
 class Settings(_Section):
@@ -171,8 +216,8 @@ class SettingsFile(Generic[T]):
 
     def __init__(self, path: Path, model: type[T]) -> None:
         self.path, self._model = path, model
-        self._stamp: tuple[int, int, int] | None = None
-        self._value: T | None = None
+        # assigned at once: a thread that read the file later must not leave its stamp to another's older value
+        self._read: tuple[tuple[int, int, int] | None, T] | None = None
 
     def read(self) -> T:
         """Return the settings as they stand now.
@@ -181,18 +226,21 @@ class SettingsFile(Generic[T]):
             SettingsError: It does not validate; every problem is named at once. The last good
                 value stays available as `last`.
         """
-        stamp = self._stat()
-        if stamp is None and self._value is not None and not self.path.parent.is_dir():
-            return self._value  # the disk is not mounted: nobody chose the defaults
-        if self._value is None or stamp != self._stamp:
-            self._value = load(self.path, self._model)
-            self._stamp = stamp
-        return self._value
+        stamp, known = self._stat(), self._read
+        if known and (stamp == known[0] or (stamp is None and not self.path.parent.is_dir())):
+            return known[1]  # with its folder gone too the disk is not mounted: nobody chose the defaults
+        value = load(self.path, self._model)
+        self._read = stamp, value
+        return value
+
+    def fall_back(self, value: T) -> None:
+        """Let a value hold as the last good one until the file validates."""
+        self._read = (0, 0, 0), value  # no file has this stamp
 
     @property
     def last(self) -> T:
         """The last value that validated, or the defaults."""
-        return self._value if self._value is not None else self._model()
+        return self._read[1] if self._read else self._model()
 
     def _stat(self) -> tuple[int, int, int] | None:
         try:
@@ -202,6 +250,19 @@ class SettingsFile(Generic[T]):
         return found.st_ino, found.st_size, found.st_mtime_ns
 
 
+class _Loader(yaml.SafeLoader):  # the C loader dies of deep nesting, this one raises
+    """Refuses a key that stands twice, as front matter does."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else key_node
+            if key in seen:
+                raise yaml.MarkedYAMLError(problem=f"`{key}` stands twice", problem_mark=key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
 def load(path: Path, model: type[T]) -> T:
     """Read and validate a settings file; a missing or empty one gives the defaults.
 
@@ -209,11 +270,11 @@ def load(path: Path, model: type[T]) -> T:
         SettingsError: With one sentence for every problem.
     """
     try:
-        raw: Any = yaml.safe_load(path.read_bytes())  # the C loader dies of deep nesting, this one raises
+        raw: Any = yaml.load(path.read_bytes(), Loader=_Loader)
     except FileNotFoundError:
         raw = None
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise SettingsError(f"{path}: cannot be read: {error}; mend it or remove it") from error
+    except (OSError, yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        raise SettingsError(f"{path}: cannot be read: {_why(error)}; mend it") from error
     if raw is None:
         raw = {}
     if not isinstance(raw, dict):
@@ -226,8 +287,15 @@ def load(path: Path, model: type[T]) -> T:
         raise SettingsError(*(_sentence(path, problem) for problem in error.errors())) from error
 
 
+def _why(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        return f"line {error.problem_mark.line + 1}: {error.problem}"
+    return (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())
+
+
 def _sentence(path: Path, problem: Any) -> str:
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
         return f"{path}: `{where}` is not a setting; see docs/settings.md for those there are"
-    return f"{path}: `{where}`: {problem['msg']}; found {problem['input']!r}"
+    what = problem["msg"].removeprefix("Value error, ")
+    return f"{path}: `{where}`: {what}; found {problem['input']!r}"

@@ -9,7 +9,7 @@ import importlib
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import typer
 from pydantic import BaseModel
@@ -42,6 +42,7 @@ def settings_page() -> str:
 
 def _section(model: type[BaseModel], prefix: str) -> Iterator[str]:
     fields = model.model_fields.items()
+    types = get_type_hints(model)  # plain, without what narrows them
     plain = [(name, field) for name, field in fields if not _is_section(field.annotation)]
     if plain:
         yield "| setting | default | type | meaning |"
@@ -49,7 +50,7 @@ def _section(model: type[BaseModel], prefix: str) -> Iterator[str]:
     for name, field in plain:
         default = field.get_default(call_default_factory=True)
         bounds = ", ".join(_bound(each) for each in field.metadata if _bound(each))
-        kind = _type_name(field.annotation) + (f", {bounds}" if bounds else "")
+        kind = _type_name(types[name]) + (f", {bounds}" if bounds else "")
         yield f"| `{prefix}{name}` | `{_shown(default)}` | {kind} | {field.description or ''} |"
     for name, field in fields:
         if _is_section(field.annotation):

@@ -41,6 +41,12 @@ def write_settings(folder: Path, settings: dict[str, Any]) -> None:
     (folder / "system/config.yaml").write_text(yaml.safe_dump(settings))
 
 
+def set_sections(folder: Path, sections: str) -> None:
+    """Put sections in place of those that `system/config.yaml` has."""
+    path = folder / "system/config.yaml"
+    write_settings(folder, (yaml.safe_load(path.read_text()) or {}) | (yaml.safe_load(sections) or {}))
+
+
 def write_memory(folder: Path, path: str, title: str, number: int, statement: str, tail: str = "") -> None:
     """Write a memory page with one statement."""
     file = folder / "memory/long_term" / path

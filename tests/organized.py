@@ -14,6 +14,7 @@ from brainiac.notes.access_log import AccessEntry, format_entry
 from brainiac.notes.links import format_link
 from brainiac.notes.memory import new_memory
 from brainiac.testing import make_brain
+from tests.models import set_sections
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 TOP = "memory/long_term"
@@ -91,8 +92,8 @@ def make_scene(folder: Path, clock: Clock | None = None, config: str = "") -> Sc
     clock = clock or ManualClock(NOW)
     brain = make_brain(folder, clock=clock)
     brain.tree.access_log.parent.mkdir(exist_ok=True)
-    with brain.tree.config.open("a") as file:
-        file.write(config)
+    if config:
+        set_sections(folder, config)
     return Scene(brain, clock)
 
 

@@ -15,6 +15,7 @@ from brainiac.llm.schemas import Purpose, Request, Result
 from brainiac.notes.memory import Memory, parse_memory
 from brainiac.notes.prompt import Exchange, Prompt, Response
 from brainiac.skeleton import create_brain
+from tests.models import set_sections
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 LTM = "memory/long_term/"
@@ -60,8 +61,7 @@ def make_brain(root: Path, config: str = "", engine: ScriptedEngine | None = Non
     """Make a brain as `brainiac init` does, with a clock moved by hand."""
     clock = ManualClock(START)
     create_brain(root, clock=clock)
-    with (root / "system/config.yaml").open("a") as file:
-        file.write("\nrecall: {embedder: none}\n" + config)
+    set_sections(root, "recall: {embedder: none}\n" + config)
     if engine:
         text = (root / "system/config.yaml").read_text().replace("  model: offline", "  model: scripted")
         (root / "system/config.yaml").write_text(text)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError, model_validator
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, SettingsError
-from brainiac.settings import MachineSettings, Settings, SettingsFile, load
+from brainiac.llm.schemas import Purpose
+from brainiac.settings import PURPOSES, MachineSettings, Settings, SettingsFile, load
 from brainiac.sources import bundled
 
 
@@ -98,6 +102,35 @@ def test_a_change_counts_on_the_next_read(config: Path) -> None:
     assert [1, 22] == [first.inbox.settle_ms, file.read().inbox.settle_ms]
     config.unlink()
     assert Settings() == file.read()
+
+
+def test_a_late_reader_leaves_no_older_value_behind(config: Path) -> None:
+    """A thread that read before a change and ends amid another's read does not make its value the one of now."""
+    reading, go_on = threading.Event(), threading.Event()
+
+    class Slow(Settings):
+        @model_validator(mode="after")
+        def _wait(self) -> Self:
+            if threading.current_thread() is late:
+                reading.set()
+                go_on.wait(10)
+            return self
+
+    class File(SettingsFile[Slow]):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if reading.is_set() and threading.current_thread() is not late:
+                go_on.set()
+                late.join(10)
+
+    config.write_text("llm: {daily_budget_usd: 5.0}\n")
+    file = File(config, Slow)
+    late = threading.Thread(target=file.read)
+    late.start()
+    assert reading.wait(10)
+    config.write_text("llm: {daily_budget_usd: 0.25}\n")
+    assert 0.25 == file.read().llm.daily_budget_usd
+    assert 0.25 == file.read().llm.daily_budget_usd
 
 
 def test_while_the_file_is_broken_the_last_good_settings_hold(config: Path) -> None:
@@ -190,3 +223,58 @@ def test_the_shipped_file_validates_and_shows_true_defaults() -> None:
     assert "brain_id: default" in text
     for section, key, value in re.findall(r"^(\w+):\n(?:  .*\n)*?  # (\w+): ([\d.]+|true|false)\b", text, re.MULTILINE):
         assert yaml.safe_load(value) == Settings().model_dump()[section][key]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("llm: {model: a/b}\nllm:\n  model: c/d\n", "line 2: `llm` stands twice; mend it"),
+        ("inbox:\n  settle_ms: 1\n  settle_ms: 2\n", "line 3: `settle_ms` stands twice"),
+        ("inbox:\n\tsettle_ms: 1\n", "line 2: found character"),
+        ("recall: {language: klingon}", "`recall.language`: there is no stemmer for `klingon`; there are arabic, "),
+        ("llm: {models: {qeries: a/b}}", "`llm.models`: no purpose is called `qeries`; there are queries, answer, "),
+        ("context: {budget_tokens: -5}", "`context.budget_tokens`: Input should be greater than or equal to 256"),
+        ("inbox: {settle_ms: yes}", "`inbox.settle_ms`: Input should be a valid integer; found True"),
+        ("promotion: {max_age_hours: true}", "`promotion.max_age_hours`: Input should be a valid number; found True"),
+        ("watch: {rescan_seconds: .inf}", "`watch.rescan_seconds`: Input should be a finite number"),
+        ("watch: {rescan_seconds: 1.0e+300}", "`watch.rescan_seconds`: Input should be less than or equal to 86400"),
+        ("llm: {prices: {a/b: [-1, 2]}}", "`llm.prices.a/b.0`: Input should be greater than or equal to 0"),
+        ("watch: {polling: !!bool x}", "cannot be read"),
+    ],
+)
+def test_no_wrong_value_passes_in_silence(config: Path, text: str, told: str) -> None:
+    """A key that stands twice, an unknown name, a truth value for a number, and what is out of bounds are told."""
+    config.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load(config, Settings)
+    assert told in str(caught.value)
+
+
+def test_what_stands_for_a_number_or_a_list_is_taken() -> None:
+    """Whole numbers serve as decimals, lists as pairs; other stemmers and every purpose may be named."""
+    assert list(PURPOSES) == [each.value for each in Purpose]
+    models = dict.fromkeys(PURPOSES, "a/b")
+    llm = {"timeout_seconds": 5, "prices": {"a/b": [1, 0.5]}, "models": models}
+    found = Settings.model_validate(
+        {"llm": llm, "recall": {"language": "german"}, "plugins": {"disabled": ["promotion"]}}
+    )
+    assert (5.0, {"a/b": (1.0, 0.5)}, models) == (found.llm.timeout_seconds, found.llm.prices, found.llm.models)
+    assert ("german", ("promotion",)) == (found.recall.language, found.plugins.disabled)
+
+
+@pytest.mark.parametrize("name", [each for each, _ in Settings() if each not in ("brain_id", "active_device")])
+def test_every_number_has_a_least_value(name: str) -> None:
+    """No number among the settings may be below zero."""
+    section = Settings.model_fields[name].annotation
+    assert section is not None
+    numbers = [
+        key for key, field in section.model_fields.items() if re.search(r"\b(int|float)\b", str(field.annotation))
+    ]
+    taken = []
+    for key in numbers:
+        try:
+            section.model_validate({key: -1})
+            taken.append(key)
+        except ValidationError:
+            pass
+    assert [] == taken
