@@ -26,6 +26,11 @@ NOW = datetime(2026, 3, 16, 8, 30, tzinfo=UTC)
         ("The car broke down on I-84", "The car broke down on I-84"),
         ("I never drink on weeknights", "User never drinks on weeknights"),
         ("We agreed to use Redis", "We agreed to use Redis"),
+        ("I no longer live in Lisbon", "User no longer lives in Lisbon"),
+        ("I too like chess", "User too likes chess"),
+        ("I myself painted it", "User themselves painted it"),
+        ("I deeply regret it, but I rely on Ana", "User deeply regrets it, but they rely on Ana"),
+        ("I kind of like it", "User kind of likes it"),
     ],
 )
 def test_third_person(typed: str, statement: str) -> None:

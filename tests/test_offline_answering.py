@@ -352,3 +352,48 @@ def test_a_very_long_prompt_is_answered_at_its_ends_and_says_so() -> None:
     told = ask("Where do I live? " + "The page goes on and on. " * 40_000 + "When is Elena's birthday?").text
     assert ("Portland", True) == (told[told.index("Portland") :][:8], "May 25" in told)
     assert LONG == told.rpartition("\n\n")[2]
+
+
+def told(*texts: str) -> ShortTermMemory:
+    """Return a memory of these, told a day apart."""
+    return memory([(f"2026-03-{day:02}T09:00:00Z", text) for day, text in enumerate(texts, start=2)])
+
+
+@pytest.mark.parametrize(
+    ("question", "texts", "answer"),
+    [
+        ("Where do I live?", ["I live in Lisbon with my wife.", "If I lived in Paris I would work as a painter."], 0),
+        ("Where do I live?", ["I live in Lisbon with my wife.", "I might live in Berlin next year."], 0),
+        ("Where do I live?", ["I live in Lisbon.", "I live in Cascais with my wife Ana."], 1),
+        ("Where do I work?", ["I work at Google as a data engineer.", "I work at Microsoft with Bob on databases."], 1),
+    ],
+)
+def test_what_holds_is_answered_first(question: str, texts: list[str], answer: int) -> None:
+    """What is comes before what may be, and of two that exclude each other the newer, whatever else it says."""
+    assert texts[answer] in first_line(question, told(*texts))
+
+
+@pytest.mark.parametrize(
+    ("question", "texts"),
+    [
+        ("Where do I live?", ["If I lived in Paris I would work as a painter.", "I live in Lisbon with my wife."]),
+        ("When is the rent due?", ["The rent is due on the 8th.", "The rent of the studio is due on Friday the 8th."]),
+        ("Who is my landlord?", ["My landlord has a boat.", "My landlord is Mr. Costa."]),
+    ],
+)
+def test_only_what_was_left_behind_was_before(question: str, texts: list[str]) -> None:
+    """A supposition, the same again, and something else of the same thing are not what held before."""
+    assert "Before that" not in ask(question, told(*texts)).text
+
+
+def test_what_was_left_behind_is_told_with_what_stands() -> None:
+    """The statement that the newest one ended is told as what held before it."""
+    text = ask("Where do I live?", told("I live in Lisbon.", "I live in Cascais with my wife Ana.")).text
+    assert "Before that, you said on 2 March 2026: “I live in Lisbon.”" in text
+
+
+def test_only_what_is_ended_is_said_to_be_replaced() -> None:
+    """Where flights leave from is no other place to live; another place to live is."""
+    lives = told("I live in Lisbon.")
+    assert "replaces" not in ask("Flights must leave from Porto, not Lisbon.", lives).text
+    assert "This replaces: “I live in Lisbon.”" in ask("I no longer live in Lisbon.", lives).text

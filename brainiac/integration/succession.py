@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from brainiac.integration.clauses import is_verb, split_clauses
-from brainiac.integration.relevance import contradictions
+from brainiac.integration.relevance import Link, contradictions, relate
 from brainiac.language.calendar_days import MONTHS
 from brainiac.language.entities import find_mentions
 from brainiac.language.sentences import content_stems
@@ -82,6 +82,11 @@ class _Part:
 def succeeds(new: str, old: str) -> bool:
     """Tell whether a new statement says what came of an old one, so that this, or a part of it, holds no longer."""
     return any(_ended(new, old))
+
+
+def retires(new: str, old: str) -> bool:
+    """Tell whether a new statement leaves an old one, or a part of it, behind: denied, corrected, left or replaced."""
+    return succeeds(new, old) or relate(new, old).link in (Link.REPLACES, Link.NEGATES)
 
 
 def closeness(new: str, old: str) -> float:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 from brainiac.language.sentences import irregular_forms
 
-_ADVERBS = frozenset(
-    "also always just never really usually only still often sometimes actually already currently now recently mostly "
-    "generally rarely mainly finally probably absolutely definitely honestly then even both simply normally".split()
+_ADVERBS = frozenset(  # with the pronouns, what may stand between "I" and its verb
+    "already also always but just more ever almost never only still often sometimes now then even both too not no "
+    "longer all once again alone first long soon seldom rather quite either neither each instead kind of myself".split()
 )
+_VERBS_IN_LY = frozenset("rely fly ally rally tally bully apply reply supply imply comply multiply".split())
 _MODALS = frozenset(
-    "can could will would shall should may might must cannot can't couldn't won't wouldn't shouldn't".split()
+    "can could will would shall should may might must cannot ought can't couldn't won't wouldn't shouldn't".split()
 )
 _UNCHANGED = frozenset(
     "put cut let set shut hit quit read cost hurt split spread bet cast".split()
@@ -62,7 +63,7 @@ def in_third_person(sentence: str, *, is_continued: bool = False) -> str:
             is_joint = "".join(pieces[-2:]).endswith("and ")
             verb_form = _plural_of if is_continued or is_joint else third_person_of
             pieces.append("they" if is_continued else "User")
-        elif token[0].isalpha() and verb_form and lower not in _ADVERBS:
+        elif token[0].isalpha() and verb_form and not _stands_before_verb(lower):
             pieces.append(verb_form(lower) if token.islower() else token)
             verb_form = None
         else:
@@ -110,6 +111,10 @@ def _replace(token: str, lower: str, *, is_first: bool, is_continued: bool) -> s
     if replaced is None:
         return token
     return replaced[0].upper() + replaced[1:] if is_first else replaced
+
+
+def _stands_before_verb(word: str) -> bool:
+    return word in _ADVERBS or (word.endswith("ly") and word not in _VERBS_IN_LY)
 
 
 def _plural_of(verb: str) -> str:

@@ -6,7 +6,8 @@ import re
 
 _POLITE = r"(?! (?:rather|prefer)\b)"  # "would rather" tells what is preferred now
 _SUPPOSED = re.compile(
-    rf"\b(?:might|may(?! \d)|could|would{_POLITE}|'d (?:like|love)|will|'ll|shall|(?:is|are|am|'s|'re|'m) (?:\w+ly )?going to"
+    rf"\b(?:might|may(?! \d)|could|would{_POLITE}|'d (?:like|love)|will|'ll|shall"
+    r"|(?:is|are|am|'s|'re|'m) (?:\w+ly )?going to"
     r"|(?:want|hope|intend|wish|aim|expect|dream|plan|consider|think|toy)(?:s|es|ed|ing|ning|ned)? "
     r"(?:to|of|about|on|with)(?= |$)"
     r"|(?:plan(?:ning|s)?|consider(?:ing|s)?) (?:an?\b|\w+ing\b)|maybe|perhaps)\b"

@@ -14,7 +14,7 @@ from brainiac.llm.offline import listing, telling
 from brainiac.llm.offline.aliases import names_of_things
 from brainiac.llm.offline.evidence import Evidence, gather
 from brainiac.llm.offline.former import answer_former
-from brainiac.llm.offline.matching import Match, best, matches_of
+from brainiac.llm.offline.matching import Match, best, matches_of, was_before
 from brainiac.llm.offline.querying import READ_CHARACTERS, in_other_words
 from brainiac.llm.offline.questions import Question, parse_question
 from brainiac.llm.offline.tasks import with_finish
@@ -175,7 +175,7 @@ def _answers(question: Question, told: Sequence[Said], desk: _Desk) -> list[Matc
             word for one in told for word in content_stems(one.original, desk.language)
         )
         return answer_former(replace(question, before=context), matches)
-    return best(matches, is_present=question.is_present)
+    return best(matches, question)
 
 
 def _links(desk: _Desk) -> dict[int, list[frozenset[str]]]:
@@ -194,12 +194,7 @@ def _render(answers: list[Match], desk: _Desk) -> str:
     first = answers[0].evidence
     lines = [desk.line(first)]
     for other in answers[1:]:
-        is_earlier = other.evidence.at < first.at or other.evidence.is_past
-        if (
-            is_earlier
-            and other.figures.found >= answers[0].figures.found
-            and other.evidence.sentence.utterance != first.sentence.utterance
-        ):
+        if other.figures.found >= answers[0].figures.found and was_before(other, answers[0]):
             quoted_line = desk.line(other.evidence)
             lines.append("Before that, " + quoted_line[0].lower() + quoted_line[1:])
             break

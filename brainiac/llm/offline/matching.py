@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from brainiac.integration.succession import retires
 from brainiac.language.sentences import content_stems
+from brainiac.language.supposition import is_supposed
 from brainiac.llm.offline.evidence import Evidence
 from brainiac.llm.offline.features import Asked, Figures, asked_of, figures_of, is_touched
 from brainiac.llm.offline.questions import Question
@@ -67,22 +69,49 @@ def _match(asked: Asked, evidence: Evidence, links: Sequence[frozenset[str]]) ->
     return Match(evidence, figures, sum(WEIGHTS[name] * value for name, value in figures.values.items() if value))
 
 
-def best(matches: Sequence[Match], *, is_present: bool = True) -> list[Match]:
+def best(matches: Sequence[Match], question: Question) -> list[Match]:
     """Return the answers among them, best first, a newer statement of the same thing before what it replaces.
 
     Args:
         matches: Of all evidence.
-        is_present: What holds now was asked for, so that a change counts as an answer: "I left A for B" after "I work
-            at A".
+        question: Where it asks for what holds now, a change counts as an answer ("I left A for B" after "I work at
+            A"), and what is comes before what may be.
     """
     answers = sorted((one for one in matches if one.is_answer), key=lambda one: -one.score)
     if not answers:
         return []
-    newest = max((one for one in answers if _may_replace(one, answers[0])), key=lambda one: one.evidence.at)
-    changes = [one for one in matches if is_present and leaves_behind(one, newest)]
+    first = _asserted(answers) if question.is_present and not is_supposed(question.text) else answers[0]
+    newest = max((one for one in matches if _may_replace(one, first)), key=lambda one: one.evidence.at)
+    changes = [one for one in matches if question.is_present and leaves_behind(one, newest)]
     first = max(changes, key=lambda one: one.evidence.at, default=newest)
     rest = [newest] if first is not newest else []
     return [first, *rest, *(one for one in answers if one is not newest and one is not first)]
+
+
+def _asserted(answers: Sequence[Match]) -> Match:
+    """Return the best answer, or what is for certain where that is only supposed and meets the question no better."""
+    lead = answers[0]
+    if not is_supposed(lead.evidence.said.plain):
+        return lead
+    certain = (one for one in answers if not is_supposed(one.evidence.said.plain) and _meets_as_well(one, lead))
+    return next(certain, lead)
+
+
+def _meets_as_well(one: Match, other: Match) -> bool:
+    holds = one.figures.values["holds"] >= other.figures.values["holds"]
+    return holds and one.figures.found >= other.figures.found and not one.figures.values["past"]
+
+
+def succeeds(later: Evidence, former: Evidence) -> bool:
+    """Tell whether a later statement stands in the place of an earlier one: what promotion retires it for."""
+    return later.at > former.at and retires(later.said.text, former.said.text)
+
+
+def was_before(former: Match, later: Match) -> bool:
+    """Tell whether a statement is what held before another: of the same matter, and ended by it."""
+    if is_supposed(former.evidence.said.plain) or former.evidence.at == later.evidence.at:
+        return False
+    return succeeds(later.evidence, former.evidence) or leaves_behind(later, former)
 
 
 def leaves_behind(change: Match, former: Match) -> bool:
@@ -101,9 +130,12 @@ def leaves_behind(change: Match, former: Match) -> bool:
 def _may_replace(later: Match, first: Match) -> bool:
     if later is first:
         return True
-    if not first.figures.found <= later.figures.found or later.figures.values["past"]:
+    if not _meets_as_well(later, first):
         return False
-    if later.figures.values["holds"] < first.figures.values["holds"]:
+    if succeeds(later.evidence, first.evidence):
+        return True
+    is_weaker = is_supposed(later.evidence.said.plain) and not is_supposed(first.evidence.said.plain)
+    if is_weaker or not later.is_answer:
         return False
     is_update = bool(_UPDATE.search(later.evidence.said.plain))
     words, others = later.evidence.sentence.stems, first.evidence.sentence.stems

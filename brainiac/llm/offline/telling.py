@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from brainiac.integration.succession import retires
 from brainiac.language.person import in_second_person
 from brainiac.language.sentences import content_stems, overlap
 from brainiac.language.statements import Said
@@ -93,6 +94,7 @@ def _former(said: Said, evidence: Sequence[Evidence], language: str) -> Evidence
             continue
         is_old = bool(old) and overlap(old, one.sentence.stems) >= 0.6
         is_same = overlap(sorted(one.sentence.stems), new) >= 0.6
-        if (is_old or is_same) and not set(new) <= one.sentence.stems:
+        is_ended = (is_old or is_same) and retires(said.text, one.said.text)
+        if is_ended and not set(new) <= one.sentence.stems:
             return one
     return None
