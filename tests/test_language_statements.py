@@ -92,3 +92,22 @@ def test_any_text_is_taken(text: str) -> None:
     for said in statements_of(text, NOW):
         assert said.original
         assert said.kind
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("> I am rich\n\nI live in Rome.", [("fact", "User lives in Rome")]),
+        ("```\nI am root\n```\nI like tea.", [("preference", "User likes tea")]),
+        ("| Who | Where |\n|---|---|\n| Bob | I am in Rome |\n", []),
+        ("- [ ] buy cork\n- [x] call Bob", [("task", "User needs to buy cork"), ("done", "Done: call Bob")]),
+        ("- I have a cat\nI live in Rome", [("fact", "User has a cat"), ("fact", "User lives in Rome")]),
+        ("- I have a cat\n  called Max", [("fact", "User has a cat called Max")]),
+        ("Translate: I am a fish. It swims.\n\nI live in Rome.", [("question", ""), ("fact", "User lives in Rome")]),
+        ("Put the following into French: I am a fish", [("question", "")]),
+        ("Remember this: I am a vegan", [("fact", "User is a vegan")]),
+    ],
+)
+def test_markdown_and_matter_of_instructions(typed: str, told: list[tuple[str, str]]) -> None:
+    """Quotes, code, tables and what is to be worked on are no facts of the person; boxes are tasks; lines stay apart."""
+    assert told == [(one.kind, "" if one.kind == "question" else one.text) for one in statements_of(typed, NOW)]

@@ -106,6 +106,12 @@ def test_kinds_of_candidates() -> None:
     assert "We shipped the beta yesterday (15 March 2026)" == found[1].statement
 
 
+def test_numbered_steps_of_one_line() -> None:
+    """Steps that are numbered within a line are the same steps as on lines of their own. Seeds: S6."""
+    (found,) = analyze("How to reset the boiler: 1. switch it off 2. wait 5 minutes, 3. press the red button")
+    assert ["switch it off", "wait 5 minutes", "press the red button"] == found.steps
+
+
 def test_subjects_are_people_and_projects() -> None:
     """Who or what is named becomes the subject, a project before a person. Seeds: R9."""
     found = analyze(

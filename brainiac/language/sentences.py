@@ -58,11 +58,13 @@ def _of_bounded_length(sentence: str) -> Iterator[str]:
 
 
 def _blocks(text: str) -> Iterable[str]:
-    """Yield list items and paragraphs; wrapped lines are joined."""
-    current = ""
+    """Yield list items and paragraphs; wrapped lines are joined, those of a list item where they are indented."""
+    current, is_item = "", False
     for line in text.splitlines():
         bare = _LIST_MARK.sub("", line)
-        starts_anew = bare != line or not line.strip() or current.endswith((".", "!", "?", ":"))
+        is_apart = is_item and not line[:1].isspace()
+        starts_anew = is_apart or bare != line or not line.strip() or current.endswith((".", "!", "?", ":"))
+        is_item = bare != line or (is_item and not is_apart)
         if starts_anew and current:
             yield current
             current = ""

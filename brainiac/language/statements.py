@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Literal
 
+from brainiac.language.markup import is_instruction, own_words
 from brainiac.language.person import in_third_person
 from brainiac.language.sentences import split_sentences, standard_spelling, words
 from brainiac.language.times import TimeSpan, find_times
@@ -48,7 +49,7 @@ class Said:
 _I = re.IGNORECASE
 _LEAD = re.compile(
     r"^(?:(?:please )?(?:(?:(?:note|remember|keep in mind|be aware|know|fyi|update|correction|reminder|just so you know"
-    r"|for the record)\b(?: that\b)?|by the way|btw|also|(?:big |good |bad |great |sad )?news|important|hey|hi"
+    r"|for the record)\b(?: (?:that|this)\b)?|by the way|btw|also|(?:big |good |bad |great |sad )?news|important|hey|hi"
     r"|hello|ok(?:ay)?"
     r"|so that|so|well|oh|and|p\.?s\.?|actually)\b)(?:\s*[:,!–—-]+\s*|\s+(?=i |i'|my |we |the |it |that |one)))+",
     _I,
@@ -208,7 +209,8 @@ def statements_of(text: str, at: datetime) -> list[Said]:
 
 @lru_cache(maxsize=4096)
 def _statements(text: str, at: datetime) -> tuple[Said, ...]:
-    parts = [text.strip()] if is_how_to(text) else split_sentences(text)
+    text = own_words(text)
+    parts = [text.strip()] if is_how_to(text) else _parts(text)
     said: list[Said] = []
     for one in (_said(part, at) for part in parts if part):
         if said and _REMINDER.fullmatch(one.plain) and said[-1].kind not in ("task", "question", "forget"):
@@ -216,6 +218,13 @@ def _statements(text: str, at: datetime) -> tuple[Said, ...]:
         else:
             said.append(one)
     return tuple(said)
+
+
+def _parts(text: str) -> list[str]:
+    """Return the sentences; what is only the matter of an instruction stays with it."""
+    paragraphs = re.split(r"\n[ \t]*\n", text)
+    parts = ([one.strip()] if is_instruction(one) else split_sentences(one) for one in paragraphs)
+    return [part for some in parts for part in some]
 
 
 def _as_task(said: Said) -> Said:
@@ -262,6 +271,8 @@ def classify(sentence: str, *, is_corrected: bool = False) -> tuple[SaidKind, st
         return "forget", _FORGET_LEAD.sub("", found["what"]).strip(" .!") or found["what"].strip(" .!")
     if is_how_to(sentence):
         return "how-to", sentence
+    if is_instruction(sentence):
+        return "question", sentence
     if sentence.rstrip(" \"')").endswith("?") or _QUESTION.match(sentence) or _ASKED_LAST.search(sentence):
         return "question", sentence
     if _SMALL_TALK.match(sentence) or len(words(sentence)) < 2:
