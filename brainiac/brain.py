@@ -34,15 +34,16 @@ class Brain:
     Args:
         root: The brain's folder.
         clock: The only source of time.
+        is_reading: Open it also while `system/config.yaml` is broken, with the last good settings.
 
     Raises:
         SettingsError: `system/config.yaml` does not validate.
     """
 
-    def __init__(self, root: Path | str, *, clock: Clock = SYSTEM) -> None:
+    def __init__(self, root: Path | str, *, clock: Clock = SYSTEM, is_reading: bool = False) -> None:
         self.clock = clock
         self._settings_file = SettingsFile(Path(root) / "system" / "config.yaml", Settings)
-        settings = self._settings_file.read()
+        settings = self._first_settings(Path(root), is_reading)
         self.tree = Tree(root, settings.layout())
         self._settings_file.path = self.tree.config
         self.places = LocalPlaces.of(self.tree.root, settings.brain_id)
@@ -50,6 +51,19 @@ class Brain:
         self.stream_to: Callable[[str], None] | None = None  # who wants an answer's text as it comes
         self._listeners: list[Callable[[Event], None]] = []
         self._mutex = threading.RLock()
+
+    def _first_settings(self, root: Path, is_reading: bool) -> Settings:
+        from brainiac.errors import SettingsError
+
+        try:
+            return self._settings_file.read()
+        except SettingsError:
+            if not is_reading:
+                raise
+            from brainiac.fallback import last_good
+
+            self._settings_file.fall_back(last_good(root, self._settings_file.path))
+            return self._settings_file.last
 
     @property
     def root(self) -> Path:

@@ -139,12 +139,13 @@ def _update(brain: Brain, path: str, edit: Callable[[str], str]) -> None:
 
 def check_structure(brain: Brain) -> Iterator[Problem]:
     """Every shipped file and folder is there, and the settings validate."""
+    tree = brain.tree
     try:
         brain.check_settings()
     except SettingsError as error:
-        yield from (Problem("system/config.yaml", problem, "mend the line") for problem in error.problems)
+        name, todo = tree.relative(tree.config), "until then the last good settings hold"
+        yield from (Problem(name, problem.removeprefix(f"{tree.config}: "), todo) for problem in error.problems)
         return
-    tree = brain.tree
     needed = (tree.core_identity, tree.config, tree.short_term, tree.long_term, tree.notes)
     for path in needed:
         if not path.exists():

@@ -47,7 +47,7 @@ def test_exit_codes(shell: Shell, words: list[str], code: int) -> None:
 def test_problems_are_told_without_a_traceback(shell: Shell, tmp_path: Path) -> None:
     """Wrong settings are a line each on standard error, and exit code 1."""
     (tmp_path / "brain/system/config.yaml").write_text("modle: x\ninbox: {settle_ms: soon}\n")
-    done = shell("status", "--brain", str(tmp_path / "brain"))
+    done = shell("promote", "--brain", str(tmp_path / "brain"))
     assert (1, "") == (done.code, done.out)
     assert 2 == done.err.count("error:")
     assert "Traceback" not in done.err

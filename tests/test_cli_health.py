@@ -66,7 +66,7 @@ def test_status_shows_faults_problems_and_untrusted_plugins(shell: Shell, brain:
     brain.record("plugin-failed", by="other", data={"hook": "quiet", "error": "RuntimeError: no"})
     brain.tree.config.write_text("inbox: {settle_ms: soon}\n")
     broken = shell("status")
-    assert (1, True) == (broken.code, "settle_ms" in broken.err)
+    assert (0, True, True) == (broken.code, "settle_ms" in broken.err, "settle_ms" in broken.out)
     brain.tree.config.write_text("# fine\n")
     text = shell("status").out
     assert "other in quiet: RuntimeError: no" in text
@@ -85,6 +85,37 @@ def test_status_of_a_running_daemon(shell: Shell, brain: Brain) -> None:
     assert "Daemon    running since" in text
     assert "events" in text
     assert "not running" in shell("status").out
+
+
+READING = (
+    ["status"], ["doctor"], ["log"], ["costs"], ["plugins", "list"], ["search", "engineer"], ["context", "hello"],
+    ["why", "^abc"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_commands_that_read_work_while_the_settings_are_broken(shell: Shell, brain: Brain, is_known: bool) -> None:
+    """They use what a daemon last knew, else the defaults, and say what is broken and where; the others refuse."""
+    brain_id = brain.settings.brain_id
+    good = f"brain_id: {brain_id}\ncontext: {{max_memories: 3}}\nactive_device: somebody\n"
+    brain.tree.config.write_text(good)
+    if is_known:
+        daemon = Daemon(Brain(brain.root))
+        daemon.start()
+        daemon.stop()
+    brain.tree.config.write_text(good + "inbox:\n\tsettle_ms: 1\n")
+    place = "config.yaml: cannot be read: line 5: found character"
+    found = {" ".join(words): shell(*words) for words in READING}
+    assert {} == {name: done.err for name, done in found.items() if place not in done.err}
+    codes = {name: done.code for name, done in found.items()}
+    assert dict.fromkeys(codes, 0) | {"doctor": 1, "why ^abc": 1} == codes
+    told = shell("status", "--json").json
+    assert (brain_id, "somebody" if is_known else None) == (told["brain_id"], told["active_device"])
+    assert any(place in problem for problem in told["problems"])
+    assert "system/config.yaml: cannot be read: line 5" in found["doctor"].out
+    for words in (["ask", "hello"], ["promote"], ["doctor", "--fix"], ["reindex"], ["takeover"]):
+        refused = shell(*words)
+        assert (1, "", True) == (refused.code, refused.out, place in refused.err)
 
 
 def test_status_imports_nothing_heavy(brain: Brain) -> None:

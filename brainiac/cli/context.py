@@ -29,7 +29,7 @@ def context(
     With --copy it can be pasted into a chat; save the reply as NAME.response.md beside the prompt to have it
     remembered.
     """
-    with opened_brain() as brain:
+    with opened_brain(is_reading=True) as brain:
         memory = _assembled(brain, sys.stdin.read() if prompt == "-" else prompt)
     if copy:
         _copy(memory.text)

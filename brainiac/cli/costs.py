@@ -24,7 +24,7 @@ def costs(
     """Show what models have cost, by day, process and model, and what is left of today's budget."""
     from brainiac.llm.costs import KIND, Ledger, cost_rows
 
-    with opened_brain() as brain:
+    with opened_brain(is_reading=True) as brain:
         since = iso(brain.clock.now() - timedelta(days=days - 1))[:10]
         rows = cost_rows(brain.journal.events(kinds={KIND}), since)
         answers, background = Ledger(brain).spent_today()

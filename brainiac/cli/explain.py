@@ -36,7 +36,7 @@ def why(
     """Show what a memory rests on: each change of each statement, down to the very sentence that was typed."""
     from brainiac.history.why import why as explain
 
-    with opened_brain() as brain:
+    with opened_brain(is_reading=True) as brain:
         found = explain(brain, " ".join(named))
     if as_json:
         print_json(asdict(found))

@@ -25,7 +25,7 @@ def status(as_json: JsonOption = False) -> None:
     """Show how the brain stands: daemon, counts, what waits and why, faults, plugins, today's spend."""
     from brainiac.overview import overview
 
-    with opened_brain() as brain:
+    with opened_brain(is_reading=True) as brain:
         found = overview(brain)
     if as_json:
         print_json(found)
@@ -91,7 +91,7 @@ def doctor(
     from brainiac.doctor import examine, mend
     from brainiac.rot import find_rot
 
-    with opened_brain() as brain:
+    with opened_brain(is_reading=not (fix or confirm_deletions)) as brain:
         if confirm_deletions:
             brain.observed.confirm_deletions()
         found = list(examine(brain))

@@ -34,7 +34,7 @@ def log(
 ) -> None:
     """Show what happened on this device, newest last."""
     kinds = frozenset(kind) if kind else None
-    with opened_brain() as brain:
+    with opened_brain(is_reading=True) as brain:
         newest = (event for event in brain.journal.events(kinds=kinds, reverse=True) if by in ("", event.by))
         shown = list(itertools.islice(newest, number))[::-1]
         if not follow:

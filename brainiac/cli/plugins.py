@@ -35,7 +35,7 @@ def _default(context: typer.Context) -> None:
 
 def show(as_json: JsonOption = False) -> None:
     """List the plugins and what would become of each; none of them is run."""
-    with opened_brain() as brain:
+    with opened_brain(is_reading=True) as brain:
         found = host_of(brain).survey()
         if as_json:
             print_json([asdict(plugin) for plugin in found])

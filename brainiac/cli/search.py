@@ -40,7 +40,7 @@ def search(
 ) -> None:
     """Find statements, exchanges and pages; what was written a moment ago is found too."""
     text = " ".join(query)
-    with opened_brain() as brain:
+    with opened_brain(is_reading=True) as brain:
         start = time.perf_counter()
         hits = brain.recall.search(text, limit=limit, include_archive=archive)
         took_ms = round((time.perf_counter() - start) * 1000, 1)

@@ -31,19 +31,36 @@ def name_brain(folder: str | None) -> None:
 
 
 @contextmanager
-def opened_brain() -> Iterator[Brain]:
+def opened_brain(*, is_reading: bool = False) -> Iterator[Brain]:
     """Open the brain named by `--brain`, `BRAINIAC_HOME` or the current folder, and close it afterwards.
+
+    Args:
+        is_reading: Nothing is written and no model called: while the settings are broken, which is told on
+            standard error, the last good ones serve.
 
     Raises:
         NotABrainError: There is none.
+        SettingsError: The settings are broken, and it is not for reading.
     """
     from brainiac.brain import Brain
 
-    brain = Brain(find_root(_named))
+    brain = Brain(find_root(_named), is_reading=is_reading)
     try:
+        if is_reading:
+            _tell_broken_settings(brain)
         yield brain
     finally:
         brain.close()
+
+
+def _tell_broken_settings(brain: Brain) -> None:
+    from brainiac.errors import SettingsError
+
+    try:
+        brain.check_settings()
+    except SettingsError as error:
+        print_problems(error.problems)
+        typer.echo("Until it is mended, the last good settings hold that a daemon knew, else the defaults.", err=True)
 
 
 def console(*, stderr: bool = False) -> Console:

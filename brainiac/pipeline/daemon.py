@@ -218,6 +218,7 @@ class Daemon:
             pending=[pending.as_json() for pending in self.bus.inbox.pending],
             passed_over=list(self.bus.passed_over),
             access_log=self.bus.tail.mark,
+            settings=self._brain.settings.model_dump(mode="json"),
             problem=problem,
         )
         if state != self._state:

@@ -23,6 +23,7 @@ class RunState:
         pending: `Pending` prompts as plain values.
         passed_over: Files in the inbox of a type that is not read.
         access_log: How far the access log was read.
+        settings: The last good ones, as plain values, for commands that read while the file is broken.
         problem: What keeps the whole daemon from working, if anything does.
     """
 
@@ -32,6 +33,7 @@ class RunState:
     pending: list[dict[str, Any]] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
     access_log: dict[str, Any] | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
 
 
