@@ -19,13 +19,14 @@ from brainiac.clock import ManualClock
 from brainiac.context.privacy import shareable
 from brainiac.events import PathKind
 from brainiac.kernel.planning import is_off_record
-from brainiac.llm.schemas import Purpose
+from brainiac.llm.schemas import Candidate, OrganizeRequest, Purpose, SynthesizeRequest
 from brainiac.notes.short_term import EMPTY, Item, ShortTermDocument, StmEvent
+from brainiac.organization.indexes import derive_manifests
 from brainiac.pipeline.daemon import Daemon, answer_one
 from brainiac.promotion.draft import Catalogue
 from brainiac.promotion.run import promote
 from brainiac.recall.documents import page_of
-from tests.models import NOW, make_brain, model_brain, write_machine, write_memory
+from tests.models import NOW, answer_request, make_brain, model_brain, prompt_of, write_machine, write_memory
 from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, say, say_json, status
 
 # so long that no hash or id holds them by chance: four digits stand in one run of forty
@@ -276,6 +277,36 @@ def remember(brain: Brain, *events: StmEvent) -> None:
 def sent(server: ChatServer) -> str:
     """Return all that was sent."""
     return "\n".join(request.text for request in server.requests).lower()
+
+
+def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path):
+    """Not by an index page that is read or focused, by a list of files, nor by a folder that holds nothing else."""
+    index = "memory/long_term/concrete/_index.md"
+    asked = ("memory/long_term/concrete", "memory/long_term/concrete/health")
+    calls = [("read_memory", {"id": index}), *(("list_directory", {"path": path}) for path in asked)]
+    with ChatServer() as server:
+        brain = remote_brain(tmp_path, server)
+        write_private(tmp_path, "concrete/quillwort.md", "Quillwort", "User has quillwort. ^h1")
+        write_private(tmp_path, "concrete/zanzibar/trip.md", "Trip", "User hides there. ^h2")
+        (tmp_path / "memory/long_term/concrete/health").mkdir()
+        derive_manifests(brain, ["memory/long_term/concrete", "memory/long_term/concrete/zanzibar"])
+        text = (tmp_path / index).read_text()
+        (tmp_path / index).write_text(text.replace("## Related", "- [Zanzibar](gone.md) — it moved away\n\n## Related"))
+        assert [True, False] == ["[Quillwort](quillwort.md" in text, "User has quillwort" in text]
+        page = say_json({"kind": "concrete", "title": "It"})
+        server.script(call_tools(*calls), say("Some pages."), say_json({}), page)
+        hits = list(brain.recall.search("what is known about zanzibar", limit=5))
+        request = answer_request(prompt_of(f"What is in [[{index}]]?"), hits=hits)
+        brain.models.run(request)
+        structure = {"memory/long_term/concrete/zanzibar": 1, "memory/long_term/concrete": 4}
+        brain.models.run(OrganizeRequest(now=NOW, patterns={}, structure=structure, goals=[]))
+        folders = {"concrete": "", "concrete/zanzibar": "What is known about zanzibar."}
+        brain.models.run(SynthesizeRequest(now=NOW, candidate=Candidate(statement="It is so."), folders=folders))
+        brain.close()
+    bodies = [told_by_us(json.dumps(body).lower()) for body in server.bodies]
+    assert 4 == len(bodies)
+    assert 3 == bodies[1].count("user lives in portland")  # focused: its beginning and the whole; then read
+    assert [] == [word for word in CANARIES for body in bodies if word in body]
 
 
 def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path):

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from brainiac.context.privacy import is_private_note, shareable
+from brainiac.context.privacy import is_hidden, shareable, without_hidden
 from brainiac.errors import ConfinementError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Pages:
         top = brain.tree.relative(brain.tree.long_term) + "/"
 
         def is_shown(path: str) -> bool:
-            return path.startswith(top) and not (is_remote and is_private_note(brain.read_text(path) or ""))
+            return path.startswith(top) and not (is_remote and is_hidden(brain, path))
 
         return cls(brain.recall.links, is_shown)
 
@@ -124,5 +124,13 @@ def readable(
             continue
         if absolute.suffix in (".md", ".txt"):
             text = brain.read_text(absolute)
-            return shareable(text) if text is not None and is_remote else text
+            return _shown(brain, brain.tree.relative(absolute), text) if text is not None and is_remote else text
     return None
+
+
+def _shown(brain: Brain, path: str, text: str) -> str | None:
+    """Return what a remote reader may see of a note."""
+    if is_hidden(brain, path):
+        return None
+    shown = shareable(text)
+    return without_hidden(brain, path, shown) if shown and posixpath.basename(path) == "_index.md" else shown

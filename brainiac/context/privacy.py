@@ -6,13 +6,17 @@ A prompt, a memory or a page says so in its front matter; an exchange, a list it
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brainiac.errors import FormatError
+from brainiac.errors import ConfinementError, FormatError
+from brainiac.kernel.exchange import read_bytes
 from brainiac.notes.dialogue import PRIVATE, find_events
 from brainiac.notes.frontmatter import is_private, split
+from brainiac.notes.links import Link, find_links
 from brainiac.notes.statements import find_statements
 
 if TYPE_CHECKING:
@@ -29,6 +33,49 @@ def is_private_note(text: str) -> bool:
         return is_private(split(text)[0])
     except FormatError:
         return "private" in text.casefold()
+
+
+def is_hidden(brain: Brain, path: str) -> bool:
+    """Tell whether a remote model may not even know of a place, since its name tells already what it holds.
+
+    Args:
+        brain: Whose.
+        path: Relative: a private note, a folder whose notes are all private, or such a folder's index page.
+    """
+    folder, name = posixpath.split(path)
+    top = brain.tree.absolute(folder if name == "_index.md" else path)
+    if not top.is_dir():
+        return top.is_file() and _is_private_file(top)
+    has_notes = False
+    for entry in brain.tree.walk(top):
+        if entry.name.endswith(".md") and entry.name != "_index.md":
+            if not _is_private_file(Path(entry.path)):
+                return False
+            has_notes = True
+    return has_notes
+
+
+def _is_private_file(file: Path) -> bool:
+    try:
+        return is_private_note((read_bytes(file) or b"").decode("utf-8", "surrogateescape"))
+    except OSError:
+        return True  # nobody can tell
+
+
+def without_hidden(brain: Brain, path: str, index: str) -> str:
+    """Return an index page's text without the lines whose links lead to what is hidden, or to what is gone."""
+    folder = posixpath.dirname(path)
+    return "\n".join(line for line in index.split("\n") if all(_is_open(brain, folder, at) for at in find_links(line)))
+
+
+def _is_open(brain: Brain, folder: str, link: Link) -> bool:
+    if link.is_external or not link.target.endswith(".md"):
+        return True
+    target = posixpath.normpath(posixpath.join(folder, link.target))
+    try:
+        return brain.read(target) is not None and not is_hidden(brain, target)
+    except ConfinementError:
+        return False
 
 
 def shareable(text: str) -> str | None:
@@ -58,7 +105,9 @@ def _without(text: str, places: Sequence[tuple[int, int]]) -> str:
 def shareable_hits(brain: Brain, hits: Sequence[Hit]) -> list[Hit]:
     """Return the hits that a remote model may see."""
     texts = {path: brain.read_text(path) or "" for path in dict.fromkeys(hit.path for hit in hits)}
-    return [hit for hit in hits if _is_shareable(hit, texts[hit.path])]
+    indexes = [path for path in texts if posixpath.basename(path) == "_index.md"]
+    texts = {path: text for path, text in texts.items() if path not in indexes or not is_hidden(brain, path)}
+    return [hit for hit in hits if hit.path in texts and _is_shareable(hit, texts[hit.path])]
 
 
 def _is_shareable(hit: Hit, page: str) -> bool:

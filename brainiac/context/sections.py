@@ -12,7 +12,7 @@ from brainiac.context.budget import Count
 from brainiac.context.fence import one_line, quoted, spoken
 from brainiac.context.focus import focus_blocks
 from brainiac.context.long_term import Places, long_term_block
-from brainiac.context.privacy import shareable_hits
+from brainiac.context.privacy import is_hidden, shareable_hits
 from brainiac.context.short_term import ListsSoFar, conversation_blocks, event_text, short_term_blocks
 from brainiac.context.workflows import listed, started, workflows
 from brainiac.llm.schemas import (
@@ -63,6 +63,10 @@ class Reader:
     def visible_events(self, events: Iterable[StmEvent]) -> list[StmEvent]:
         """Return the events that this reader may see."""
         return [event for event in events if not (self.is_remote and event.is_private)]
+
+    def knows(self, folder: str) -> bool:
+        """Tell whether this reader may know of a folder."""
+        return not (self.is_remote and is_hidden(self.brain, folder))
 
     def short_term(self, memory: ShortTermMemory) -> list[Block]:
         """Return the blocks of short-term memory."""
@@ -155,7 +159,9 @@ def _candidate(candidate: Candidate) -> str:
 
 
 def _synthesize(reader: Reader, request: SynthesizeRequest) -> list[Block]:
-    folders = [f"- `{one_line(name)}`: {one_line(summary, 200)}" for name, summary in sorted(request.folders.items())]
+    top = reader.brain.tree.relative(reader.brain.tree.long_term)
+    known = [(name, about) for name, about in sorted(request.folders.items()) if reader.knows(f"{top}/{name}")]
+    folders = [f"- `{one_line(name)}`: {one_line(about, 200)}" for name, about in known]
     about = f"Subject: {one_line(request.candidate.subject)}. Kind: {request.candidate.kind}."
     structure = Block("folders", folders, Stability.LONG_TERM, "## Existing Long-Term Memory", share=0.4, cut_order=10)
     return [
@@ -177,7 +183,8 @@ def _summarize(reader: Reader, request: SummarizeRequest) -> list[Block]:
 
 def _organize(reader: Reader, request: OrganizeRequest) -> list[Block]:
     patterns = [f"### {one_line(name)}\n{_rows(rows)}" for name, rows in request.patterns.items()]
-    folders = [f"- {one_line(folder, 200)}: {entries}" for folder, entries in sorted(request.structure.items())]
+    known = [(folder, entries) for folder, entries in sorted(request.structure.items()) if reader.knows(folder)]
+    folders = [f"- {one_line(folder, 200)}: {entries}" for folder, entries in known]
     goals = [f"- {one_line(goal, 200)}" for goal in request.goals]
     return [
         Block("access patterns", patterns or ["None."], Stability.SHORT_TERM, "## Access Patterns"),

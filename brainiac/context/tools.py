@@ -12,7 +12,7 @@ from brainiac.context.budget import TOOL_TOKENS, shortened
 from brainiac.context.fence import one_line, quoted, reference
 from brainiac.context.long_term import page_text
 from brainiac.context.pages import Pages, readable
-from brainiac.context.privacy import shareable_hits
+from brainiac.context.privacy import is_hidden, shareable_hits
 from brainiac.context.short_term import event_text
 from brainiac.context.tokens import count
 from brainiac.errors import ConfinementError, FormatError
@@ -158,6 +158,7 @@ class Toolbox:
                 entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
                 for entry in entries
                 if not is_temporary(entry.name) and not entry.is_symlink()
+                if not (self._is_remote and is_hidden(self._brain, self._brain.tree.relative(entry.path)))
             )
         more = [f"… and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
         return (
