@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from notes_texts import BIG, fuzz, ids, times
 
 from brainiac.errors import FormatError
+from brainiac.kernel.planning import is_off_record
 from brainiac.notes.prompt import (
     Prompt,
     Response,
@@ -181,3 +182,16 @@ def test_ten_megabytes_are_read() -> None:
     """A prompt of 10 MB keeps its text."""
     assert BIG == prompt(BIG).text
     assert BIG == parse_response("r", render_response(Response("r", BIG)).encode()).text
+
+
+def test_capitals_in_a_key_do_not_count() -> None:
+    """F-PRM-1: `Private: true` keeps a prompt here as `private: true` does, and so on for every key."""
+    meta = "Private: true\nREMEMBER: false\nModel: a/b\nFocus: '[[Mara]]'\nStatus: Draft\nAnswer: false\nWorkflow: w"
+    raw = f"---\n{meta}\n---\nHello\n".encode()
+    found = parse_prompt("inbox/q.md", raw, at=AT)
+    assert (True, False, "a/b", ("[[Mara]]",)) == (found.private, found.remember, found.model, found.focus)
+    assert (True, False, "w") == (found.is_draft, found.answer, found.workflow)
+    assert is_off_record(raw)
+    assert is_off_record(b"---\nRemember: !!bool no\n---\nHello\n")
+    with pytest.raises(FormatError, match="`private` in the front matter must be true or false"):
+        parse_prompt("inbox/q.md", b"---\nPRIVATE: [1]\n---\nHello\n", at=AT)

@@ -14,6 +14,7 @@ from brainiac.kernel.exchange import read_bytes, temporary_beside
 from brainiac.kernel.lastseen import LastSeen
 from brainiac.kernel.write_ahead import Step
 from brainiac.notes.frontmatter import split
+from brainiac.notes.prompt import in_lower_case
 from brainiac.tree import Tree
 
 _ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
@@ -26,12 +27,12 @@ _OFF_RECORD = re.compile(
 
 def is_off_record(content: bytes | None) -> bool:
     """Tell from a text's front matter whether it asks not to be remembered (`remember: false`)."""
-    if content is None or b"remember" not in content[:_HEAD_BYTES]:
+    if content is None or b"remember" not in content[:_HEAD_BYTES].lower():
         return False
     if _OFF_RECORD.match(content):
         return True
     try:  # in another of YAML's spellings
-        return split(content.decode("utf-8", "surrogateescape"))[0].get("remember") is False
+        return in_lower_case(split(content.decode("utf-8", "surrogateescape"))[0]).get("remember") is False
     except FormatError:
         return False
 

@@ -93,6 +93,11 @@ class Exchange:
     at: str
     supersedes: str | None = None
 
+    @property
+    def is_private(self) -> bool:
+        """Whether it must not leave this machine: by its prompt, or because the answer tells of what is private."""
+        return self.prompt.private or (self.response is not None and self.response.private)
+
 
 def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Prompt:
     """Read a prompt file.
@@ -108,6 +113,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
     """
     text = _decode(path, raw)
     meta, offset = split(text, path)
+    meta = in_lower_case(meta)
     body = text[offset:].removeprefix("\ufeff").replace("\r\n", "\n")
     unsent = _SEND.sub("", body)
     said = unsent.strip("\n").rstrip()
@@ -127,6 +133,11 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         is_capture=path.startswith(f"{inbox}/notes/"),
         is_send=unsent != body,
     )
+
+
+def in_lower_case(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return front matter with `Private` read as `private`; where both stand, the key in lower case counts."""
+    return {str(key).casefold(): value for key, value in meta.items()} | dict(meta)
 
 
 def _decode(path: str, raw: bytes) -> str:
