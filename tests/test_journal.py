@@ -6,6 +6,10 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,26 @@ from kernel import Kernel, make_root, open_kernel
 
 from brainiac.events import Event, RecordedChange, new_id
 from brainiac.kernel.journal import from_line, to_line
+
+_collectors: list[list[str]] = []
+
+
+def _hear(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "os.listdir":
+        for collector in _collectors:
+            collector.append(str(arguments[0]))
+
+
+sys.addaudithook(_hear)  # hears every folder that Python lists, in all threads; it cannot be taken out again
+
+
+@contextmanager
+def listed() -> Iterator[list[str]]:
+    """Collect the folders that are listed meanwhile."""
+    found: list[str] = []
+    _collectors.append(found)
+    yield found
+    _collectors.remove(found)
 
 
 @pytest.fixture
@@ -91,6 +115,31 @@ def test_a_journal_file_that_git_replaced_is_reopened(kernel: Kernel) -> None:
     os.replace(draft, path)
     kernel.journal.record(event("three"))
     assert [(1, "one"), (2, "three")] == [(each.seq, each.kind) for each in kernel.journal.events()]
+
+
+def test_an_event_lists_no_folder_that_did_not_change(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many days there are, their files are listed when one came, by whomever, and not for each event."""
+    monkeypatch.setattr("brainiac.kernel.journal._COARSE_SECONDS", 0.05)
+    journal, folder = kernel.journal, str(kernel.journal.folder)
+    journal.record(event())
+    time.sleep(0.1)
+    with listed() as folders:
+        for _ in range(5):
+            assert journal.last()[0] == journal.record(event()).seq - 1
+    assert 1 == folders.count(folder)
+    other = to_line(replace(event(at="2025-09-17T00:00:00Z"), seq=7))
+    (kernel.journal.folder / "2025-09-17.jsonl").write_bytes(other)
+    assert 8 == journal.record(event()).seq
+
+
+def test_a_rewritten_file_keeps_its_mode(kernel: Kernel) -> None:
+    """What a purge leaves of the journal is for nobody else's eyes either."""
+    kernel.journal.record(event())
+    path = kernel.journal.folder / "2025-09-16.jsonl"
+    before = path.stat()
+    assert 1 == kernel.journal.rewrite(lambda each: replace(each, data={"x": 1}))
+    after = path.stat()
+    assert (0o600, True) == (after.st_mode & 0o777, before.st_mode == after.st_mode)
 
 
 def test_foreign_journals_are_read_and_not_folded(kernel: Kernel) -> None:

@@ -17,14 +17,16 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from brainiac.clock import SYSTEM
 from brainiac.events import Event, RecordedChange
 from brainiac.kernel.blobs import BlobStore
-from brainiac.kernel.exchange import Disk, make_folders, read_bytes, temporary_beside
+from brainiac.kernel.exchange import Disk, copy_attributes, make_folders, read_bytes, temporary_beside
 from brainiac.kernel.locks import locked
 from brainiac.tree import LocalPlaces, Tree
 
 BASELINE = "tree-adopted"
 _BLOCK_BYTES = 65_536
+_COARSE_SECONDS = 2  # a folder's time tells no two changes apart that are closer, on the coarsest of filesystems
 _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 
 
@@ -148,6 +150,7 @@ class Journal:
         self.warnings: list[str] = []
         self._all = tree.journal
         self._tail: _Tail | None = None
+        self._listed: tuple[tuple[int, int, int] | None, Path | None] | None = None
 
     def record(self, event: Event, *, is_synced: bool = True) -> Event:
         """Append an event and return it with its `seq`; one that was recorded lately is returned as it stands.
@@ -180,9 +183,8 @@ class Journal:
 
     def sync(self) -> None:
         """Bring all that was appended to the disk."""
-        files = self._files()
-        if files:
-            for each in (files[-1], self.folder, self._all):
+        if newest := self._newest():
+            for each in (newest, self.folder, self._all):
                 self._disk.fsync(each)
 
     def events(
@@ -241,7 +243,8 @@ class Journal:
                 changed = sum(one != other for one, other in zip(lines, after, strict=True))
                 if changed:
                     draft = Path(temporary_beside(str(path)))
-                    self._disk.write(draft, b"".join(after), mode=0o644)
+                    self._disk.write(draft, b"".join(after))
+                    copy_attributes(path, draft)
                     self._disk.fsync(draft)
                     self._disk.replace(draft, path)
                     self._disk.fsync(self.folder)
@@ -249,15 +252,32 @@ class Journal:
         return count
 
     def _files(self) -> list[Path]:
+        return [self.folder / name for name in sorted(self._names())]
+
+    def _names(self) -> list[str]:
         try:
             names = os.listdir(self.folder)
         except FileNotFoundError:
             return []
-        return [self.folder / name for name in sorted(names) if name[0].isdigit() and name.endswith(".jsonl")]
+        return [name for name in names if name[0].isdigit() and name.endswith(".jsonl")]
+
+    def _newest(self) -> Path | None:
+        """Return the last file; the folder, which gets a file a day, is listed only when its time does not rule out
+        that another process, git or sync put one there since."""
+        try:
+            stat = os.stat(self.folder)
+        except FileNotFoundError:
+            return None
+        stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
+        if self._listed is None or self._listed[0] != stamp:
+            name = max(self._names(), default=None)
+            is_settled = SYSTEM.now().timestamp() - max(stat.st_mtime, stat.st_ctime) > _COARSE_SECONDS
+            self._listed = (stamp if is_settled else None), (self.folder / name if name else None)
+        return self._listed[1]
 
     def _lines_after(self, since_seq: int) -> Iterator[tuple[Path, bytes]]:
         """Yield this device's lines after a `seq`, newest first, each with its file."""
-        for path in reversed(self._files()):
+        for path in (self.folder / name for name in sorted(self._names(), reverse=True)):
             for line in lines_back(path):
                 numbered = _SEQ.match(line)
                 if numbered and int(numbered[1]) <= since_seq:
@@ -287,19 +307,16 @@ class Journal:
 
     def _refresh(self) -> _Tail:
         """Look whether the journal still ends where it did; another process, git or sync may have written."""
-        files = self._files()
-        if not files:
+        path, known = self._newest(), self._tail
+        if path is None:
             self._tail = _Tail(None, 0, 0, 0, "")
             return self._tail
-        stat = os.stat(files[-1])
-        known = self._tail
-        if known is None or (known.path, known.inode, known.size) != (files[-1], stat.st_ino, stat.st_size):
-            self._tail = self._read_tail(files)
-        assert self._tail is not None
-        return self._tail
+        stat = os.stat(path)
+        if known is None or (known.path, known.inode, known.size) != (path, stat.st_ino, stat.st_size):
+            known = self._tail = self._read_tail(path)
+        return known
 
-    def _read_tail(self, files: list[Path]) -> _Tail:
-        path = files[-1]
+    def _read_tail(self, path: Path) -> _Tail:
         self._cut_torn_line(path)
         last = next(self.events(reverse=True), None)
         stat = os.stat(path)
