@@ -38,3 +38,41 @@ def test_reindex_keeps_what_is_found(shell: Shell) -> None:
     assert 0 == shell("reindex").code
     after = shell("search", "botanist", "--json").json["hits"][0]
     assert (before["path"], before["text"]) == (after["path"], after["text"])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["botanist", "after:2027-13"], "after:2027-13 is no day; expected a day such as 2026-05-31"),
+        (["botanist", "before:2026-02-30"], "before:2026-02-30 is no day"),
+        (["botanist", 'after:"no day"'], 'after:"no day" is no day'),
+        (["botanist", "type:banana"], "type:banana is no type of page; there are concrete, events, skills, short-term"),
+        ([""], "there is nothing to look for; give words"),
+        (["botanist", "type:banana", "after:soon"], "after:soon"),
+    ],
+)
+def test_a_field_that_cannot_be_read_is_refused(shell: Shell, words: list[str], told: str) -> None:
+    """Nothing is shown as if a filter had counted that did not."""
+    done = shell("search", *words)
+    assert (1, "", True) == (done.code, done.out, told in done.err)
+
+
+def test_fields_that_can_be_read_narrow(shell: Shell, tmp_path: Path) -> None:
+    """Days in words, folders of one's own as types, and words left out behind `--`."""
+    folder = tmp_path / "brain/memory/long_term/Plants"
+    folder.mkdir()
+    (folder / "fern.md").write_text("---\ncreated_at: 2020-01-01T00:00:00Z\n---\n# Fern\n\n- A botanist loves ferns.\n")
+    assert "ferns" in shell("search", "botanist", "type:Plants").out
+    assert "Oslo" not in shell("search", "botanist", "type:plants").out
+    for field in (
+        "after:yesterday",
+        'after:"last week"',
+        "after:7d",
+        "after:22/11/2026",
+        "type:concrete",
+        "type:event",
+    ):
+        assert "ferns" not in shell("search", "botanist", field).out
+    assert "ferns" in shell("search", "botanist", "before:yesterday").out
+    done = shell("search", "botanist", "--brain", str(tmp_path / "brain"), "--", "-Oslo")
+    assert (True, False) == ("ferns" in done.out, "Oslo" in done.out)

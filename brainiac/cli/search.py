@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_table
+from brainiac.errors import UserError
 
 if TYPE_CHECKING:
+    from brainiac.brain import Brain
     from brainiac.recall import Hit
 
 _SHOWN_CHARACTERS = 300
@@ -39,8 +41,12 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find statements, exchanges and pages; what was written a moment ago is found too."""
+    from brainiac.recall.query import misfits
+
     text = " ".join(query)
     with opened_brain(is_reading=True) as brain:
+        if problems := misfits(text, brain.clock.now(), _folders(brain)):
+            raise UserError(*problems)
         start = time.perf_counter()
         hits = brain.recall.search(text, limit=limit, include_archive=archive)
         took_ms = round((time.perf_counter() - start) * 1000, 1)
@@ -66,6 +72,11 @@ def reindex() -> None:
         status = brain.recall.status()
     took = time.perf_counter() - start
     typer.echo(f"Indexed {count} files in {took:.1f} s ({status['engine']}, {status['bytes'] / 1e6:.1f} MB).")
+
+
+def _folders(brain: Brain) -> list[str]:
+    top = brain.tree.long_term
+    return [each.name for each in top.iterdir() if each.is_dir()] if top.is_dir() else []
 
 
 def _about(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
@@ -16,6 +17,8 @@ _COUNT = re.compile(r"\bhow (?:many|much|often|old|long)\b", re.IGNORECASE)
 _WHO = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
 _USER = frozenset({"i", "my", "me", "mine", "we", "our"})
 _AI = frozenset({"you", "your", "yours"})
+_TYPES = ("concrete", "events", "skills", "short-term", "index")
+_ALSO_TYPES = frozenset(("event", "skill", "stm", "index-page", "archive", "archived"))
 _LONGEST_SPAN_DAYS = 370
 _MARKED_DAYS = 7
 
@@ -105,6 +108,26 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime) -> Query:
         after=_edge(fields.get("after"), now),
         before=_edge(fields.get("before"), now),
     )
+
+
+def misfits(text: str, now: datetime, folders: Collection[str] = ()) -> list[str]:
+    """Return what is wrong with a query that a person typed as one; a search itself passes over what it cannot read.
+
+    Args:
+        text: As `parse_query` takes it.
+        now: What "last week" refers to.
+        folders: Those of long-term memory, each of which is a type.
+    """
+    types = dict.fromkeys((*_TYPES, *sorted(map(str.casefold, folders))))
+    found = [] if text.strip() else ["there is nothing to look for; give words, or a field such as type:events"]
+    for _, name, value, *_ in _FIELD.findall(text):
+        field, given = name.lower(), value.strip('"')
+        if field in ("after", "before") and _edge([given], now) is None:
+            expected = 'a day such as 2026-05-31, 2026-05, yesterday, 7d or "last week"'
+            found.append(f"{field}:{value} is no day; expected {expected}")
+        elif field == "type" and given.casefold() not in _ALSO_TYPES.union(types):
+            found.append(f"type:{value} is no type of page; there are {', '.join(types)}")
+    return found
 
 
 def speaker_words(query: Query) -> frozenset[str]:

@@ -257,7 +257,7 @@ def _is_type(kind: str, encoded: EncodedPage, long_term: str) -> bool:
     if kind in ("stm", "short-term"):
         return path.endswith("/short_term.md")
     kind = {"event": "events", "skill": "skills"}.get(kind, kind)
-    return path.startswith(f"{long_term}/{kind}/")
+    return path.casefold().startswith(f"{long_term}/{kind}/".casefold())
 
 
 def _stands(unit: Unit, query: Query) -> bool:
