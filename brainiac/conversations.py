@@ -29,7 +29,8 @@ MAX_TURNS = 20
 def earlier(brain: Brain, prompt: Prompt) -> list[Exchange]:
     """Return the earlier exchanges of a prompt's conversation, oldest first, at most 20.
 
-    A prompt in a subfolder of the inbox belongs with the others there; `reply_to` leads on to any other one.
+    A prompt in a subfolder of the inbox belongs with the others there; `reply_to` leads on to any other one. What was
+    said off the record is known to what is off the record alone: any other answer is remembered, and might repeat it.
     """
     inbox = brain.tree.relative(brain.tree.inbox)
     folder = conversation_of(prompt.path, inbox=inbox)
@@ -41,7 +42,8 @@ def earlier(brain: Brain, prompt: Prompt) -> list[Exchange]:
     for turn in _replied_to(brain, prompt):
         found[turn.prompt.path] = turn
     found.pop(prompt.path, None)
-    turns = sorted(found.values(), key=lambda turn: (turn.at, turn.prompt.path))
+    heard = [turn for turn in found.values() if turn.prompt.remember or not prompt.remember]
+    turns = sorted(heard, key=lambda turn: (turn.at, turn.prompt.path))
     return turns[-MAX_TURNS:]
 
 

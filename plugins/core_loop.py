@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from brainiac import hookimpl
 from brainiac.clock import iso
+from brainiac.context.privacy import rests_on_private
 from brainiac.errors import FormatError
 from brainiac.events import PathKind, append, content_hash, create, new_id, observe, update
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
@@ -45,9 +46,11 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
         ConflictError: The prompt changed meanwhile; its new text is answered instead.
     """
     started = brain.clock.monotonic()
-    hits, answer = _think(brain, prompt)
+    request, answer = _think(brain, prompt)
     took_ms = round((brain.clock.monotonic() - started) * 1000)
-    _deliver(brain, prompt, _Outcome(hits, answer, _sources(brain, hits, answer), took_ms))
+    is_private = prompt.private or rests_on_private(brain, request, answer)
+    sources = _sources(brain, request.hits, answer)
+    _deliver(brain, prompt, _Outcome(request.hits, answer, sources, took_ms, is_private))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +69,10 @@ class _Outcome:
     answer: Answer
     sources: Sequence[_Source]
     took_ms: int
+    is_private: bool
 
 
-def _think(brain: Brain, prompt: Prompt) -> tuple[Sequence[Hit], Answer]:
+def _think(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, Answer]:
     """Find what is relevant and let the model answer from it."""
     now = brain.clock.now()
     short_term = brain.short_term().memory
@@ -91,7 +95,7 @@ def _think(brain: Brain, prompt: Prompt) -> tuple[Sequence[Hit], Answer]:
     )
     answer = brain.models.run(request)
     assert isinstance(answer, Answer)
-    return hits, answer
+    return request, answer
 
 
 def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
@@ -136,7 +140,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         cost_usd=outcome.answer.cost_usd,
         took_ms=outcome.took_ms,
         remember=prompt.remember,
-        private=prompt.private,
+        private=outcome.is_private,
     )
     text = render_response(response)
     changes: list[Change] = [observe(prompt.path, raw)] if prompt.remember else []

@@ -51,7 +51,7 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
 def _reflect(brain: Brain, exchange: Exchange) -> Reflection:
     request = ReflectRequest(
         now=brain.clock.now(),
-        is_private=exchange.prompt.private,
+        is_private=exchange.is_private,
         exchange=exchange,
         short_term=brain.short_term().memory,
     )
@@ -96,7 +96,7 @@ def _noted(brain: Brain, document: ShortTermDocument, exchange: Exchange, reflec
         user=redact(brain, exchange.prompt.text),
         ai=redact(brain, exchange.response.text if exchange.response else ""),
         thoughts=redact(brain, reflection.thoughts),
-        is_private=exchange.prompt.private,
+        is_private=exchange.is_private,
     )
     return (
         document.with_event(event)
@@ -104,7 +104,7 @@ def _noted(brain: Brain, document: ShortTermDocument, exchange: Exchange, reflec
             goals=_redacted(brain, reflection.goals),
             facts=_redacted(brain, [*reflection.facts, *reflection.decisions]),
             tasks=_redacted(brain, reflection.tasks),
-            is_private=exchange.prompt.private,
+            is_private=exchange.is_private,
         )
         .with_done(reflection.done)
     )

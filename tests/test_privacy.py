@@ -19,14 +19,25 @@ from brainiac.clock import ManualClock
 from brainiac.context.privacy import shareable
 from brainiac.events import PathKind
 from brainiac.kernel.planning import is_off_record
-from brainiac.llm.schemas import Candidate, OrganizeRequest, Purpose, SynthesizeRequest
+from brainiac.llm.schemas import Candidate, OrganizeRequest, Purpose, ReflectRequest, SynthesizeRequest
+from brainiac.notes.prompt import Exchange, Response
 from brainiac.notes.short_term import EMPTY, Item, ShortTermDocument, StmEvent
 from brainiac.organization.indexes import derive_manifests
 from brainiac.pipeline.daemon import Daemon, answer_one
+from brainiac.pipeline.reconcile import read_prompt
 from brainiac.promotion.draft import Catalogue
 from brainiac.promotion.run import promote
 from brainiac.recall.documents import page_of
-from tests.models import NOW, answer_request, make_brain, model_brain, prompt_of, write_machine, write_memory
+from tests.models import (
+    NOW,
+    answer_request,
+    make_brain,
+    model_brain,
+    prompt_of,
+    write_machine,
+    write_memory,
+    write_settings,
+)
 from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, say, say_json, status
 
 # so long that no hash or id holds them by chance: four digits stand in one run of forty
@@ -309,6 +320,34 @@ def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path):
     assert [] == [word for word in CANARIES for body in bodies if word in body]
 
 
+def told_in_trip(brain: Brain, server: ChatServer) -> str:
+    """Ask once more in a conversation that held a secret, by a curious model; return what it was sent."""
+    (brain.root / "inbox/trip").mkdir(exist_ok=True)
+    told = "My wifi password is quillwort42 and I fly to Oslo in May."
+    (brain.root / "inbox/trip/a.md").write_text(told)
+    (brain.root / "inbox/trip/a.response.md").write_text("Noted: the password is quillwort42, and the flight.")
+    prompt = prompt_of("The password is zanzibar42. When do I fly?", "focus: ../trip/a.md", "inbox/trip/b.md")
+    server.script(call_tools(("read_exchange", {"id": "inbox/trip/a.md"})), say("In May."), say_json({}))
+    request = answer_request(prompt, hits=[], conversation=brain.conversation(prompt))
+    answer = brain.models.run(request)
+    exchange = Exchange("x1", prompt, Response("", text=answer.text), prompt.at)
+    brain.models.run(ReflectRequest(now=NOW, exchange=exchange, short_term=request.short_term))
+    return sent(server)
+
+
+def test_no_secret_of_an_earlier_turn_reaches_a_remote_model(tmp_path: Path):
+    """Not by the conversation, a tool, a focused prompt or Reflection; the prompt itself is sent as it was written."""
+    with ChatServer() as server:
+        brain = remote_brain(tmp_path, server)
+        text = told_in_trip(brain, server)
+        assert 7 == text.count("i fly to oslo in may")  # three times in each of two requests, once by the tool
+        assert "quillwort42" not in text
+        assert [True, True, False] == ["zanzibar42" in request.text for request in server.requests]
+        write_settings(tmp_path, {**brain.settings.model_dump(mode="json"), "reflection": {"redact_secrets": False}})
+        assert "quillwort42" in told_in_trip(brain, server)
+        brain.close()
+
+
 def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path):
     """What may be meant stands on a private page: it is decided here, and what is asked of a person is marked."""
     wish = "Please forget that I am allergic to penicillin."
@@ -420,12 +459,11 @@ def is_shielded(path: Path, top: Path) -> bool:
     return any(top in each.parents and not each.stat().st_mode & 0o077 for each in path.parents)
 
 
-def said_of(brain: Brain, name: str, text: str) -> str:
-    """Ask offline; return what short-term memory holds by then."""
+def say_to(brain: Brain, name: str, text: str) -> None:
+    """Say something, answered offline."""
     (brain.root / "inbox" / name).parent.mkdir(parents=True, exist_ok=True)
     (brain.root / "inbox" / name).write_text(text)
     answer_one(brain, f"inbox/{name}")
-    return (brain.root / "memory/short_term.md").read_text()
 
 
 @pytest.mark.parametrize("is_promoted", [False, True])
@@ -433,13 +471,13 @@ def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Pat
     """Asked in public of a private fact, the offline engine tells it; exchange and pages stay on this machine."""
     clock = ManualClock(NOW)
     brain = make_brain(tmp_path / "brain", clock=clock)
-    said_of(brain, "a.md", "---\nprivate: true\n---\nMy locker code word is giraffe.\n")
-    said_of(brain, "b.md", "I like tea.\n")
+    say_to(brain, "a.md", "---\nprivate: true\n---\nMy locker code word is giraffe.\n")
+    say_to(brain, "b.md", "I like tea.\n")
     if is_promoted:
         clock.advance(3600)
         promote(brain)
-    said_of(brain, "c.md", "What is my locker code word?\n")
-    said_of(brain, "d.md", "What do I like?\n")
+    say_to(brain, "c.md", "What is my locker code word?\n")
+    say_to(brain, "d.md", "What do I like?\n")
     answers = {name: (brain.root / f"inbox/{name}.response.md").read_text() for name in "bcd"}
     assert "giraffe" in answers["c"]
     assert "tea" in answers["d"]
@@ -452,11 +490,15 @@ def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Pat
 
 
 def test_what_is_off_the_record_is_told_to_no_turn_that_is_remembered(tmp_path: Path):
-    """In one conversation: a remembered question after it cannot repeat it, one off the record can."""
+    """In one conversation: a remembered question after it is not shown it, one off the record is."""
     brain = make_brain(tmp_path / "brain")
-    said_of(brain, "trip/1.md", "---\nremember: false\n---\nThe zanzibar tickets are in the quillwort drawer.\n")
-    said_of(brain, "trip/2.md", "Where are the tickets?\n")
-    said_of(brain, "trip/3.md", "---\nremember: false\n---\nWhere are the tickets?\n")
-    assert "quillwort" not in (brain.root / "inbox/trip/2.response.md").read_text()
-    assert "quillwort" in (brain.root / "inbox/trip/3.response.md").read_text()
+    say_to(brain, "trip/1.md", "---\nremember: false\n---\nThe zanzibar tickets are in the drawer.\n")
+    say_to(brain, "trip/2.md", "Where are the tickets?\n")
+    shown = {}
+    for name, meta in (("3.md", ""), ("4.md", "---\nremember: false\n---\n")):
+        (brain.root / "inbox/trip" / name).write_text(f"{meta}And the passports?\n")
+        prompt = read_prompt(brain, f"inbox/trip/{name}")
+        assert prompt is not None
+        shown[name] = [turn.prompt.path for turn in brain.conversation(prompt)]
+    assert {"3.md": ["inbox/trip/2.md"], "4.md": ["inbox/trip/1.md", "inbox/trip/2.md"]} == shown
     brain.close()

@@ -9,18 +9,23 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.kernel.exchange import read_bytes
+from brainiac.language.sentences import content_stems
 from brainiac.notes.dialogue import PRIVATE, find_events
 from brainiac.notes.frontmatter import is_private, split
 from brainiac.notes.links import Link, find_links
 from brainiac.notes.statements import find_statements
+from brainiac.redaction import redact
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
+    from brainiac.llm.schemas import Answer, AnswerRequest
+    from brainiac.notes.prompt import Exchange
     from brainiac.recall.hit import Hit
 
 _MARKED_HEADING = re.compile(rf"^#{{1,6}} .*{PRIVATE.pattern}", re.MULTILINE | re.IGNORECASE)
@@ -108,6 +113,49 @@ def shareable_hits(brain: Brain, hits: Sequence[Hit]) -> list[Hit]:
     indexes = [path for path in texts if posixpath.basename(path) == "_index.md"]
     texts = {path: text for path, text in texts.items() if path not in indexes or not is_hidden(brain, path)}
     return [hit for hit in hits if hit.path in texts and _is_shareable(hit, texts[hit.path])]
+
+
+def rests_on_private(brain: Brain, request: AnswerRequest, answer: Answer) -> bool:
+    """Tell whether an answer that was made on this machine tells of what is private, and so is private itself.
+
+    A model may put all it was shown in other words. The offline engine quotes: of what it says, some word stands in
+    private memory alone, or it cites a private page.
+    """
+    from brainiac.llm.gateway import OFFLINE
+
+    engine = brain.models.engine_for(request)
+    if engine.is_remote:
+        return False  # it was shown nothing private
+    open_hits = shareable_hits(brain, request.hits)
+    hidden = {number for number, hit in enumerate(request.hits) if hit not in open_hits}
+    private, public = _said(brain, request, answer)
+    if engine.name != OFFLINE:
+        return bool(hidden or private)
+    known = {term for text in (*public, *(hit.text for hit in open_hits)) for term in content_stems(text)}
+    told = set(content_stems(answer.text)) - known
+    return not hidden.isdisjoint(answer.cited) or any(told & set(content_stems(text)) for text in private)
+
+
+def _said(brain: Brain, request: AnswerRequest, answer: Answer) -> tuple[list[str], list[str]]:
+    """Return what a person said in private and what is open, of all an answer may rest on besides its hits."""
+    memory, turns = request.short_term, request.conversation
+    said = [(event.user, event.is_private) for event in memory.events]
+    said += [(item.text, item.is_private) for item in (*memory.goals, *memory.facts, *memory.tasks)]
+    said += [(turn.prompt.text, turn.is_private) for turn in turns]
+    said += [(turn.response.text, False) for turn in turns if turn.response and not turn.is_private]
+    said += [(event.ai, False) for event in memory.events if not event.is_private]
+    for path in {*answer.read, *answer.cited_paths} - {brain.tree.relative(brain.tree.short_term)}:
+        page = brain.read_text(path) or ""
+        if (rest := shareable(page)) != page:
+            said += [(page, True), (rest or "", False)]
+    said.append((request.prompt.text, False))
+    return [text for text, is_private in said if is_private], [text for text, is_private in said if not is_private]
+
+
+def without_secrets(brain: Brain, turn: Exchange) -> Exchange:
+    """Return an earlier turn as it may leave this machine: the inbox holds it as it was typed, keys and all."""
+    response = turn.response and replace(turn.response, text=redact(brain, turn.response.text))
+    return replace(turn, prompt=replace(turn.prompt, text=redact(brain, turn.prompt.text)), response=response)
 
 
 def _is_shareable(hit: Hit, page: str) -> bool:

@@ -12,7 +12,7 @@ from brainiac.context.budget import Count
 from brainiac.context.fence import one_line, quoted, spoken
 from brainiac.context.focus import focus_blocks
 from brainiac.context.long_term import Places, long_term_block
-from brainiac.context.privacy import is_hidden, shareable_hits
+from brainiac.context.privacy import is_hidden, shareable_hits, without_secrets
 from brainiac.context.short_term import ListsSoFar, conversation_blocks, event_text, short_term_blocks
 from brainiac.context.workflows import listed, started, workflows
 from brainiac.llm.schemas import (
@@ -91,7 +91,9 @@ def _task(name: str, heading: str, parts: Iterable[str]) -> Block:
 def _turn(reader: Reader, request: QueriesRequest | AnswerRequest) -> list[Block]:
     """What queries and answer share: short-term memory, the conversation, workflows, focus."""
     memory = reader.visible(request.short_term)
-    turns = [turn for turn in request.conversation if not (reader.is_remote and turn.prompt.private)]
+    turns = request.conversation
+    if reader.is_remote:
+        turns = [without_secrets(reader.brain, turn) for turn in turns if not turn.is_private]
     shown = {event.id for event in memory.events}
     known = workflows(reader.brain)
     blocks = [*reader.short_term(request.short_term), listed(known)]
@@ -114,7 +116,7 @@ def _answer(reader: Reader, request: AnswerRequest) -> list[Block]:
 
 
 def _reflect(reader: Reader, request: ReflectRequest) -> list[Block]:
-    exchange = request.exchange
+    exchange = without_secrets(reader.brain, request.exchange) if reader.is_remote else request.exchange
     said = StmEvent(exchange.id, exchange.at, exchange.prompt.text, exchange.response.text if exchange.response else "")
     earlier = replace(
         request.short_term, events=tuple(event for event in request.short_term.events if event.id != exchange.id)

@@ -12,12 +12,12 @@ from brainiac.context.budget import TOOL_TOKENS, shortened
 from brainiac.context.fence import one_line, quoted, reference
 from brainiac.context.long_term import page_text
 from brainiac.context.pages import Pages, readable
-from brainiac.context.privacy import is_hidden, shareable_hits
+from brainiac.context.privacy import is_hidden, shareable_hits, without_secrets
 from brainiac.context.short_term import event_text
 from brainiac.context.tokens import count
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.notes.dialogue import StmEvent, parse_exchanges
-from brainiac.notes.prompt import parse_prompt, parse_response, prompt_path_of, response_path
+from brainiac.notes.prompt import Exchange, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.recall.hit import Hit
 from brainiac.recall.index import LinkedPage
 from brainiac.tree import is_temporary
@@ -189,12 +189,14 @@ class Toolbox:
         if raw is None or is_temporary(absolute.name):
             return None
         prompt = parse_prompt(self._brain.tree.relative(absolute), raw, at="")
-        if not prompt.remember or (prompt.private and self._is_remote):
-            return None
         answer = self._brain.read(response_path(prompt.path))
         response = parse_response(response_path(prompt.path), answer) if answer else None
-        at = response.created_at if response else ""
-        return StmEvent("", at or prompt.path, prompt.text, response.text if response else "")
+        is_private = prompt.private or (response is not None and response.private)
+        if not prompt.remember or (is_private and self._is_remote):
+            return None
+        turn = Exchange("", prompt, response, (response and response.created_at) or prompt.path)
+        turn = without_secrets(self._brain, turn) if self._is_remote else turn
+        return StmEvent("", turn.at, turn.prompt.text, turn.response.text if turn.response else "")
 
     def _from_events(self, exchange_id: str) -> StmEvent | None:
         hits = [hit for hit in self._hits if hit.kind == "exchange" and hit.anchor == exchange_id]

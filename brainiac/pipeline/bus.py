@@ -268,8 +268,8 @@ class Bus:
             self._brain.log.warning("file_unreadable", path=change.path, problem=error.problem)
             self.later(min(MAX_NOTICE_SECONDS, 2.0**attempt), lambda: self._submit_notice(change, attempt + 1))
             return
-        if noted is None and change.kind in TO_ANSWER and change.action != "deleted":
-            noted = change  # the commit that answered it recorded it; we write no prompts, so it is a person's
+        if noted is None and change.kind in TO_ANSWER:
+            noted = change  # the commit that answered it recorded it, or nobody yet; we write no prompts: a person did
         if noted is not None:
             self.pass_on(noted)
         elif change.kind is PathKind.CONFIG:  # `takeover` wrote it: journaled by the process that did
