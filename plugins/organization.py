@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from brainiac import hookimpl
@@ -13,14 +14,16 @@ if TYPE_CHECKING:
     from brainiac.organization.upkeep import Upkeep
 
 _upkeeps: dict[Brain, Upkeep] = {}
+_making = threading.Lock()  # two tiers may ask at once
 
 
 def _upkeep(brain: Brain) -> Upkeep:
-    if brain not in _upkeeps:
-        from brainiac.organization.upkeep import Upkeep  # here: an answer waits for no plugin's imports
+    from brainiac.organization.upkeep import Upkeep  # here: an answer waits for no plugin's imports
 
-        _upkeeps[brain] = Upkeep(brain)
-    return _upkeeps[brain]
+    with _making:
+        if brain not in _upkeeps:
+            _upkeeps[brain] = Upkeep(brain)
+        return _upkeeps[brain]
 
 
 @hookimpl

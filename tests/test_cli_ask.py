@@ -70,6 +70,37 @@ def test_ask_in_a_conversation_and_again(shell: Shell, brain: Brain) -> None:
     assert 2 == len(list(brain.journal.events(kinds={"prompt-answered"})))
 
 
+def test_prompts_that_begin_alike_stand_side_by_side(brain: Brain) -> None:
+    """Of several that ask at once, each in a process of its own, every one has a file with its own words."""
+    words = "Please remember that my good old friend number"
+    folder = brain.root / "inbox" / "alike"
+    script = (
+        "import sys; from brainiac.brain import Brain; from brainiac.cli.ask import _drop\n"
+        "from brainiac.clock import ManualClock; from datetime import UTC, datetime\n"
+        "brain = Brain(sys.argv[1], clock=ManualClock(datetime(2025, 9, 16, tzinfo=UTC)))\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        f"for number in range(20): _drop(brain, f'{words} {{sys.argv[2]}}-{{number}}', 'alike', {{}})\n"
+    )
+    asking = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(brain.root), str(who)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for who in range(2)
+    ]
+    for each in asking:
+        assert each.stdout
+        assert b"ready\n" == each.stdout.readline()
+    for each in asking:
+        assert each.stdin
+        each.stdin.write(b"\n")
+        each.stdin.flush()
+    for each in asking:
+        each.communicate()
+    assert [0, 0] == [each.returncode for each in asking]
+    expected = sorted(f"{words} {who}-{number}\n" for who in range(2) for number in range(20))
+    assert expected == sorted(path.read_text() for path in folder.iterdir())
+
+
 def test_ask_off_the_record(shell: Shell, brain: Brain) -> None:
     """What is off the record leaves nothing in short-term memory."""
     assert 0 == shell("ask", "--off-record", "I like jazz.").code

@@ -13,6 +13,7 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.conversations import MAX_TURNS
 from brainiac.events import Event, append, create, new_id, observe
+from brainiac.history.conflict_copies import settle_copies
 from brainiac.kernel.journal import lines_back
 from brainiac.pipeline.daemon import answer_one
 from brainiac.recall.encode import _known_unit, encode
@@ -160,3 +161,20 @@ def test_page_that_is_dated_anew_has_only_its_new_turns_analyzed() -> None:
     again = encode(Page("p.md", "P", turns, at="2025-09-17T16:00:00Z"), analyzer)
     assert 10 == _known_unit.cache_info().misses - known.misses
     assert again.facts.startswith(first.facts)
+
+
+def test_a_conflict_copy_that_waits_has_no_earlier_day_read(brain: Brain) -> None:
+    """However long a person takes to decide, looking over reads what was recorded since, not the whole journal."""
+    page = "memory/long_term/concrete/garden.md"
+    brain.commit("made", by="x", changes=[create(page, "# Garden\n\n- Tulips. ^aaaa\n")])
+    (today,) = brain.journal.folder.glob("*.jsonl")
+    earlier = today.with_name("2020-01-01.jsonl")
+    today.rename(earlier)
+    copy = brain.root / page.replace(".md", ".sync-conflict-20250916-153000-ABCDEFG.md")
+    copy.write_text("# Garden\n\n- Zinnias. ^bbbb\n")
+    assert 1 == len(settle_copies(brain))
+    brain.record("noted", by="x")
+    settle_copies(brain)
+    with opened() as files:
+        assert [] == settle_copies(brain)
+    assert [] == [path for path in files if path == str(earlier)]

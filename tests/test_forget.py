@@ -66,6 +66,17 @@ def test_an_exchange_goes_before_it_is_promoted(brain: Brain) -> None:
     assert with_it == texts(brain)
 
 
+def test_a_summary_stays_as_a_person_laid_it_out(brain: Brain) -> None:
+    """Where nothing of the summary was said in what goes, not a byte of it changes."""
+    exchange = tell(brain, "one", "My cat is called Pixel and she is six years old.")
+    before = brain.read_text(brain.tree.short_term) or ""
+    summary = "- first thing\n- second thing\n\nA line with  two  spaces,\nbroken by hand.\n"
+    brain.tree.short_term.write_text(before.replace("## Summary\n", f"## Summary\n{summary}", 1))
+    brain.observed.adopt()
+    forgotten(brain, exchange)
+    assert summary in (brain.read_text(brain.tree.short_term) or "")
+
+
 def test_what_rests_on_it_alone_goes(brain: Brain) -> None:
     """After promotion: its page, the words on the day's page, index lines; what others said stays."""
     tell(brain, "one", "I prefer tea over coffee.")

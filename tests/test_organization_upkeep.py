@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -244,6 +245,25 @@ def test_a_tick_is_obeyed_by_the_daemon(live: Scene) -> None:
         eventually(lambda: live.pages().get(page) == page.replace(TOP, ARCHIVE), "archived")
     finally:
         daemon.stop()
+
+
+def test_a_brain_has_one_upkeep(scene: Scene) -> None:
+    """Two tiers that ask for it at once, for the first time, get the same one."""
+    plugin = next(each for name, each in scene.brain.plugins._pluggy.list_name_plugin() if name == "organization")
+    for _ in range(20):
+        plugin.shutdown(scene.brain)
+        barrier, found = threading.Barrier(4), set()
+
+        def ask(barrier: threading.Barrier = barrier, found: set[Upkeep] = found) -> None:
+            barrier.wait(10)
+            found.add(plugin._upkeep(scene.brain))
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert 1 == len(found)
 
 
 def test_when_memory_is_organized(scene: Scene) -> None:

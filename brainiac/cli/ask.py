@@ -59,6 +59,9 @@ def _text_of(words: list[str] | None) -> str:
 
 def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -> str:
     """Save the prompt as a new file and return its path."""
+    from pathlib import Path
+
+    from brainiac.kernel.exchange import Disk, temporary_beside
     from brainiac.notes.frontmatter import render_meta
     from brainiac.tree import slugify
 
@@ -67,15 +70,17 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
     head = f"{render_meta(meta)}\n" if meta else ""
     stamp = brain.clock.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
     stem = f"{stamp}-{slugify(' '.join(text.split()[:8]))}"[:80].rstrip("-")
-    taken = {path.stem for path in folder.glob("*.md")}
-    number, name = 2, stem
-    while name in taken:
-        name, number = f"{stem}-{number}", number + 1
     # written aside and moved in whole, so that no half of it can be taken for the prompt
-    aside, path = folder / f".{name}.tmp", folder / f"{name}.md"
+    aside = Path(temporary_beside(str(folder / stem)))
     aside.write_text(f"{head}{text.rstrip()}\n", encoding="utf-8")
-    aside.replace(path)
-    return brain.tree.relative(path)
+    number, path = 1, folder / f"{stem}.md"
+    while True:
+        try:
+            Disk().rename_new(aside, path)
+            return brain.tree.relative(path)
+        except FileExistsError:  # somebody else asks the same in this second
+            number += 1
+            path = folder / f"{stem}-{number}.md"
 
 
 def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool) -> None:

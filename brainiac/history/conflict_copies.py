@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, PathKind, content_hash, create, remove, update
+from brainiac.history.following import Following
 from brainiac.history.merging_copies import Removals, merged
 from brainiac.pipeline.reconcile import is_active
 from brainiac.review import Proposal, with_proposals
@@ -68,9 +70,18 @@ def _settle(brain: Brain, copy: str, original: str) -> Event | None:
         return None
     if kind is PathKind.SHORT_TERM:
         return _merge(brain, copy, original, raw)
-    if kind is PathKind.INDEX_PAGE or raw == brain.read(original) or content_hash(raw) in _versions(brain, original):
+    standing = brain.read(original)
+    digest = content_hash(standing) if standing is not None else None
+    name = content_hash(f"{copy}\n{content_hash(raw)}\n{digest}".encode())[:24]
+    known = _PROPOSALS.of(brain)
+    if name in known.made:  # asked first: a copy may wait for long, and to know its text the whole journal is read
+        return _set_aside(brain, copy, original, raw) if name in known.declined else None
+    if kind is PathKind.INDEX_PAGE or raw == standing or content_hash(raw) in _versions(brain, original):
         return _set_aside(brain, copy, original, raw)
-    return _propose(brain, copy, original, raw) if kind in (PathKind.MEMORY, PathKind.ARCHIVED) else None
+    if kind not in (PathKind.MEMORY, PathKind.ARCHIVED):
+        return None
+    data = {"operation": TAKE, "copy": copy, "copy_hash": content_hash(raw), "path": original, "hash": digest}
+    return _propose(brain, name, data)
 
 
 def _merge(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
@@ -93,17 +104,25 @@ def _set_aside(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
     return brain.commit(SET_ASIDE, by=BY, changes=[remove(copy, raw)], data={"copy": copy, "of": original})
 
 
-def _propose(brain: Brain, copy: str, original: str, raw: bytes) -> Event | None:
-    standing = brain.read(original)
-    digest = content_hash(standing) if standing is not None else None
-    name = content_hash(f"{copy}\n{content_hash(raw)}\n{digest}".encode())[:24]
-    known = {proposal["id"] for event in brain.journal.events(kinds={FOUND}) for proposal in event.data["proposals"]}
-    if name in known:
-        declined = {event.data.get("proposal") for event in brain.journal.events(kinds={_DECLINED})}
-        return _set_aside(brain, copy, original, raw) if name in declined else None
-    beside = copy.rpartition("/")[2]
-    what = f"Take another device's version of {original}, which stands beside it as {beside}; `-` keeps this one"
-    data = {"operation": TAKE, "copy": copy, "copy_hash": content_hash(raw), "path": original, "hash": digest}
+@dataclass(slots=True)
+class _Proposals:
+    made: set[str] = field(default_factory=set)
+    declined: set[str] = field(default_factory=set)
+
+
+def _take_proposals(brain: Brain, known: _Proposals, event: Event, is_own: bool) -> None:
+    if is_own and event.kind == FOUND:
+        known.made.update(proposal["id"] for proposal in event.data["proposals"])
+    elif is_own:
+        known.declined.add(str(event.data.get("proposal")))
+
+
+_PROPOSALS = Following(lambda brain: _Proposals(), _take_proposals, frozenset({FOUND, _DECLINED}))
+
+
+def _propose(brain: Brain, name: str, data: dict[str, Any]) -> Event:
+    beside = data["copy"].rpartition("/")[2]
+    what = f"Take another device's version of {data['path']}, which stands beside it as {beside}; `-` keeps this one"
     proposal = Proposal(name, what, data)
     path = brain.tree.relative(brain.tree.review)
     before = brain.read_text(path)

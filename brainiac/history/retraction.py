@@ -182,9 +182,11 @@ class Retractor:
     def _without_sentences(self, summary: str) -> str:
         """Take sentences out of the summary that were said just so."""
         said = {" ".join(each.split()) for text in self.result.texts for each in split_sentences(text)}
-        for sentence in sorted(said, key=len, reverse=True):
-            if len(sentence.split()) > 2:
-                summary = summary.replace(sentence, "")
+        told = [sentence for sentence in said if len(sentence.split()) > 2 and sentence in summary]
+        if not told:
+            return summary  # a person may have laid it out
+        for sentence in sorted(told, key=len, reverse=True):
+            summary = summary.replace(sentence, "")
         return "\n\n".join(" ".join(part.split()) for part in summary.split("\n\n") if part.strip())
 
     # --- pages ----------------------------------------------------------------------------------------------
