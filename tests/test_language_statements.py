@@ -109,5 +109,5 @@ def test_any_text_is_taken(text: str) -> None:
     ],
 )
 def test_markdown_and_matter_of_instructions(typed: str, told: list[tuple[str, str]]) -> None:
-    """Quotes, code, tables and what is to be worked on are no facts of the person; boxes are tasks; lines stay apart."""
+    """Quotes, code, tables and what is to be worked on are no facts; boxes are tasks, lines stay apart."""
     assert told == [(one.kind, "" if one.kind == "question" else one.text) for one in statements_of(typed, NOW)]

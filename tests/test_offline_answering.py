@@ -12,6 +12,7 @@ from brainiac.clock import parse_iso
 from brainiac.events import content_hash
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.offline.answering import LONG
+from brainiac.llm.offline.telling import PUT_ASIDE
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
 from brainiac.notes.prompt import Exchange, Prompt
 from brainiac.notes.short_term import Item, ShortTermMemory, StmEvent
@@ -397,3 +398,21 @@ def test_only_what_is_ended_is_said_to_be_replaced() -> None:
     lives = told("I live in Lisbon.")
     assert "replaces" not in ask("Flights must leave from Porto, not Lisbon.", lives).text
     assert "This replaces: “I live in Lisbon.”" in ask("I no longer live in Lisbon.", lives).text
+
+
+def test_what_forgetting_does_is_told_plainly() -> None:
+    """The words stay on record after a request to forget; who asks is told so, and what takes them out."""
+    assert PUT_ASIDE == ask("Forget what I said about cilantro.").text.splitlines()[-1]
+    assert PUT_ASIDE not in ask("Forget what I said about unicorns.").text
+
+
+def test_the_blurb_of_a_folder_is_nothing_that_was_told() -> None:
+    """What a folder's page says of itself is quoted as nobody's statement."""
+    at = "2026-05-01T09:00:00Z"
+    blurb = "Episodic memory: what was said and what happened, by date."
+    hits = [
+        Hit("memory", "memory/long_term/events/_index.md", "Events", blurb, 1.0, "u1", at=at),
+        Hit("exchange", "memory/long_term/events/2026/05/01.md", "1 May", '**User:** "I like jam."', 0.5, at=at),
+    ]
+    text = ask("What did I tell you today?", ShortTermMemory(), hits=hits).text
+    assert ("jam" in text, "Episodic" in text) == (True, False)

@@ -106,6 +106,18 @@ def test_kinds_of_candidates() -> None:
     assert "We shipped the beta yesterday (15 March 2026)" == found[1].statement
 
 
+def test_what_is_not_so_and_what_we_plan_is_worth_a_candidate() -> None:
+    """A short denial says as much as a long statement; a denied mood says nothing for later."""
+    told = ["I can't swim.", "I'm not married.", "I have no siblings.", "We plan a trip to Japan in April 2027."]
+    moods = ["I'm not happy.", "I don't know.", "I can't wait."]
+    assert [
+        "User can't swim",
+        "User is not married",
+        "User has no siblings",
+        "We plan a trip to Japan in April 2027",
+    ] == [one.statement for one in analyze(*told, *moods)]
+
+
 def test_numbered_steps_of_one_line() -> None:
     """Steps that are numbered within a line are the same steps as on lines of their own. Seeds: S6."""
     (found,) = analyze("How to reset the boiler: 1. switch it off 2. wait 5 minutes, 3. press the red button")

@@ -13,9 +13,10 @@ _SUPPOSED = re.compile(
     r"|(?:plan(?:ning|s)?|consider(?:ing|s)?) (?:an?\b|\w+ing\b)|maybe|perhaps)\b"
     r"|^(?:(?:but|and|so) )?(?:if|unless|in case|suppos(?:e|ing))\b"
 )
+_ASIDE = re.compile(r"(?<!^)\b(?:because|since|although|though|so that|which|who|whose|until|before|after)\b")
 
 
 def is_supposed(text: str) -> bool:
     """Tell whether a clause says what may, would or will be rather than what is: `User might move to Berlin`."""
-    opening = text[:1].lower() + text[1:]  # the month of May is written with a capital wherever it stands
-    return bool(_SUPPOSED.search(opening.replace("’", "'")))
+    main = _ASIDE.split(text.replace("’", "'"), maxsplit=1)[0]  # a reason may be a wish, what it is given for is not
+    return bool(_SUPPOSED.search(main[:1].lower() + main[1:]))  # the month of May keeps its capital

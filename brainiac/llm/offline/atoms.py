@@ -42,11 +42,16 @@ _FINITE = re.compile(
     r"\b(?:am|is|are|was|were|be|been|has|have|had|do|does|did|will|would|can|could|may|might|must|should|shall|won't"
     r"|can't|cannot|don't|doesn't|didn't|isn't|aren't|wasn't|[a-z]{2,}(?:ed|es|ing)|[a-z]{3,}s|went|got|met|ran|said"
     r"|gave|took|made|came|bought|sold|left|found|found|sent|told|began|wrote|read|put|kept|grew|chose|spent|lost|won"
-    r"|built|drove|paid|rang)\b|'(?:s|re|m|ve|ll|d)\b",
+    r"|built|drove|paid|rang)\b|'(?:s|re|m|ve|ll|d)\b|\b(?:we|they) [a-z]{3,}\b",
     _I,
 )
 _IS = re.compile(
     r"^(?:User's|the|our|his|her|their|[A-Z][\w-]+(?:'s)?) .*\b(?:is|are|has|have|likes?|runs?|works?)\b", _I
+)
+_DENIAL = re.compile(  # what somebody is, has, can or does not; what they do not know, mind or wait for is a mood
+    r"^(?:User|we|they)\b [\w ]*?(?:\b(?:not|no|never)\b|n't\b) (?!(?:know|care|mind|wait|think|remember|believe"
+    r"|understand|sure|certain|want|need|feel|here|there|now|today|yet|\w+ (?:it|that|this))\b)",
+    _I,
 )
 _CHATTER = re.compile(
     r"\b(?:lol|ha(?:ha)+|omg|ugh+|argh+|brr+|yawn|zzz+|phew|wow|meh|hm+|ta|cheers|bye|night night|nigh?t(?:y)? nigh?t"
@@ -56,8 +61,8 @@ _CHATTER = re.compile(
     _I,
 )
 _FEELING = re.compile(
-    r"^(?:user (?:is |feels? |felt )?)?(?:so |very |really |quite |a bit |too )*(?:happy|tired|sad|good|bad|weird"
-    r"|nervous|great|knackered|exhausted|excited|hungry|bored|fine|dead|crying)\b",
+    r"^(?:user (?:is |feels? |felt )?)?(?:so |very |really |quite |a bit |too |not |feeling )*(?:happy|well|tired|sad"
+    r"|good|bad|weird|nervous|great|knackered|exhausted|excited|hungry|bored|fine|dead|crying)\b",
     _I,
 )
 
@@ -152,4 +157,6 @@ def says_something(said: Said) -> bool:
     if not is_sentence:
         return bool(firm) and len(stems) >= 3 and bool({"quantity", "relation", "name"} & {one.kind for one in firm})
     is_short_fact = bool(firm) or re.match(r"(?:So )?(?:User|we)\b", said.text, _I) or _IS.search(said.text)
+    if _DENIAL.match(said.text) and stems:
+        return True
     return len(stems) >= 3 or (len(stems) == 2 and bool(is_short_fact))

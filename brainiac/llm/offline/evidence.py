@@ -93,7 +93,7 @@ def gather(short_term: ShortTermMemory, hits: Sequence[Hit], language: str) -> l
     """Return everything that can answer: statements, tasks, decisions, how-tos; oldest first, each once."""
     found = list(_of_short_term(short_term, language))
     for index, hit in enumerate(hits):
-        if hit.speaker != "ai":
+        if hit.speaker != "ai" and not hit.path.endswith("/_index.md"):  # a blurb is nobody's statement
             found += _of_hit(hit, index, language)
     return sorted(_distinct(found), key=lambda evidence: evidence.at)
 

@@ -17,6 +17,11 @@ from brainiac.llm.schemas import AnswerRequest
 
 SMALL_TALK = "Nothing to note. Tell me something to remember, or ask what memory holds."
 
+PUT_ASIDE = (
+    "Promotion puts it aside under History. What you said stays on record and may still be quoted until"
+    " `brainiac forget` takes it out."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
@@ -79,7 +84,7 @@ def _confirm_forget(said: Said, evidence: Sequence[Evidence], language: str) -> 
     found = [one for one in evidence if wanted and overlap(wanted, one.sentence.stems) >= 0.6]
     if not found:
         return f"Nothing in memory on “{said.what}”, so there is nothing to forget.", []
-    lines = [f"Will be forgotten: {said.what}", *(f"- {quote(one)}" for one in found[:5])]
+    lines = [f"Will be forgotten: {said.what}", *(f"- {quote(one)}" for one in found[:5]), "", PUT_ASIDE]
     return "\n".join(lines), found[:5]
 
 
