@@ -120,7 +120,9 @@ class ContextSettings(_Section):
 class ReflectionSettings(_Section):
     """Near-background."""
 
-    redact_secrets: bool = Field(True, description="keys and passwords do not go beyond the inbox")
+    redact_secrets: bool = Field(
+        True, description="keys and passwords do not go beyond the inbox, but a prompt is sent to its model as written"
+    )
 
 
 class PromotionSettings(_Section):

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from brainiac.context.privacy import is_hidden, shareable, without_hidden
 from brainiac.errors import ConfinementError
+from brainiac.redaction import redact
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -133,4 +134,6 @@ def _shown(brain: Brain, path: str, text: str) -> str | None:
     if is_hidden(brain, path):
         return None
     shown = shareable(text)
+    if shown and path.startswith(f"{brain.tree.relative(brain.tree.inbox)}/"):
+        return redact(brain, shown)  # as it was typed, keys and all
     return without_hidden(brain, path, shown) if shown and posixpath.basename(path) == "_index.md" else shown

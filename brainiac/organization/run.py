@@ -10,12 +10,13 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from brainiac.context.privacy import is_hidden
 from brainiac.errors import ConflictError
 from brainiac.events import Change, Event
 from brainiac.kernel.locks import locked
 from brainiac.llm.offline.organizing import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposal, Proposals
-from brainiac.notes.frontmatter import edit_meta, is_private
+from brainiac.notes.frontmatter import edit_meta
 from brainiac.organization.actions import carry_out
 from brainiac.organization.asking import new_proposals, review_change
 from brainiac.organization.catalog import Catalog
@@ -128,22 +129,21 @@ def _is_remote(brain: Brain) -> bool:
 
 
 def _parted(brain: Brain, work: _Work) -> tuple[Patterns, Patterns]:
-    """Return the patterns that the model may see, and those of private pages."""
-    found, pages = work.patterns, work.catalog.pages
+    """Return the patterns that the model may see, and those of private pages and of folders of such pages."""
+    found = work.patterns
     if not _is_remote(brain):
         return found, Patterns([], [], [], [])
 
-    def is_hidden(row: dict[str, Any]) -> bool:
-        paths = row.get("paths", [row.get("path")])
-        return any(path in pages and is_private(pages[path].meta) for path in paths)
+    def names_hidden(row: dict[str, Any]) -> bool:
+        return any(is_hidden(brain, path) for path in row.get("paths") or [row.get("path") or row["folder"]])
 
     sides = []
     for side in (False, True):
         rows = {
-            name: [row for row in getattr(found, name) if is_hidden(row) is side]
-            for name in ("frequent", "co_accessed", "unused")
+            name: [row for row in getattr(found, name) if names_hidden(row) is side]
+            for name in ("frequent", "co_accessed", "unused", "overgrown")
         }
-        sides.append(replace(found, **rows, overgrown=[] if side else found.overgrown))
+        sides.append(replace(found, **rows))
     return sides[0], sides[1]
 
 
