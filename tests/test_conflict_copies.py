@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
+from brainiac.context.privacy import shareable
 from brainiac.events import create, update
 from brainiac.history.conflict_copies import original_of, settle_copies
 from brainiac.notes.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.organization.verdicts import settle_reviews
+from brainiac.review import find_ticks
 from brainiac.testing import make_brain
 from tests.pipeline import eventually, running
 
@@ -95,6 +97,17 @@ def test_a_memorys_copy_is_proposed_once(brain: Brain) -> None:
     assert [] == settle_copies(brain)
     assert [] == [hit for hit in brain.recall.search("zinnias") if "Zinnias" in hit.text]
     assert brain.recall.search("tulips")
+
+
+def test_a_private_memorys_copy_is_named_to_no_remote_model(brain: Brain) -> None:
+    """Its line in the review bears the mark, and is found by a person's tick as any other."""
+    text = "---\nprivate: true\n---\n# Garden\n\n- Tulips. ^aaaa\n"
+    brain.commit("made", by="x", changes=[create(PAGE, text)])
+    put(brain, COPY, text.replace("Tulips", "Zinnias"))
+    settle_copies(brain)
+    review = brain.read_text("memory/review.md") or ""
+    assert [True, False] == ["garden" in line for line in (review, shareable(review) or "")]
+    assert 1 == len(find_ticks(review))
 
 
 @pytest.mark.parametrize(("mark", "flower"), [("x", "Zinnias"), ("-", "Tulips")])

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from organized import ARCHIVE, NOW, TOP, Scene, make_scene
 
+from brainiac.context.privacy import shareable
 from brainiac.doctor import examine
 from brainiac.events import create
 from brainiac.notes.memory import MemoryDocument, new_memory
@@ -58,6 +59,19 @@ def test_a_tick_has_the_proposal_done_once(scene: Scene) -> None:
     assert page.replace(TOP, ARCHIVE) == scene.pages()[page]
     assert [] == list(examine(scene.brain))
     assert [] == kinds(scene)
+
+
+def test_what_is_asked_about_a_private_page_is_marked(scene: Scene) -> None:
+    """The line names the page: no remote model is shown it; a tick has it done all the same."""
+    page = scene.page("concrete/past/vow", days_ago=300, importance="high", private="yes")
+    scene.page("concrete/people/mira", links=(page,))
+    scene.brain.observed.adopt()
+    Upkeep(scene.brain).tend()
+    organize(scene.brain)
+    review = scene.brain.tree.review.read_text()
+    assert [True, False] == [page in text for text in (review, shareable(review) or "")]
+    save(scene, "- [ ]", "- [x]")
+    assert ["proposal-applied"] == kinds(scene)
 
 
 def test_a_dash_declines_for_good(scene: Scene) -> None:

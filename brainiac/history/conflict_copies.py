@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from brainiac.context.privacy import is_private_note
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, PathKind, content_hash, create, remove, update
 from brainiac.history.following import Following
@@ -123,7 +124,8 @@ _PROPOSALS = Following(lambda brain: _Proposals(), _take_proposals, frozenset({F
 def _propose(brain: Brain, name: str, data: dict[str, Any]) -> Event:
     beside = data["copy"].rpartition("/")[2]
     what = f"Take another device's version of {data['path']}, which stands beside it as {beside}; `-` keeps this one"
-    proposal = Proposal(name, what, data)
+    is_private = any(is_private_note(brain.read_text(str(data[key])) or "") for key in ("copy", "path"))
+    proposal = Proposal(name, what, data, is_private)
     path = brain.tree.relative(brain.tree.review)
     before = brain.read_text(path)
     text = with_proposals(before, [proposal])
