@@ -299,3 +299,25 @@ def test_import_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "[]" == done.stdout.strip()
+
+
+def test_an_answer_that_repeats_memory_stands_behind_what_it_repeats(folder: Folder) -> None:
+    """Six answers that quote a statement are found below it, unless what the AI said is asked for."""
+    page = folder.memory("home", "User lives in Lisbon since May.")
+    echo = 'You live in Lisbon since May.\n\nFrom memory: [Home](../concrete/home.md "uuid:home")'
+    said = [StmEvent(f"e{n}", f"2025-09-1{n}T08:00:00Z", "Where do I live?", echo) for n in range(6)]
+    folder.write("memory/long_term/events/2025/09.md", "# Log\n\n" + "\n".join(map(render_exchange, said)))
+    recall = folder.recall()
+    assert page == recall.search("Lisbon", now=NOW)[0].path
+    assert page == recall.search("Where do I live?", now=NOW)[0].path
+    assert "exchange" == recall.search("What did you say about Lisbon?", now=NOW)[0].kind
+
+
+def test_a_heading_alone_is_found_by_its_own_words_only(folder: Folder) -> None:
+    """`## Conversation` above a log is no answer to what was said in it; a page of headings is found by them."""
+    log = render_exchange(StmEvent("e1", "2025-09-11T08:00:00Z", "The ferry to Lisbon leaves at nine.", "Noted."))
+    folder.write("memory/long_term/events/2025/09.md", f"# Log\n\n## Conversation\n\n{log}")
+    folder.write(f"{CONCRETE}/plans.md", "# Plans\n\n## Repair the greenhouse\n")
+    recall = folder.recall()
+    assert not any(hit.text.startswith("#") for hit in recall.search("When does the ferry to Lisbon leave?", now=NOW))
+    assert f"{CONCRETE}/plans.md" == recall.search("greenhouse", now=NOW)[0].path

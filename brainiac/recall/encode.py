@@ -27,7 +27,7 @@ _REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 FACTS = 6  # 32-bit columns of a unit: terms, flags, speaker, day said, first and last day spoken of
 _FACTS = Struct(f"={FACTS}i")
 
-QUESTION, ASKS, TIME, NUMBER, FIRST_PERSON, PLACE = (1 << i for i in range(6))
+QUESTION, ASKS, TIME, NUMBER, FIRST_PERSON, PLACE, ECHO = (1 << i for i in range(7))
 _CAPITALS_SHIFT, _KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
 
 # both begin with what they seek and look back from there: ten times as fast as a word boundary in front
@@ -162,6 +162,8 @@ def _flags_of(unit: Unit, signs: int) -> int:
         | FIRST_PERSON * bool(signs & text_signs.FIRST_PERSON)
         | unit.kind << _KIND_SHIFT
     )
+    if unit.side == "ai" and ('"uuid:' in text or "From memory: [" in text):
+        flags |= ECHO  # it tells what it read in memory, which is found by itself
     if "?" in text:
         flags |= QUESTION | ASKS * text.rstrip().endswith("?")
     if signs & text_signs.CAPITAL:

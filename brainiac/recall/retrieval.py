@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from brainiac.recall.encode import FACTS, EncodedPage, signed
+from brainiac.recall.encode import ASKS, ECHO, FACTS, EncodedPage, signed
 from brainiac.recall.hit import Hit, HitKind
-from brainiac.recall.query import Query, parse_query
+from brainiac.recall.query import Query, parse_query, speaker_words
 from brainiac.recall.rank import rank
 from brainiac.recall.signals import (
     Lexical,
@@ -132,7 +132,7 @@ class Retrieval:
         words = Lexical(units, query, found.frequencies, found.n_passages)
         signals = lexical_signals(words)
         signals |= dialogue_signals(words, signals) | content_signals(words, signals)
-        signals |= self._priors(units, signals, context)
+        signals |= self._priors(words, signals, context)
         if vectors and (meaning := vectors.signals(asked, units)):
             signals |= meaning
             signals["about_meaning"] = signals["about"] * signals["meaning"]
@@ -147,8 +147,9 @@ class Retrieval:
         paths = {page.page.path for page in known}
         return [page for page in self._store.pages(vectors.nearest(asked)) if page.page.path not in paths]
 
-    def _priors(self, units: Units, signals: Mapping[str, Vector], context: Sequence[str]) -> Signals:
+    def _priors(self, words: Lexical, signals: Mapping[str, Vector], context: Sequence[str]) -> Signals:
         """Return place, connection and use: what makes a memory matter before anything is asked."""
+        units = words.units
         pages = [encoded.page for encoded in units.pages]
         fit = signals["own"] + signals["page"]
         best = np.maximum.reduceat(fit, units.start)
@@ -160,6 +161,7 @@ class Retrieval:
             "connected": np.log1p(np.array(degrees, np.float64))[units.page],
             "used": np.log1p(np.array([page.uses for page in pages], np.float64))[units.page],
             "statement": (units.kind == UnitKind.STATEMENT).astype(np.float64),
+            "echo": _echoes(units) * float("ai" not in speaker_words(words.query)),
         }
 
     # --- hits ---------------------------------------------------------------------------------------------------
@@ -182,7 +184,8 @@ class Retrieval:
                 continue
             unit = page.units[ranked.units.position[number]]
             key = (path, unit.anchor or ("" if unit.kind is UnitKind.PARAGRAPH else unit.text))
-            if key not in seen and _stands(unit, ranked.query):
+            is_met = ranked.signals["own"][number] > 0 or not _is_heading(unit)
+            if key not in seen and is_met and _stands(unit, ranked.query):
                 seen.add(key)
                 hits.append(_hit(page, unit, ranked, number))
                 if len(hits) == limit:
@@ -258,6 +261,17 @@ def _is_type(kind: str, encoded: EncodedPage, long_term: str) -> bool:
         return path.endswith("/short_term.md")
     kind = {"event": "events", "skill": "skills"}.get(kind, kind)
     return path.casefold().startswith(f"{long_term}/{kind}/".casefold())
+
+
+def _echoes(units: Units) -> Vector:
+    """Return 1 for each answer that tells what it read in memory, and for the question it answers."""
+    answers = units.flag(ECHO)
+    return answers + units.shift(answers, 1) * units.flag(ASKS)
+
+
+def _is_heading(unit: Unit) -> bool:
+    """Tell whether a unit is headings without a text: found by its own words alone."""
+    return unit.kind is UnitKind.PARAGRAPH and all(line.startswith("#") for line in unit.text.splitlines())
 
 
 def _stands(unit: Unit, query: Query) -> bool:

@@ -78,4 +78,7 @@ DENSE_CONTEXT_WEIGHTS: dict[str, float] = {
     "place_on_page": -0.80,
 }
 # Set by hand: no dialogue data shows how much place, connection and use should count, so they decide between equals.
-PRIOR_WEIGHTS: dict[str, float] = {"folder": 0.3, "linked": 0.4, "connected": 0.05, "used": 0.1, "statement": 0.1}
+# An answer that repeats memory stands with its question behind what it read, which may have changed since.
+PRIOR_WEIGHTS: dict[str, float] = {
+    "folder": 0.3, "linked": 0.4, "connected": 0.05, "used": 0.1, "statement": 0.1, "echo": -8.0,
+}  # fmt: skip
