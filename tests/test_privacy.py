@@ -30,6 +30,7 @@ from brainiac.promotion.run import promote
 from brainiac.recall.documents import page_of
 from tests.models import (
     NOW,
+    UUID,
     answer_request,
     make_brain,
     model_brain,
@@ -291,15 +292,18 @@ def sent(server: ChatServer) -> str:
 
 
 def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path):
-    """Not by an index page that is read or focused, by a list of files, nor by a folder that holds nothing else."""
+    """Not by an index page that is read or focused, a link, a list of files, nor a folder that holds nothing else."""
     index = "memory/long_term/concrete/_index.md"
     asked = ("memory/long_term/concrete", "memory/long_term/concrete/health")
-    calls = [("read_memory", {"id": index}), *(("list_directory", {"path": path}) for path in asked)]
+    reads = [("read_memory", {"id": name}) for name in (index, "Mara")]
+    calls = [*reads, *(("list_directory", {"path": path}) for path in asked)]
     with ChatServer() as server:
         brain = remote_brain(tmp_path, server)
         write_private(tmp_path, "concrete/quillwort.md", "Quillwort", "User has quillwort. ^h1")
         write_private(tmp_path, "concrete/zanzibar/trip.md", "Trip", "User hides there. ^h2")
         (tmp_path / "memory/long_term/concrete/health").mkdir()
+        with (tmp_path / "memory/long_term/concrete/mara.md").open("a") as file:
+            file.write(f'- [Quillwort](quillwort.md "uuid:{UUID}3")\n')
         derive_manifests(brain, ["memory/long_term/concrete", "memory/long_term/concrete/zanzibar"])
         text = (tmp_path / index).read_text()
         (tmp_path / index).write_text(text.replace("## Related", "- [Zanzibar](gone.md) — it moved away\n\n## Related"))

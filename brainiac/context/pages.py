@@ -136,4 +136,4 @@ def _shown(brain: Brain, path: str, text: str) -> str | None:
     shown = shareable(text)
     if shown and path.startswith(f"{brain.tree.relative(brain.tree.inbox)}/"):
         return redact(brain, shown)  # as it was typed, keys and all
-    return without_hidden(brain, path, shown) if shown and posixpath.basename(path) == "_index.md" else shown
+    return without_hidden(brain, path, shown) if shown else shown

@@ -67,10 +67,18 @@ def _is_private_file(file: Path) -> bool:
         return True  # nobody can tell
 
 
-def without_hidden(brain: Brain, path: str, index: str) -> str:
-    """Return an index page's text without the lines whose links lead to what is hidden, or to what is gone."""
-    folder = posixpath.dirname(path)
-    return "\n".join(line for line in index.split("\n") if all(_is_open(brain, folder, at) for at in find_links(line)))
+def without_hidden(brain: Brain, path: str, text: str) -> str:
+    """Return a note without the lines whose links lead to what is hidden, or to what is gone and may have been.
+
+    On an index page all links count, elsewhere those with an identity, as a process writes them.
+    """
+    folder, name = posixpath.split(path)
+
+    def is_open(line: str) -> bool:
+        links = (link for link in find_links(line) if link.uuid or name == "_index.md")
+        return all(_is_open(brain, folder, link) for link in links)
+
+    return "\n".join(line for line in text.split("\n") if is_open(line))
 
 
 def _is_open(brain: Brain, folder: str, link: Link) -> bool:
