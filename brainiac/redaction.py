@@ -26,19 +26,43 @@ _ENTROPY_LIMIT, _ENTROPY_LENGTH, _RUN_LENGTH = 4.2, 20, 12
 _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL
 )
-_PASSWORD = r"passw(?:or)?[dt]|pwd|passphrase|passcode|kennwort|contraseña|mot de passe"
-_CODE = r"(?:access|alarm|door|entry|garage|gate|key ?pad|lock|safe|security|unlock)"
+_PASSWORD = r"passw(?:or)?[dt]|pwd|pw\b|passphrase|passcode|kennwort|contraseña|mot de passe"
+_DOOR = r"access|alarm|door|entry|garage|gate|key ?pad|lock|safe|security|unlock|(?:haus)?tür|tor|zugangs|porte|portail"
+_PIN = (
+    rf"pin(?:[ -]?code)?|puk|(?:{_DOOR})[ -]?code|building code(?=\s*[:=]\s*\d+#?\W*$)"
+    rf"|code\s+(?:for|to|of|de|du|für|zu[mr]?)\s+(?:[^\W\d_]+\s+){{0,3}}?(?:{_DOOR}|building)\b"
+)
+_KEY = r"(?:api|access|secret|private|auth|account|wi-?fi|wlan|network)[ _-]?(?:access[ _-]?)?key|secret|token"
+_IS = r"(?:is|was|lautet|ist|war|est|es)\b(?:\s+(?:always|still|now|jetzt)\b)?\s*:?"
+_LINK = rf"\b(?:(?:(?:was|got|wurde)\s+)?changed\s+to\b|to\b|{_IS})|:(?!/)|=|→|->|(?P<weak>['’]s\b|[-–—](?=\s)|\()"
 _VALUE = r"(?P<quote>[\"'])(?P<quoted>[^\"'\n]{3,})(?P=quote)(?!\w)|[\"'`]?(?P<secret>[^\s\"'`,;&}]*[^\s\"'`,;&}.!?])"
 _TOLD = re.compile(
-    rf"(?i)(?<![a-z])(?:(?P<password>{_PASSWORD})|(?P<pin>pin(?:[ -]?code)?|{_CODE}[ -]?code)"
-    r"|(?:api|access|secret|private|auth|account)[ _-]?(?:access[ _-]?)?key|secret|token)"
+    rf"(?i)(?<![a-z])(?:(?P<password>{_PASSWORD})|(?P<pin>{_PIN})|(?P<slang>pass(?=\s*[:=]))|{_KEY})"
     r"(?:\s+(?:for|of|to|für|de)\s+[^:=\n]{1,40}?)?"
-    rf"[\"']?\s*(?P<link>\b(?:is|was|to|lautet|ist|war|est|es)\b|:(?!/)|=)\s*(?:{_VALUE})"
+    rf"[\"']?\s*(?P<link>{_LINK})\s*(?:{_VALUE})"
+)
+# without a word between: only what can be nothing else, or the end of "user NAME, password WORD"
+_BARE = re.compile(
+    rf"(?i)(?<![a-z])(?:(?:(?P<password>{_PASSWORD})|pass)\s+(?P<word>[^\s\"'`,;&{{}}()]*[^\s\"'`,;&{{}}().!?:])"
+    rf"|(?:(?-i:PIN|PUK)|(?:{_DOOR})[ -]?code)\s+(?P<digits>\d{{4,8}}#?))(?=\W*$|[.,;!?)])"
+)
+_USER = re.compile(r"(?i)\b(?:user(?:name)?|login|benutzer(?:name)?)\b:?\s+[^\s,;]+(?:[,;]\s*|\s+)$")
+_BEFORE = re.compile(
+    rf"(?i)(?<![^\s\"'`])(?P<word>[^\s\"'`]{{6,100}})[\"'`]?\s+(?:is|was|as|ist|als)\s+(?:my|our|the|mein|das)\s+(?:[\w-]+\s+){{0,2}}?"
+    rf"(?:{_PASSWORD})(?=\W*$|[.,;!?)]|\s+(?:for|to|of|für)\b)"
+)
+_CHANGED = re.compile(
+    rf"(?i)(?<![a-z])(?:{_PASSWORD}|pin)\s+(?:[a-z]+\s+){{0,3}}?from\s+(?P<old>\S+)\s+to\s+(?P<new>\S+)"
+)
+_CARD = re.compile(
+    r"(?<![\w.])(?<!\d[ -])[2-6](?:\d{14,15}|\d{3}([ -])\d{4}\1\d{4}\1\d{1,4}(?:\1\d{1,3})?|\d{3}([ -])\d{6}\2\d{5})"
+    r"(?![ -]?\d)(?![\w])"
 )
 _SENT = re.compile(
     r"(?i)\b(?:authorization:\s*(?:basic|bearer|token)|bearer)\s+(?P<secret>(?=\S*\d)[\w+/=.~-]{12,})"
     r"|authorization:\s*basic\s+(?P<basic>[\w+/=-]{6,})|(?<!\S)(?:-u|--user)[ =]\S+?:(?P<user>[^\s\"']+)"
     r"|://[^\s/:@]*:(?P<address>[^\s/@]+)@"
+    r"|\b(?:sshpass\s+-p\s*|(?:mysql|mariadb)\w*\s(?:[^\n]*\s)?(?-i:-p))(?P<option>[^\s\"'-][^\s\"']*)"
     r"|\b(?:log-?in|credentials)\b[^:/\n]{0,40}?(?:\bis|\bare|:)\s+[^\s/]+ / "
     r"(?P<pair>(?=\S*\d)[^\s\"',;]*[^\s\"',;.!?])"
 )
@@ -48,7 +72,9 @@ _SAID_OF_PASSWORDS = frozenset(
     "wrong right weak strong short long old new required expired correct incorrect invalid valid missing empty secret "
     "private known unknown safe unsafe secure insecure lost gone hard easy simple fine good bad ok okay due needed "
     "stored saved hidden changed reset blocked locked hashed encrypted important broken terrible stolen leaked shared "
-    "optional none null true false yes no here there this that it me you them us him her one ones again".split()
+    "optional none null true false yes no here there this that it me you them us him her one ones again "
+    "falsch richtig geheim sicher unsicher schwach stark neu alt lang kurz weg vergessen gesperrt abgelaufen ungültig "
+    "gültig nötig verloren sha256 sha512 base64 oauth2".split()
 )
 
 
@@ -88,7 +114,12 @@ def _told(line: str) -> dict[str, str]:
     """Return what a line itself says is a secret, each with its kind."""
     found = [next(filter(None, match.groups())) for match in _SENT.finditer(line)]
     found += [secret for match in _TOLD.finditer(line) if (secret := _told_secret(match, line))]
-    return dict.fromkeys(found, "secret")
+    found += [secret for match in _BARE.finditer(line) if (secret := _bare_secret(match, line))]
+    found += [match["word"] for match in _BEFORE.finditer(line) if _is_mixed(match["word"])]
+    changed = (word.rstrip(".,;!?") for match in _CHANGED.finditer(line) for word in match.group("old", "new"))
+    found += [word for word in changed if len(word) >= 4 and not word.isalpha()]
+    cards = {match.group(): "card number" for match in _CARD.finditer(line) if _is_card(match.group())}
+    return dict.fromkeys(found, "secret") | cards
 
 
 def _told_secret(match: re.Match[str], line: str) -> str | None:
@@ -96,13 +127,42 @@ def _told_secret(match: re.Match[str], line: str) -> str | None:
     if match["quoted"]:
         return match["quoted"]
     word, link = match["secret"], match["link"].lower()
+    if link == "(":
+        word = word.rstrip(")")
+    if word.isdigit():
+        is_owned = line[match.end() : match.end() + 1] in ("'", "’")  # 2019's best novel
+        return word if len(word) >= 4 and (match["password"] or match["pin"]) and not is_owned else None
+    if match["weak"] or match["slang"]:
+        return word if _is_mixed(word) and not match["pin"] else None
     if not word.isalpha():
-        if word.isdigit():
-            return word if len(word) >= 4 and (match["password"] or match["pin"]) else None
         return word if len(word) >= 4 else None
-    if not match["password"] or link == "to" or word.lower() in _SAID_OF_PASSWORDS:
+    if not match["password"] or link.endswith("to") or word.lower() in _SAID_OF_PASSWORDS:
         return None
     return word if not word.islower() or link == "=" or _CLAUSE_END.match(line, match.end()) else None
+
+
+def _bare_secret(match: re.Match[str], line: str) -> str | None:
+    if match["digits"]:
+        return match["digits"]
+    word, is_user_named = match["word"], _USER.search(line, 0, match.start()) is not None
+    if word.lower() in _SAID_OF_PASSWORDS:
+        return None
+    if is_user_named and match["password"]:
+        return word
+    return word if _is_mixed(word) and (match["password"] or is_user_named) else None
+
+
+def _is_mixed(word: str) -> bool:
+    """Tell whether a word is of letters and digits, as few words but passwords are; `12-character` is none."""
+    has_both = re.search(r"[a-z]", word) and re.search(r"\d", word)
+    return len(word) >= 6 and bool(has_both) and not re.fullmatch(r"\d+-?[A-Za-z]+|sha-?\d+", word)
+
+
+def _is_card(number: str) -> bool:
+    """Tell by its check digit (Luhn's) whether a number can be a card's."""
+    digits = [int(sign) for sign in reversed(number) if sign.isdigit()]
+    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[1::2])
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
 
 def _detected(line: str) -> list[tuple[str, str]]:
