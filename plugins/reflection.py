@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from brainiac import hookimpl
@@ -14,10 +15,10 @@ from brainiac.promotion.past import text_hash
 from brainiac.redaction import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from brainiac.brain import Brain
-    from brainiac.notes.short_term import ShortTermDocument
+    from brainiac.notes.short_term import Item, ShortTermDocument
 
 NAME = "reflection"
 ATTEMPTS = 20  # each further one means that somebody else wrote short-term memory in the same few milliseconds
@@ -65,7 +66,8 @@ def _note(brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extrac
     for _ in range(ATTEMPTS):
         with brain.short_term_lock():
             document = brain.short_term()
-            noted = _noted(brain, document, exchange, reflection)
+            before = _without_superseded(brain, document, exchange)
+            noted = _noted(brain, before, exchange, reflection)
             if str(noted) == str(document):
                 return None
             path = brain.tree.relative(brain.tree.short_term)
@@ -73,7 +75,7 @@ def _note(brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extrac
                 "exchange": exchange.id,
                 "prompt": exchange.prompt.path,
                 "is_extracted": is_extracted,
-                "items": _added(document, noted),  # so that a line a person wrote is told from ours
+                "items": _added(before, noted),  # so that a line a person wrote is told from ours
             }
             if exchange.supersedes:
                 data["supersedes"] = exchange.supersedes
@@ -88,8 +90,6 @@ def _note(brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extrac
 
 def _noted(brain: Brain, document: ShortTermDocument, exchange: Exchange, reflection: Reflection) -> ShortTermDocument:
     """Return short-term memory with an exchange and what follows from it."""
-    if exchange.supersedes and exchange.supersedes != exchange.id:
-        document = document.without_event(exchange.supersedes)
     event = StmEvent(
         id=exchange.id,
         at=exchange.at,
@@ -110,10 +110,37 @@ def _noted(brain: Brain, document: ShortTermDocument, exchange: Exchange, reflec
     )
 
 
+def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exchange) -> ShortTermDocument:
+    """Return short-term memory without the exchange that this one revises, and without the items that it gave.
+
+    What a person has worded anew or ticked stays.
+    """
+    superseded = exchange.supersedes
+    if not superseded or superseded == exchange.id:
+        return document
+    given = {
+        item
+        for event in _reflected(brain, superseded)
+        if event.data["exchange"] == superseded
+        for item in event.data.get("items", ())
+    }
+
+    def gone(items: Sequence[Item]) -> list[str]:
+        return [item.text for item in items if not item.is_done and text_hash(item.text) in given]
+
+    memory = document.memory
+    return document.without_event(superseded).without_items(gone(memory.goals), gone(memory.facts), gone(memory.tasks))
+
+
 def _added(before: ShortTermDocument, after: ShortTermDocument) -> list[str]:
     """Return the hashes of the list items that were written."""
-    known = {item.text for item in before.memory.facts}
-    return [text_hash(item.text) for item in after.memory.facts if item.text not in known]
+    known = {item.text for item in _items(before)}
+    return [text_hash(item.text) for item in _items(after) if item.text not in known]
+
+
+def _items(document: ShortTermDocument) -> tuple[Item, ...]:
+    memory = document.memory
+    return (*memory.goals, *memory.facts, *memory.tasks)
 
 
 def _redacted(brain: Brain, texts: Sequence[str]) -> list[str]:
@@ -123,12 +150,15 @@ def _redacted(brain: Brain, texts: Sequence[str]) -> list[str]:
 def _unextracted(brain: Brain, noted: Sequence[str]) -> set[str]:
     """Name those of the noted exchanges that were noted bare and not extracted since."""
     is_extracted: dict[str, bool] = {}
-    oldest = min(noted, default="")
-    for event in brain.journal.events(kinds={"exchange-reflected"}, reverse=True) if noted else ():
-        if event.id < oldest:
-            break  # ids ascend in time: all that follow were recorded before
+    for event in _reflected(brain, min(noted)) if noted else ():
         is_extracted.setdefault(event.data["exchange"], event.data.get("is_extracted", True))
     return {exchange for exchange in noted if not is_extracted.get(exchange, True)}
+
+
+def _reflected(brain: Brain, oldest: str) -> Iterator[Event]:
+    """Yield what was recorded of reflections since an exchange, newest first; ids ascend in time."""
+    found = brain.journal.events(kinds={"exchange-reflected"}, reverse=True)
+    return takewhile(lambda event: event.id >= oldest, found)
 
 
 def _exchange_of(event: StmEvent) -> Exchange:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from promotions import ScriptedEngine, make_brain, open_brain, tell
 
-from brainiac.clock import ManualClock
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock, iso
 from brainiac.errors import ModelError
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import Purpose, Request, Result
+from brainiac.notes.prompt import Exchange, Prompt, Response
 
 WRITER = """
 import sys
@@ -69,6 +71,41 @@ def test_what_no_model_could_extract_is_extracted_later(tmp_path: Path) -> None:
     assert ["call the landlord about the tap"] == [item.text for item in brain.short_term().memory.tasks]
     assert 1 == len(brain.short_term().memory.events)
     assert 2 == len(engine.of(Purpose.REFLECT))
+
+
+def test_a_revision_takes_back_what_its_first_wording_gave(tmp_path: Path) -> None:
+    """The items of the superseded exchange go, those that the revision repeats and those a person changed stay.
+
+    Seeds: S4, S11.
+    """
+    brain = make_brain(tmp_path / "b")
+    tell(brain, "I like jazz.")
+    first = tell(brain, "My car is a red Volvo. My boat is blue. I own a shed. Todo: wash it. Todo: call Bob.")
+    short_term = brain.tree.short_term
+    edited = (
+        short_term.read_text("utf-8")
+        .replace("User owns a shed", "User owns two sheds")
+        .replace("[ ] call Bob", "[x] call Bob")
+    )
+    short_term.write_text(edited, "utf-8")
+    second = revise(brain, first, "My car is a green Saab. My boat is blue.")
+    memory = brain.short_term().memory
+    kept = ["User likes jazz", "User owns two sheds", "User's car is a green Saab", "User's boat is blue"]
+    assert kept == [item.text for item in memory.facts]
+    assert [("call Bob", True)] == [(item.text, item.is_done) for item in memory.tasks]
+    assert [second] == [event.id for event in memory.events][:1]
+    revise(brain, second, "My car is a Saab.")
+    assert [*kept[:2], "User's car is a Saab"] == [item.text for item in brain.short_term().memory.facts]
+
+
+def revise(brain: Brain, superseded: str, text: str) -> str:
+    """Have another wording of an exchange reflected, and return its id."""
+    at = iso(brain.clock.now())
+    exchange = Exchange(
+        f"{superseded}-again", Prompt("inbox/b.md", text, "", at), Response(path="", text="Noted."), at, superseded
+    )
+    brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
+    return exchange.id
 
 
 def test_ten_processes_append_a_thousand_events(tmp_path: Path) -> None:
