@@ -352,8 +352,12 @@ def test_no_secret_of_an_earlier_turn_reaches_a_remote_model(tmp_path: Path):
         brain.close()
 
 
-def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path):
-    """What may be meant stands on a private page: it is decided here, and what is asked of a person is marked."""
+@pytest.mark.parametrize("is_meant", [True, False])
+def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path, is_meant: bool):
+    """What may be meant stands on a private page: it is decided here, and what is asked of a person is marked.
+
+    A private page that has nothing to do with it keeps nobody from asking the model.
+    """
     wish = "Please forget that I am allergic to penicillin."
 
     def analyzed(captured: Captured) -> Behaviour:
@@ -365,12 +369,16 @@ def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path):
     with ChatServer() as server:
         server.default = by_request(analyzed)
         brain = remote_brain(tmp_path, server)
-        write_private(tmp_path, "concrete/hidden.md", "User", "User is allergic to penicillin and has quillwort. ^h1")
+        fact = "User is allergic to penicillin and has quillwort" if is_meant else "Quillwort grows here"
+        write_private(tmp_path, "concrete/hidden.md", "Hidden", f"{fact}. ^h1")
         remember(brain, StmEvent("e1", "2025-09-15T10:00:00Z", wish))
         promote(brain)
         brain.close()
+    assert ("## existing long-term memory\n" in sent(server)) is not is_meant
     assert "allergic to penicillin" in sent(server)
     assert "quillwort" not in sent(server)
+    if not is_meant:
+        return
     review = (tmp_path / "memory/review.md").read_text()
     assert [True, False] == ["quillwort" in text for text in (review, shareable(review) or "")]
 

@@ -10,12 +10,11 @@ from brainiac.clock import parse_iso
 from brainiac.integration.preservation import Loss, check, contradictions
 from brainiac.integration.relevance import Link, is_known, relate
 from brainiac.integration.succession import remainder, succeeds
-from brainiac.language.sentences import content_stems
 from brainiac.language.statements import statements_of
 from brainiac.llm.schemas import IntegrateRequest, Operation, Operations
 from brainiac.promotion.finding import Found, Refusal
 from brainiac.promotion.past import text_hash
-from brainiac.promotion.related import Known, related
+from brainiac.promotion.related import Known, is_named, related
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -163,7 +162,7 @@ class Decider:
     def _deleted(self, operation: Operation, target: Known, found: Found, model: str) -> tuple[Decision | None, str]:
         old, new, content = target.statement.text, found.candidate.statement, operation.content.strip()
         if found.candidate.is_forget:
-            if not _names(f"{new}\n{found.message}", f"{old} {target.title}"):
+            if not is_named(found, target):
                 return None, f"the person did not ask to forget {old!r}"
             decision = _decision(found, "DELETE", operation, model, target=target)
             return self._by_owner(decision) if _is_asked(found) else _forgetting_proposed(decision), ""
@@ -240,8 +239,3 @@ def _forgetting_proposed(decision: Decision) -> Decision:
 
 def _named(losses: Sequence[Loss]) -> str:
     return ", ".join(f"{loss.words!r} ({loss.side})" for loss in losses[:8])
-
-
-def _names(request: str, statement: str) -> bool:
-    """Tell whether a request to forget has a word of the statement."""
-    return not set(content_stems(request)).isdisjoint(content_stems(statement))

@@ -57,7 +57,8 @@ class Known:
 def related(lookup: Lookup, draft: Draft, past: Past, found: Found) -> list[Known]:
     """Return the statements that may have to do with a candidate, nearest first.
 
-    A private candidate is compared with private pages, any other with the others; a request to forget with all.
+    A private candidate is compared with private pages, any other with the others; a request to forget also with what
+    it names on the other side.
     """
     catalogue, candidate = draft.catalogue, found.candidate
     wanted: dict[str, set[str] | None] = {}
@@ -69,9 +70,16 @@ def related(lookup: Lookup, draft: Draft, past: Past, found: Found) -> list[Know
     for path, texts in wanted.items():
         info = catalogue.by_path.get(path)
         if info and (candidate.is_forget or info.is_private == found.is_private):
-            known += [one for one in statements_of(draft, past, info) if texts is None or one.statement.text in texts]
+            near = [one for one in statements_of(draft, past, info) if texts is None or one.statement.text in texts]
+            known += [one for one in near if info.is_private == found.is_private or is_named(found, one)]
     known = [one for one in known if one.statement.section != "Steps"]  # a how-to changes as a whole
     return _nearest(candidate.statement, known)[:MAX_RELATED]
+
+
+def is_named(found: Found, known: Known) -> bool:
+    """Tell whether a request to forget has a word of a statement or of its page's title."""
+    asked = content_stems(f"{found.candidate.statement}\n{found.message}")
+    return not set(asked).isdisjoint(content_stems(f"{known.statement.text} {known.title}"))
 
 
 def _nearest(candidate: str, known: Sequence[Known]) -> list[Known]:
