@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from brainiac.errors import BrainiacError, ModelError
+from brainiac.errors import BrainiacError, ModelError, StorageError
 
 if TYPE_CHECKING:
     from brainiac.llm.costs import Ledger
@@ -157,6 +157,8 @@ class RemoteEmbedder:
             parts = [embedded(self._endpoint, batch, _TIMEOUT_SECONDS, ledger) for batch in batches]
         except ModelError as error:
             raise _explained(error) from error
+        except StorageError as error:  # what it costs cannot be kept: words answer meanwhile
+            raise EmbedderError(f"recall.embedder: {error.problem}") from error
         return unit_norm(np.array([row for rows in parts for row in rows], np.float32))
 
 
