@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from brainiac.clock import iso
-from brainiac.errors import ConflictError, FormatError, SettingsError
+from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, PathKind, content_hash, create, new_id, update
 from brainiac.kernel.journal import BASELINE
 from brainiac.kernel.noticing import MAX_BYTES
@@ -25,6 +25,7 @@ from brainiac.notes.dialogue import find_events
 from brainiac.notes.index_page import new_index
 from brainiac.notes.links import Link, find_links, rewrite_link
 from brainiac.notes.memory import Memory, MemoryDocument, parse_memory
+from brainiac.readiness import shortfalls, unwritable
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
 if TYPE_CHECKING:
@@ -138,14 +139,10 @@ def _update(brain: Brain, path: str, edit: Callable[[str], str]) -> None:
 
 
 def check_structure(brain: Brain) -> Iterator[Problem]:
-    """Every shipped file and folder is there, and the settings validate."""
+    """Every shipped file and folder is there, may be written, and what the settings ask for is to be had."""
     tree = brain.tree
-    try:
-        brain.check_settings()
-    except SettingsError as error:
-        name, todo = tree.relative(tree.config), "until then the last good settings hold"
-        yield from (Problem(name, problem.removeprefix(f"{tree.config}: "), todo) for problem in error.problems)
-        return
+    for found in (*shortfalls(brain, is_thorough=True), *unwritable(brain)):
+        yield Problem(found.where, found.what, found.todo)
     needed = (tree.core_identity, tree.config, tree.short_term, tree.long_term, tree.notes)
     for path in needed:
         if not path.exists():
@@ -317,9 +314,8 @@ def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
             missed[0], f"{what} changed while nobody watched", "--fix (or `brainiac run`) takes it in", _adopt
         )
     for path in sorted(held):
-        yield Problem(
-            path, "is gone, among too many others to be believed", "put it back, or confirm by removing it again"
-        )
+        what = "is gone, among too many others to be believed"
+        yield Problem(path, what, "put it back, or run `brainiac doctor --confirm-deletions` if all of them are to go")
 
 
 def check_purged(brain: Brain) -> Iterator[Problem]:

@@ -7,6 +7,12 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+_ADVICE = {
+    errno.EROFS: "make it writable",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "give yourself the right to it"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.ENOMEM), "end what uses so much"),
+}
 _TROUBLE = frozenset(
     {
         *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE),
@@ -91,7 +97,8 @@ class StorageError(BrainiacError):
             return None
         where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
         what = (error.strerror if isinstance(error, OSError) else str(error)) or "trouble"
-        return cls(f"The disk or the system refuses: {what}{where}; tried again until it serves.")
+        advice = _ADVICE.get(number or 0, "see to it")
+        return cls(f"The disk or the system refuses: {what}{where}; {advice}. A running daemon tries again by itself.")
 
 
 @contextmanager

@@ -40,6 +40,6 @@ def logger() -> Any:
 
         structlog.configure(
             wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+            logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # as it stands: it may be replaced
         )
     return structlog.get_logger("brainiac")

@@ -9,14 +9,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from brainiac.clock import iso
-from brainiac.errors import FormatError, LockedError, SettingsError
+from brainiac.errors import FormatError, LockedError
 from brainiac.events import PathKind
 from brainiac.history.devices import rivals
 from brainiac.kernel.locks import locked
 from brainiac.notes.prompt import error_path, response_path
 from brainiac.pipeline.runstate import LOCK, read_run_state
-from brainiac.plugins import PluginHost
-from brainiac.sources import bundled
+from brainiac.readiness import nobody_answers, shortfalls, survey
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -36,7 +35,6 @@ def overview(brain: Brain) -> dict[str, Any]:
     memory = (brain.tree.relative(entry.path) for entry in brain.tree.walk(brain.tree.memory))
     counts = Counter(map(brain.tree.kind_of, (*inbox, *memory)))
     daemon = _daemon(brain)
-    plugins = PluginHost(brain, bundled("plugins")).survey()
     return {
         "brain": str(brain.root),
         "brain_id": brain.settings.brain_id,
@@ -49,7 +47,7 @@ def overview(brain: Brain) -> dict[str, Any]:
         "problems": list(_problems(brain)),
         **_last_day(brain),
         "budget_usd": brain.settings.llm.daily_budget_usd,
-        "plugins": [asdict(plugin) for plugin in plugins],
+        "plugins": [asdict(plugin) for plugin in survey(brain)],
     }
 
 
@@ -71,6 +69,7 @@ def _unanswered(brain: Brain, inbox: set[str]) -> Iterator[dict[str, Any]]:
     """Yield the prompts that wait, and why; the journals are read only where no answer stands beside one."""
     from brainiac.pipeline.reconcile import read_prompt
 
+    waits = nobody_answers(brain) or "no daemon is running; start `brainiac run`"
     for path in sorted(inbox):
         if brain.tree.kind_of(path) is not PathKind.PROMPT or response_path(path) in inbox:
             continue
@@ -82,15 +81,16 @@ def _unanswered(brain: Brain, inbox: set[str]) -> Iterator[dict[str, Any]]:
         if prompt is None or brain.answered.is_answered(prompt):
             continue
         told = error_path(path)
-        reason = f"see {told}" if told in inbox else "no daemon is running; start `brainiac run`"
+        reason = f"see {told}" if told in inbox else waits
         yield {"prompt": path, "reason": reason}
 
 
 def _problems(brain: Brain) -> Iterator[str]:
-    try:
-        brain.check_settings()
-    except SettingsError as error:
-        yield from error.problems
+    for found in shortfalls(brain):
+        yield f"{found.where}: {found.what}; {found.todo}"
+    if held := brain.observed.held():
+        what = f"{held[0]} and {len(held) - 1} more notes are gone, too many at once to be believed"
+        yield f"{what}; put them back, or run `brainiac doctor --confirm-deletions` if they are to go"
     if others := rivals(brain):
         yield f"{', '.join(others)} uses this brain too; run `brainiac takeover` on the one that is to work"
     if not brain.tree.core_identity.is_file():

@@ -18,7 +18,7 @@ import pluggy
 
 import brainiac.hookspecs
 from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, PluginError, StorageError
-from brainiac.sources import load_module, plugin_files, sources_of
+from brainiac.sources import load_module, plugin_files, sources_of, syntax_problem
 from brainiac.trust import TrustStore
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class PluginHost:
 
         pluggy calls the last registered first, so a person's plugin hears of a thing before the processes do.
         """
-        self.status = [self._load(found) if found.state == "ready" else found for found in self.survey()]
+        tried = ("ready", "failed")
+        self.status = [self._load(found) if found.state in tried else found for found in self.survey()]
 
     def survey(self) -> list[PluginStatus]:
         """Return what there is and what `load` would make of it, without running any of it."""
@@ -82,7 +83,7 @@ class PluginHost:
         # the repository itself is a brain, and its plugins are the bundled ones
         files = plugin_files(folder) if folder.resolve() != self._bundled.resolve() else []
         own = [self._judge(path.stem, "brain", str(path)) for path in files]
-        replaced = {plugin.name for plugin in own if plugin.state == "ready"}
+        replaced = {plugin.name for plugin in own if plugin.state in ("ready", "failed")}
         bundled = [self._judge(path.stem, "bundled", str(path), replaced) for path in plugin_files(self._bundled)]
         installed = [self._judge(point.name, "installed", point.value) for point in entry_points(group=PROJECT)]
         return [*bundled, *installed, *own]
@@ -204,12 +205,19 @@ class PluginHost:
             state, detail = "shadowed", f"plugins/{name}.py of the brain replaces it"
         elif name in self._brain.settings.plugins.disabled:
             state, detail = "disabled", "named in plugins.disabled of system/config.yaml"
-        elif source == "brain" and self.trust.verified(name) is None:
-            state = "untrusted"
-            detail = f"not trusted on this machine as it stands; read it, then run `brainiac plugins trust {name}`"
+        elif source == "brain":
+            sources = self.trust.verified(name)
+            if sources is None:
+                state = "untrusted"
+                detail = f"not trusted on this machine as it stands; read it, then run `brainiac plugins trust {name}`"
+            elif detail := syntax_problem(sources):
+                state = "failed"
         return PluginStatus(name, source, path, state, detail)
 
     def _load(self, plugin: PluginStatus) -> PluginStatus:
+        if plugin.state == "failed":
+            self._fault(plugin.name, "load", PluginError(plugin.name, plugin.detail))
+            return plugin
         try:
             self.register(self._execute(plugin), plugin.name)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here

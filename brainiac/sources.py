@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.util
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +34,17 @@ def sources_of(path: Path) -> dict[str, bytes]:
     """Read a bundled plugin and the underscore modules beside it."""
     shared = (sibling for sibling in path.parent.glob("_*.py") if sibling.is_file())
     return {file.stem: file.read_bytes() for file in (path, *shared)}
+
+
+def syntax_problem(sources: Mapping[str, bytes]) -> str:
+    """Say in which file and line Python cannot read a plugin, by module name; "" when it can."""
+    for stem, code in sources.items():
+        try:
+            compile(code, f"{stem}.py", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            line = f" line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+            return f"{type(error).__name__} in {stem}.py{line}: {getattr(error, 'msg', error)}; mend and trust it again"
+    return ""
 
 
 class _Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):

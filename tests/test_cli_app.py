@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from brainiac.errors import StorageError
 from brainiac.testing import make_brain
 from tests.commands import Shell
 
@@ -60,3 +63,39 @@ def test_output_into_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert (0, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(errno.EROFS, "make it writable"), (errno.ENOSPC, "free some space"), (errno.EIO, "see to it")]
+)
+def test_what_the_disk_refuses_is_told_with_what_helps(number: int, told: str) -> None:
+    """An error of the system becomes what, where and what to do."""
+    trouble = StorageError.of(OSError(number, os.strerror(number), "inbox/q.md"))
+    assert trouble is not None
+    assert f"The disk or the system refuses: {os.strerror(number)} (inbox/q.md); {told}. " in trouble.problem
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+@pytest.mark.parametrize(("words", "place"), [(["ask", "hello"], "inbox"), (["takeover"], "logs/journal")])
+def test_a_read_only_disk_is_told_as_such(shell: Shell, tmp_path: Path, words: list[str], place: str) -> None:
+    """No bare OSError, no traceback, and no promise of a one-shot command to try again."""
+    folder = tmp_path / "brain" / place
+    folder.mkdir(exist_ok=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", str(folder)], capture_output=True).returncode:
+        pytest.skip("no mounts here")
+    try:
+        done = shell(*words, "--brain", str(tmp_path / "brain"))
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+    assert (1, True) == (done.code, "The disk or the system refuses: Read-only file system (" in done.err)
+    assert "make it writable. A running daemon tries again by itself." in done.err
+    assert "OSError" not in done.err
+
+
+def test_errors_are_json_for_scripts(shell: Shell, tmp_path: Path) -> None:
+    """With `--json` standard error holds one JSON object with every problem."""
+    (tmp_path / "brain/system/config.yaml").write_text("modle: x\ninbox: {settle_ms: soon}\n")
+    done = shell("promote", "--json", "--brain", str(tmp_path / "brain"))
+    told = json.loads(done.err)
+    assert (1, 2) == (done.code, len(told["problems"]))
+    assert told["error"] == "\n".join(told["problems"])

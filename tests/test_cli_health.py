@@ -149,3 +149,59 @@ def test_no_brain_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     done = Shell(capsys, str(tmp_path))("status")
     assert (1, True) == (done.code, "brainiac init" in done.err)
     assert 2 == Shell(capsys)("status", "--nonsense").code
+
+
+def test_what_the_settings_ask_for_and_do_not_get_is_told(shell: Shell, brain: Brain) -> None:
+    """An unknown plugin, index or embedder is named by `status` and `doctor`, without a daemon, and leaves no trace."""
+    brain.tree.config.write_text("plugins: {disabled: [nosuch]}\nrecall: {index: nope, embedder: none-such}\n")
+    for words in (["status"], ["doctor"]):
+        text = shell(*words).out
+        assert "`plugins.disabled`: no plugin is called `nosuch`; name one of core_loop, organization" in text
+        assert "`recall.index`: no plugin that may run here registers `nope`; there is `embedded`" in text
+        assert "recall.embedder: 'none-such' is neither a folder nor a litellm name" in text
+    assert "no plugin is called `nosuch`" in shell("plugins", "list").err
+    brain.tree.config.write_text("recall: {embedder: none}\n")
+    assert [] == shell("status", "--json").json["problems"]
+    brain.places.config.parent.mkdir(parents=True, exist_ok=True)
+    brain.places.config.write_text("api_base: x\n")
+    try:
+        assert "`api_base` is not a setting" in shell("status").out
+    finally:
+        brain.places.config.unlink()
+
+
+def test_a_plugin_that_cannot_be_read_is_no_ready_one(shell: Shell, brain: Brain) -> None:
+    """`plugins list` and `status` say `failed`, with the line; it is not run."""
+    (brain.tree.plugins / "bad.py").write_text("x = 1\ndef y(:\n")
+    assert 0 == shell("plugins", "trust", "bad", "--yes").code
+    assert "bad\tbrain\tfailed\tSyntaxError in bad.py line 2: " in shell("plugins", "list").out
+    assert "bad (failed)" in shell("status").out
+
+
+def test_status_says_what_would_make_it_answer(shell: Shell, brain: Brain) -> None:
+    """Where another device works or the answering plugin is disabled, starting a daemon is not what helps."""
+    (brain.tree.inbox / "new.md").write_text("Where do I live?\n")
+    config = f"brain_id: {brain.settings.brain_id}\n"
+    brain.tree.config.write_text(config + "active_device: laptop\n")
+    text = shell("status").out
+    assert "inbox/new.md: laptop runs the processes of this brain; `brainiac takeover` makes it this device" in text
+    brain.tree.config.write_text(config + "plugins: {disabled: [core_loop]}\n")
+    text = shell("status").out
+    assert "inbox/new.md: core_loop, the plugin that answers, is disabled: named in plugins.disabled" in text
+    assert "inbox/new.md: no daemon" not in text
+
+
+def test_held_deletions_are_told_with_the_way_to_confirm_them(shell: Shell, brain: Brain) -> None:
+    """`status` and `doctor` both name `doctor --confirm-deletions`, and it works."""
+    pages = [brain.tree.long_term / f"concrete/p{number}.md" for number in range(30)]
+    for number, page in enumerate(pages):
+        page.write_text(f"# Page {number}\n\n- Fact {number}.\n")
+    brain.observed.adopt()
+    for page in pages:
+        page.unlink()
+    brain.observed.adopt()
+    for words in (["status"], ["doctor"]):
+        assert "`brainiac doctor --confirm-deletions`" in shell(*words).out
+    assert "and 29 more notes are gone" in shell("status").out
+    shell("doctor", "--confirm-deletions")
+    assert "confirm-deletions" not in shell("status").out + shell("doctor").out

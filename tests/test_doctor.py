@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from brainiac.brain import Brain
 from brainiac.doctor import Problem, examine, mend
 from brainiac.events import create, new_id
 from brainiac.notes.memory import parse_memory
+from brainiac.readiness import unwritable
 from brainiac.testing import make_brain
 
 CONCRETE = "memory/long_term/concrete"
@@ -192,3 +194,20 @@ def test_leftovers_of_a_crash_are_swept_and_kept(brain: Brain) -> None:
     finally:
         doctor.LEFTOVER_SECONDS = old
     assert not os.path.lexists(left)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_a_folder_that_cannot_be_written_is_named(brain: Brain) -> None:
+    """On a disk that became read-only doctor says so of each place; what it tried leaves nothing behind."""
+    inbox = str(brain.tree.inbox)
+    assert [] == list(unwritable(brain))
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", inbox], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no mounts here")
+    try:
+        (found,) = unwritable(brain)
+        assert ("inbox", "cannot be written: Read-only file system") == (found.where, found.what)
+        assert any(problem.path == "inbox" and "cannot be written" in problem.what for problem in examine(brain))
+    finally:
+        subprocess.run(["umount", inbox], check=True)
+    assert [] == list(brain.root.rglob(".brainiac-*"))

@@ -6,13 +6,15 @@ Exit codes: 0 done, 1 what was asked for failed, 2 wrong use.
 from __future__ import annotations
 
 import importlib
+import sqlite3
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from brainiac.cli.session import name_brain, print_problems
-from brainiac.errors import BrainiacError, ModelError, UserError
+from brainiac.errors import BrainiacError, ModelError, StorageError, UserError
 
 GROUPS = (
     "brains", "run", "ask", "search", "context", "memory", "organize", "history", "explain", "devices", "health",
@@ -56,19 +58,30 @@ def run(arguments: list[str]) -> int:
         command.main(arguments, prog_name="brainiac", standalone_mode=True)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except UserError as error:
-        print_problems(error.problems)
-    except ModelError as error:
-        print_problems([f"{error.problem} {error.advice}".strip()])
-    except (BrainiacError, OSError) as error:
-        print_problems([f"{type(error).__name__}: {error}"])
     except Exception as error:
-        import os
+        problems = _problems(error)
+        if not problems:
+            import os
 
-        if os.environ.get("BRAINIAC_TRACEBACK"):
-            raise
-        print_problems([f"a bug in brainiac: {type(error).__name__}: {error} (set BRAINIAC_TRACEBACK=1 to see where)"])
+            if os.environ.get("BRAINIAC_TRACEBACK"):
+                raise
+            what = f"{type(error).__name__}: {error}"
+            problems = [f"a bug in brainiac: {what} (set BRAINIAC_TRACEBACK=1 to see where)"]
+        print_problems(problems, as_json="--json" in arguments)
     return 1
+
+
+def _problems(error: Exception) -> Sequence[str]:
+    """Return what an error tells a person; nothing of one that nobody raised on purpose."""
+    if isinstance(error, OSError | sqlite3.Error):
+        error = StorageError.of(error) or error
+    if isinstance(error, UserError):
+        return error.problems
+    if isinstance(error, ModelError):
+        return [f"{error.problem} {error.advice}".strip()]
+    if isinstance(error, StorageError):
+        return [error.problem]
+    return [f"{type(error).__name__}: {error}"] if isinstance(error, BrainiacError | OSError) else []
 
 
 def _brain_first(arguments: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
+from brainiac.cli.session import JsonOption, opened_brain, print_json, print_problems, print_table
 from brainiac.errors import UserError
 
 if TYPE_CHECKING:
@@ -35,12 +35,15 @@ def _default(context: typer.Context) -> None:
 
 def show(as_json: JsonOption = False) -> None:
     """List the plugins and what would become of each; none of them is run."""
+    from brainiac.readiness import disabled_unknown
+
     with opened_brain(is_reading=True) as brain:
-        found = host_of(brain).survey()
-        if as_json:
-            print_json([asdict(plugin) for plugin in found])
-            return
+        found, unknown = host_of(brain).survey(), list(disabled_unknown(brain))
+    if as_json:
+        print_json([asdict(plugin) for plugin in found])
+    else:
         print_table(("plugin", "from", "state", ""), [(p.name, p.source, p.state, p.detail) for p in found])
+    print_problems([f"{each.where}: {each.what}; {each.todo}" for each in unknown])
 
 
 def trust(

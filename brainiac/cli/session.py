@@ -90,8 +90,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     console().print(table)
 
 
-def print_problems(problems: Iterable[str]) -> None:
-    """Print what is wrong to standard error, one line a problem."""
+def print_problems(problems: Sequence[str], *, as_json: bool = False) -> None:
+    """Print what is wrong to standard error, one line a problem, or as JSON for scripts."""
+    if as_json:
+        typer.echo(json.dumps({"error": "\n".join(problems), "problems": list(problems)}, ensure_ascii=False), err=True)
+        return
     to = console(stderr=True)
     for problem in problems:
         to.print("[bold red]error:[/]", end=" ")
