@@ -255,7 +255,15 @@ def test_a_mark_in_a_heading_keeps_the_whole_note():
     assert shareable("# A\n\nOpen.\n\n## Health <!-- private -->\n\nQuillwort.\n") is None
 
 
-@pytest.mark.parametrize("line", ["- Is\n  so <!-- private -->", "- Is <!-- private --> so", "- Is so <!--PRIVATE-->"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- Is\n  so <!-- private -->",
+        "- Is <!-- private --> so",
+        "- Is so <!--PRIVATE-->",
+        "- Is so\nto me <!-- private -->",
+    ],
+)
 def test_a_mark_is_read_wherever_it_stands_in_an_item(line: str):
     """F-STM-8: it is no part of the text, and the item is not added again."""
     document = ShortTermDocument(EMPTY.replace("### Tasks\n", f"### Tasks\n{line}\n"))

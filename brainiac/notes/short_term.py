@@ -50,6 +50,8 @@ _SECTION_END = re.compile(r"^(?:#{1,6} |---[ \t]*\r?$)", re.MULTILINE)
 _LOG_END = re.compile(r"^#{1,2} ", re.MULTILINE)
 # a list item, its box, and the indented lines below it
 _ITEM = re.compile(r"^[-*+][ \t]+(?:\[([ xX])\](?:[ \t]+|(?=\r?$)))?([^\n]*(?:\n[ \t]+\S[^\n]*)*)\n?", re.MULTILINE)
+# lines that Markdown takes for more of the item above them although they are not indented
+_WRAPPED = re.compile(r"(?:(?![-*+][ \t]|#|---|[ \t]*\r?$)[^\n]+\n?)*", re.MULTILINE)
 _BOX = re.compile(r"\\*\[[ xX]\](?:\s|$)")
 
 
@@ -269,7 +271,9 @@ def _placed_item(found: re.Match[str]) -> _PlacedItem:
     text = " ".join(PRIVATE.sub(" ", found[2]).split())
     if found[1] is None and text.startswith("\\") and _BOX.match(text):
         text = text[1:]
-    item = Item(unescape(text), found[1] in ("x", "X"), PRIVATE.search(found[2]) is not None)
+    wrapped = _WRAPPED.match(found.string, found.end(), found.endpos)
+    upto = wrapped.end() if wrapped else found.end()
+    item = Item(unescape(text), found[1] in ("x", "X"), PRIVATE.search(found.string, found.start(), upto) is not None)
     mark = found.start(2) if found[1] is None else found.start(1) - 1
     return _PlacedItem(item, found.start(), found.end(), mark)
 
