@@ -46,11 +46,12 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
         ConflictError: The prompt changed meanwhile; its new text is answered instead.
     """
     started = brain.clock.monotonic()
+    missing = _missing(brain, prompt)
     request, answer = _think(brain, prompt)
     took_ms = round((brain.clock.monotonic() - started) * 1000)
     is_private = prompt.private or rests_on_private(brain, request, answer)
     sources = _sources(brain, request.hits, answer)
-    _deliver(brain, prompt, _Outcome(request.hits, answer, sources, took_ms, is_private))
+    _deliver(brain, prompt, _Outcome(request.hits, answer, sources, took_ms, is_private, missing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,24 @@ class _Outcome:
     sources: Sequence[_Source]
     took_ms: int
     is_private: bool
+    missing: Sequence[str]
+
+
+def _missing(brain: Brain, prompt: Prompt) -> list[str]:
+    """Return the notes in focus that are not there; a workflow that is not there is refused, whoever answers.
+
+    Raises:
+        ModelError: There is no such workflow.
+    """
+    if prompt.workflow:
+        from brainiac.context.workflows import started, workflows
+
+        started(workflows(brain), prompt.workflow)
+    if not prompt.focus:
+        return []
+    from brainiac.context.focus import missing
+
+    return missing(brain, prompt)
 
 
 def _think(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, Answer]:
@@ -200,6 +219,8 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
 def _body(path: str, outcome: _Outcome) -> str:
     """Return the answer with links to what it cites below it."""
     text = outcome.answer.text.rstrip()
+    if outcome.missing:
+        text += f"\n\nNo such note, though the prompt has it in `focus`: {', '.join(outcome.missing)}"
     targets = [(posixpath.relpath(source.path, posixpath.dirname(path)), source) for source in outcome.sources]
     links = [_link(path, source) for target, source in targets if f"]({target}" not in text]
     return f"{text}\n\nFrom memory: {', '.join(links)}" if links else text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from brainiac.context.blocks import Block, Stability
 from brainiac.context.budget import Count, shortened
 from brainiac.context.fence import one_line, preview, quoted, reference
-from brainiac.context.pages import Pages, links_in, readable
+from brainiac.context.pages import Pages, links_in, parts_of, readable
 from brainiac.errors import FormatError
 from brainiac.notes.frontmatter import split
 
@@ -50,14 +50,32 @@ def focus_blocks(
     return blocks
 
 
+def missing(brain: Brain, prompt: Prompt) -> list[str]:
+    """Return the links in a prompt's `focus` that lead to no note, as written; a private note is there."""
+    pages, folder = Pages.of(brain), posixpath.dirname(prompt.path)
+    return [link for link in prompt.focus if not pages.find(link, folder) and _other(brain, link, folder)[1] is None]
+
+
+def _other(brain: Brain, link: str, folder: str, *, is_remote: bool = False) -> tuple[str, str | None]:
+    """Return path and text of a note elsewhere that a link leads to, from where it stands or from the root."""
+    target = parts_of(link)[0]
+    for path in (posixpath.normpath(posixpath.join(folder, target)), target):
+        for candidate in (path, f"{path}.md"):
+            if (text := readable(brain, candidate, is_remote=is_remote)) is not None:
+                return candidate, text
+    return target, None
+
+
 def _note(brain: Brain, pages: Pages, link: str, folder: str, *, is_remote: bool) -> tuple[str, str]:
     """Return a line on one link, and the note's text where exactly one is meant."""
     found = pages.find(link, folder)
     if len(found) > 1:
         which = ", ".join(reference(page.title, page.path, page.uuid) for page in found[:5])
         return f"`{one_line(link)}` is ambiguous; it may mean {which}. Ask which one is meant.", ""
-    path = found[0].path if found else posixpath.normpath(posixpath.join(folder, link)) if "/" in link else link
-    text = readable(brain, path, is_remote=is_remote)
+    if found:
+        path, text = found[0].path, readable(brain, found[0].path, is_remote=is_remote)
+    else:
+        path, text = _other(brain, link, folder, is_remote=is_remote)
     if text is None:
         return f"`{one_line(link)}`: no such note.", ""
     title, uuid = (found[0].title, found[0].uuid) if found else (posixpath.basename(path), "")

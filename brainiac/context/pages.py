@@ -59,7 +59,7 @@ class Pages:
             link: A wikilink, a Markdown link, or a bare uuid, path, file name or title.
             folder: Where the link stands; a path may be relative to it.
         """
-        target, title = _parts(link)
+        target, title = parts_of(link)
         if found := _UUID.search(title) or _UUID.fullmatch(target):
             path = self._graph.path_of(found.group().lower())
             if path or not target or found.group() == target:
@@ -97,7 +97,7 @@ class Pages:
         return [self._graph.pages[path] for path in paths if path in self._graph.pages and self._is_shown(path)]
 
 
-def _parts(link: str) -> tuple[str, str]:
+def parts_of(link: str) -> tuple[str, str]:
     """Return what a link leads to and the title it carries."""
     link = link.strip()
     if found := _WIKILINK.fullmatch(link):
