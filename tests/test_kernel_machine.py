@@ -164,6 +164,7 @@ class KernelMachine(RuleBasedStateMachine):
         if content is not None and self.kernel.read(place) is None:
             with contextlib.suppress(ConflictError):
                 self.commit(self.kernel, [move(source, place, content, content + self.line("process"))])
+                self.latest[place] = self.latest.pop(source, set())  # what a person takes out there is theirs to take
                 self.buffers.pop(source, None)
 
     @rule(path=paths)
