@@ -20,3 +20,9 @@ def is_supposed(text: str) -> bool:
     """Tell whether a clause says what may, would or will be rather than what is: `User might move to Berlin`."""
     main = _ASIDE.split(text.replace("’", "'"), maxsplit=1)[0]  # a reason may be a wish, what it is given for is not
     return bool(_SUPPOSED.search(main[:1].lower() + main[1:]))  # the month of May keeps its capital
+
+
+def is_contrary(text: str) -> bool:
+    """Tell whether a sentence tells what would be if something were: `If I lived in Paris I would paint`."""
+    words = set(re.findall(r"[a-z']+", text.replace("’", "'").lower()))
+    return "if" in words and not words.isdisjoint({"would", "could", "might", "i'd", "we'd", "he'd", "she'd", "they'd"})

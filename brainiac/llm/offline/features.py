@@ -146,11 +146,11 @@ def _is_meant(asked: str, evidence: Evidence, position: int) -> bool:
     return not followers or any(token.word.lower() in followers for token in tokens[position + 1 : position + 2])
 
 
-def falls_into(evidence: Evidence, question: Question) -> bool:
-    """Tell whether what was said happened in the days that the question is limited to."""
+def falls_into(evidence: Evidence, question: Question, *, is_saying: bool = False) -> bool:
+    """Tell whether what was said happened, or that it was said, in the days that the question is limited to."""
     if question.span is None:
         return True
-    days = [(span.earliest, span.latest) for span in evidence.days()]
+    days = [] if is_saying else [(span.earliest, span.latest) for span in evidence.days()]
     if not days:
         days = [(evidence.at.date(), evidence.at.date())] if evidence.is_dated else []
     return any(first <= question.span.latest and last >= question.span.earliest for first, last in days)

@@ -65,7 +65,7 @@ def is_narrow(question: Question) -> bool:
 
 def of_events(question: Question, evidence: Sequence[Evidence]) -> list[Evidence | str]:
     """Return what happened, or was said, in the days that were asked for."""
-    asks_told = re.search(r"\b(?:tell|told|say|said|mention|note)", question.text, re.I)
+    asks_told = bool(re.search(r"\b(?:tell|told|say|said|mention|note)", question.text, re.I))
     is_limited = any(not term.is_light for term in question.terms)
     return [
         match.evidence
@@ -73,7 +73,7 @@ def of_events(question: Question, evidence: Sequence[Evidence]) -> list[Evidence
         if (one := match.evidence)
         and (one.said.kind != "task" or asks_told)
         and not one.is_past
-        and falls_into(one, question)
+        and falls_into(one, question, is_saying=asks_told)
         and (not is_limited or match.coverage >= 0.5)
     ]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from brainiac.integration.succession import retires
 from brainiac.language.sentences import content_stems
-from brainiac.language.supposition import is_supposed
+from brainiac.language.supposition import is_contrary, is_supposed
 from brainiac.llm.offline.evidence import Evidence
 from brainiac.llm.offline.features import Asked, Figures, asked_of, figures_of, is_touched
 from brainiac.llm.offline.questions import Question
@@ -77,10 +77,12 @@ def best(matches: Sequence[Match], question: Question) -> list[Match]:
         question: Where it asks for what holds now, a change counts as an answer ("I left A for B" after "I work at
             A"), and what is comes before what may be.
     """
-    answers = sorted((one for one in matches if one.is_answer), key=lambda one: -one.score)
+    asks_fact = question.is_present and not is_supposed(question.text)
+    found = (one for one in matches if one.is_answer and not (asks_fact and is_contrary(one.evidence.said.plain)))
+    answers = sorted(found, key=lambda one: -one.score)
     if not answers:
         return []
-    first = _asserted(answers) if question.is_present and not is_supposed(question.text) else answers[0]
+    first = _asserted(answers) if asks_fact else answers[0]
     newest = max((one for one in matches if _may_replace(one, first)), key=lambda one: one.evidence.at)
     changes = [one for one in matches if question.is_present and leaves_behind(one, newest)]
     first = max(changes, key=lambda one: one.evidence.at, default=newest)
