@@ -429,16 +429,3 @@ def test_what_was_told_today_is_told_by_the_day_of_telling() -> None:
     """A plan for next year that was told today is among what was told today."""
     plans = memory([("2026-05-01T09:00:00Z", "We plan a trip to Japan in April 2027.")])
     assert "Japan" in ask("What did I tell you today?", plans).text
-
-
-def test_what_would_be_is_no_answer_to_what_is() -> None:
-    """A condition contrary to fact is shown as the nearest there is, and answers what is asked about it."""
-    supposed = told("If I lived in Paris I would work as a painter.")
-    assert ask("Where do I work?", supposed).text.startswith("Nothing in memory on that.")
-    assert "painter" in first_line("What would I work as if I lived in Paris?", supposed)
-
-
-def test_what_was_told_today_is_told_by_the_day_of_telling() -> None:
-    """A plan for next year that was told today is among what was told today."""
-    plans = memory([("2026-05-01T09:00:00Z", "We plan a trip to Japan in April 2027.")])
-    assert "Japan" in ask("What did I tell you today?", plans).text
