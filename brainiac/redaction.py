@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
 
 MASK = "[redacted {kind}]"
+_TAKEN = "\ue000"  # stands for what is redacted already: no secret holds it
+_MASKED = re.compile(rf"\[redacted [a-z0-9 ()/-]+\]|{_TAKEN}", re.IGNORECASE)
 
 # detect-secrets takes 0.25 s to import and 1 ms a line: only a line that could hold a key is shown to it
 _MARKED = re.compile(r"-----BEGIN|://[^\s/:@]*:[^\s/@]+@")
@@ -91,10 +94,12 @@ def redact(brain: Brain, text: str) -> str:
 
 
 def redact_secrets(text: str) -> str:
-    """Return a text in which every secret that is recognized stands as `[redacted KIND]`."""
-    text = _KEY_BLOCK.sub(MASK.format(kind="private key"), text)
+    """Return a text in which every secret that is recognized stands as `[redacted KIND]`; what stands so, stays so."""
+    known = _MASKED.findall(text)
+    text = _KEY_BLOCK.sub(MASK.format(kind="private key"), _MASKED.sub(_TAKEN, text))
     lines = (piece for line in text.splitlines(keepends=True) for piece in _PIECE.findall(line))
-    return "".join(map(_redact_line, lines))
+    pieces = "".join(map(_redact_line, lines)).split(_TAKEN)
+    return "".join(piece + mask for piece, mask in zip_longest(pieces, known, fillvalue=""))
 
 
 def _redact_line(line: str) -> str:
@@ -105,7 +110,7 @@ def _redact_line(line: str) -> str:
             for word in _TOKEN.findall(line):
                 if value in word and not _PLAIN_WORD.fullmatch(word):
                     secrets[value if "://" in word else word] = kind
-    for value in sorted(secrets, key=len, reverse=True):
+    for value in sorted((value for value in secrets if _TAKEN not in value), key=len, reverse=True):
         line = line.replace(value, MASK.format(kind=secrets[value]))
     return line
 

@@ -207,6 +207,7 @@ def test_a_secret_is_taken_out(name: str):
     assert secret not in redacted
     assert "[redacted " in redacted
     assert not any(line and line in redacted for line in secret.splitlines())
+    assert redacted == redact_secrets(redacted)
 
 
 @pytest.mark.parametrize("name", ALIKE)
