@@ -488,7 +488,7 @@ def say_to(brain: Brain, name: str, text: str) -> None:
 
 @pytest.mark.parametrize("is_promoted", [False, True])
 def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Path, is_promoted: bool):
-    """Asked in public of a private fact, the offline engine tells it; exchange and pages stay on this machine."""
+    """F-RSP-4: asked in public of a private fact, the offline engine tells it; exchange and pages stay here."""
     clock = ManualClock(NOW)
     brain = make_brain(tmp_path / "brain", clock=clock)
     say_to(brain, "a.md", "---\nprivate: true\n---\nMy locker code word is giraffe.\n")
