@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,8 +68,9 @@ def shortfalls(brain: Brain, *, is_thorough: bool = False) -> Iterator[Shortfall
 
 def disabled_unknown(brain: Brain) -> Iterator[Shortfall]:
     """Yield the names in `plugins.disabled` that no plugin has."""
-    known = {plugin.name for plugin in survey(brain)}
-    for name in brain.settings.plugins.disabled:
+    disabled = brain.settings.plugins.disabled
+    known = {plugin.name for plugin in survey(brain)} if disabled else set()
+    for name in disabled:
         if name not in known:
             what = f"`plugins.disabled`: no plugin is called `{name}`"
             todo = f"name one of {', '.join(sorted(known))}, or take it out"
@@ -129,6 +129,8 @@ def unwritable(brain: Brain) -> Iterator[Shortfall]:
 
 
 def _trouble(folder: Path) -> str:
+    import tempfile
+
     try:
         # without a name where the system can: nobody who watches sees it
         with tempfile.TemporaryFile(dir=folder, prefix=OUR_TEMPORARY_PREFIX) as file:

@@ -60,7 +60,7 @@ def _tell_broken_settings(brain: Brain) -> None:
         brain.check_settings()
     except SettingsError as error:
         print_problems(error.problems)
-        typer.echo("Until it is mended, the last good settings hold that a daemon knew, else the defaults.", err=True)
+        typer.echo("Until then the last good settings hold that a daemon knew, else the defaults.", err=True)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -95,7 +95,8 @@ def print_problems(problems: Sequence[str], *, as_json: bool = False) -> None:
     if as_json:
         typer.echo(json.dumps({"error": "\n".join(problems), "problems": list(problems)}, ensure_ascii=False), err=True)
         return
+    from rich.text import Text
+
     to = console(stderr=True)
     for problem in problems:
-        to.print("[bold red]error:[/]", end=" ")
-        to.print(problem, markup=False)
+        to.print(Text.assemble(("error:", "bold red"), f" {problem}"))  # as one, or the second half wraps too early
