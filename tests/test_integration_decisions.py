@@ -160,6 +160,23 @@ def test_a_fact_beside_a_plan_still_ends_a_fact() -> None:
         assert "m0" == decided(f"User moved to Porto {told}", "User lives in Lisbon").id
 
 
+@pytest.mark.parametrize(
+    ("fact", "plan"),
+    [
+        ("User lives in Berlin", "User would like to live in Berlin"),
+        ("User moved to Berlin last week (9 to 15 November 2026)", "User will move to Berlin in 2027"),
+    ],
+)
+def test_a_fact_is_not_merged_into_a_plan(fact: str, plan: str) -> None:
+    """What has come to be is a fact of its own: the words of the plan would say that it is still to come. Seeds: I4."""
+    assert ("NEW", fact) == (decided(fact, plan).operation, decided(fact, plan).content)
+
+
+def test_a_plan_that_is_given_up_is_retired() -> None:
+    """A denial ends a plan as it ends a fact. Seeds: I3."""
+    assert "DELETE" == decided("User cancelled the trip to Japan", "User plans a trip to Japan in April 2027").operation
+
+
 def test_living_place_and_company_merge() -> None:
     """Where one lives and with whom is one fact. Seeds: I6."""
     chosen = decided("User lives with their girlfriend Bella", "User lives in LA")

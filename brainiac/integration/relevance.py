@@ -169,7 +169,8 @@ def _link(new: Clause, old: Clause) -> Link:
         return Link.APART if _is_personal(new) and _is_personal(old) else Link.UNRELATED
     if new.is_supposed and not old.is_supposed:
         return Link.APART  # what may be neither ends what is nor is part of it
-    return next((link for link, holds in _RULES if holds(new, old)), Link.APART)
+    rules = _ENDING_A_PLAN if old.is_supposed and not new.is_supposed else _RULES
+    return next((link for link, holds in rules if holds(new, old)), Link.APART)
 
 
 def _is_personal(clause: Clause) -> bool:
@@ -330,6 +331,7 @@ _RULES = (
     (Link.QUALIFIES, _qualifies),
     (Link.INSTANCE, _is_instance),
 )
+_ENDING_A_PLAN = ((Link.REPLACES, leaves), (Link.NEGATES, negates), (Link.REPLACES, corrects))  # the two never merge
 
 
 def _contested(relation: Relation) -> list[tuple[int, int]]:
