@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ _PLAIN_WORD = re.compile(
 )
 _PIECE = re.compile(r"(?s).{1,4000}(?:(?<=\s)|\Z)|.{1,4000}")  # the detector is quadratic in a line's length
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\],;]+")
+_REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 _ENTROPY_LIMIT, _ENTROPY_LENGTH, _RUN_LENGTH = 4.2, 20, 12
 
 _KEY_BLOCK = re.compile(
@@ -89,7 +91,7 @@ def redact(brain: Brain, text: str) -> str:
     if not text:
         return text
     if brain.settings.reflection.redact_secrets:
-        text = redact_secrets(text)
+        text = (_remembered if len(text) <= _REMEMBERED_LENGTH else redact_secrets)(text)
     return str(brain.plugins.chain("redact", "text", text, brain=brain))
 
 
@@ -100,6 +102,10 @@ def redact_secrets(text: str) -> str:
     lines = (piece for line in text.splitlines(keepends=True) for piece in _PIECE.findall(line))
     pieces = "".join(map(_redact_line, lines)).split(_TAKEN)
     return "".join(piece + mask for piece, mask in zip_longest(pieces, known, fillvalue=""))
+
+
+# the turns of a conversation are shown with each of its prompts
+_remembered = lru_cache(maxsize=512)(redact_secrets)
 
 
 def _redact_line(line: str) -> str:
