@@ -149,19 +149,19 @@ class OrganizationSettings(_Section):
 class RecallSettings(_Section):
     """Search."""
 
-    language: str = Field("english", description="stemming and stop words, by Snowball's name")
+    language: str = Field("english", description="stemming and stop words, by Snowball's name; or none")
     embedder: str = Field("auto", description="`auto`, `none`, `local`, a folder with an ONNX model, or a litellm name")
     index: str = Field("embedded", description="`embedded`, or the name of an index that a plugin registers")
 
     @field_validator("language")
     @classmethod
     def _has_stemmer(cls, language: str) -> str:
-        if language == "english":  # the import is for the others to pay
+        if language in ("english", "none"):  # the import is for the others to pay
             return language
         import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
         if language not in (known := Stemmer.algorithms()):
-            raise ValueError(f"there is no stemmer for `{language}`; there are {', '.join(known)}")
+            raise ValueError(f"there is no stemmer for `{language}`; there are none, {', '.join(known)}")
         return str(language)
 
 

@@ -231,7 +231,7 @@ def test_the_shipped_file_validates_and_shows_true_defaults() -> None:
         ("llm: {model: a/b}\nllm:\n  model: c/d\n", "line 2: `llm` stands twice; mend it"),
         ("inbox:\n  settle_ms: 1\n  settle_ms: 2\n", "line 3: `settle_ms` stands twice"),
         ("inbox:\n\tsettle_ms: 1\n", "line 2: found character"),
-        ("recall: {language: klingon}", "`recall.language`: there is no stemmer for `klingon`; there are arabic, "),
+        ("recall: {language: klingon}", "`recall.language`: there is no stemmer for `klingon`; there are none, arabic, "),
         ("llm: {models: {qeries: a/b}}", "`llm.models`: no purpose is called `qeries`; there are queries, answer, "),
         ("context: {budget_tokens: -5}", "`context.budget_tokens`: Input should be greater than or equal to 256"),
         ("inbox: {settle_ms: yes}", "`inbox.settle_ms`: Input should be a valid integer; found True"),
