@@ -231,7 +231,7 @@ def test_the_shipped_file_validates_and_shows_true_defaults() -> None:
         ("llm: {model: a/b}\nllm:\n  model: c/d\n", "line 2: `llm` stands twice; mend it"),
         ("inbox:\n  settle_ms: 1\n  settle_ms: 2\n", "line 3: `settle_ms` stands twice"),
         ("inbox:\n\tsettle_ms: 1\n", "line 2: found character"),
-        ("recall: {language: klingon}", "`recall.language`: there is no stemmer for `klingon`; there are none, arabic, "),
+        ("recall: {language: klingon}", "`recall.language`: there is no stemmer for `klingon`; there are none, "),
         ("llm: {models: {qeries: a/b}}", "`llm.models`: no purpose is called `qeries`; there are queries, answer, "),
         ("context: {budget_tokens: -5}", "`context.budget_tokens`: Input should be greater than or equal to 256"),
         ("inbox: {settle_ms: yes}", "`inbox.settle_ms`: Input should be a valid integer; found True"),
@@ -256,10 +256,10 @@ def test_what_stands_for_a_number_or_a_list_is_taken() -> None:
     models = dict.fromkeys(PURPOSES, "a/b")
     llm = {"timeout_seconds": 5, "prices": {"a/b": [1, 0.5]}, "models": models}
     found = Settings.model_validate(
-        {"llm": llm, "recall": {"language": "german"}, "plugins": {"disabled": ["promotion"]}}
+        {"llm": llm, "recall": {"language": "none"}, "plugins": {"disabled": ["promotion"]}}
     )
     assert (5.0, {"a/b": (1.0, 0.5)}, models) == (found.llm.timeout_seconds, found.llm.prices, found.llm.models)
-    assert ("german", ("promotion",)) == (found.recall.language, found.plugins.disabled)
+    assert ("none", ("promotion",)) == (found.recall.language, found.plugins.disabled)
 
 
 @pytest.mark.parametrize("name", [each for each, _ in Settings() if each not in ("brain_id", "active_device")])
