@@ -118,7 +118,7 @@ def test_exchanges_are_found_turn_by_turn(folder: Folder) -> None:
 
 def test_the_person_named_is_who_speaks(folder: Folder) -> None:
     """In a transcript, words by whom the question names come before the same words by another."""
-    lines = ["Ann: I went sailing near Oslo.", "Bob: I went sailing near Oslo."]
+    lines = [f"{who}: {said}" for said in ("I went sailing near Oslo.", "Good night.") for who in ("Ann", "Bob")]
     events = "\n".join(
         render_exchange(StmEvent(f"e{n}", f"2025-09-01T10:0{n}:00Z", line)) for n, line in enumerate(lines)
     )
@@ -131,7 +131,9 @@ def test_of_two_who_are_named_the_first_speaks(folder: Folder) -> None:
     """Of two with the same words, found is who told the other, in whatever order the names would sort."""
     for who in ("Ann", "Bob"):
         said = StmEvent(who, "2025-09-01T10:00:00Z", f"{who}: Sailing near Oslo is fun.")
-        folder.write(f"memory/long_term/events/2025/09/01/{who}.md", f"# Talk\n\n{render_exchange(said)}")
+        more = StmEvent(f"{who}2", "2025-09-01T10:01:00Z", f"{who}: Good night.")
+        log = f"{render_exchange(said)}\n{render_exchange(more)}"
+        folder.write(f"memory/long_term/events/2025/09/01/{who}.md", f"# Talk\n\n{log}")
     recall = folder.recall()
     asked = ("What did Ann tell Bob about sailing?", "What did Bob tell Ann about sailing?")
     assert ["Ann", "Bob"] == [recall.search(text, now=NOW)[0].anchor for text in asked]
@@ -321,3 +323,16 @@ def test_a_heading_alone_is_found_by_its_own_words_only(folder: Folder) -> None:
     recall = folder.recall()
     assert not any(hit.text.startswith("#") for hit in recall.search("When does the ferry to Lisbon leave?", now=NOW))
     assert f"{CONCRETE}/plans.md" == recall.search("greenhouse", now=NOW)[0].path
+
+
+def test_a_word_that_heads_a_note_is_no_speaker(folder: Folder) -> None:
+    """`Allergies: …` among other words is found by all of them; a transcript in one exchange has its speakers."""
+    said = [
+        StmEvent("e1", "2025-09-11T08:00:00Z", "Allergies: walnuts and cashews.", "Noted."),
+        StmEvent("e2", "2025-09-11T08:01:00Z", "I sail on Sundays.", "Noted."),
+        StmEvent("e3", "2025-09-11T08:02:00Z", "Ann: Who feeds the cat?\nBob: I do, each morning.", "Noted."),
+    ]
+    folder.write("memory/long_term/events/2025/09.md", "# Log\n\n" + "\n".join(map(render_exchange, said)))
+    recall = folder.recall()
+    assert "Allergies: walnuts and cashews." == recall.search("allergies", now=NOW)[0].text
+    assert "I do, each morning." == recall.search("What does Bob feed?", now=NOW)[0].text

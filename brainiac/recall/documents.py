@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -33,7 +33,7 @@ _HEADING = re.compile(r"^#{1,6} +")
 _LINK = re.compile(r'(?<!!)\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+"(?:uuid:([^"]+)|[^"]*)")?\)')
 _EXCHANGE = "\n### "
 _REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
-# `Caroline: …` at the start of a line labels who speaks in a transcript that was pasted or captured
+# `Caroline: …` at the start of a line labels who speaks in a transcript, or heads a note: see `_is_dialogue`
 _SPEAKER = re.compile(r"^([A-Z][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}): (?=\S)", re.MULTILINE)
 
 
@@ -88,8 +88,9 @@ def _units(body: str) -> Iterator[Unit]:
     if at >= 0:
         placed = list(find_events(body))
         if placed:
+            is_dialogue = _is_dialogue([found.event for found in placed])
             for found in placed:
-                yield from _turns(found.event)
+                yield from _turns(found.event, is_dialogue)
             body = body[: placed[0].start] + body[placed[-1].end :]
     is_marked = PRIVATE.search(body) is not None  # on some line: all are kept rather than one be missed
     yield from (replace(unit, is_private=True) if is_marked else unit for unit in _prose_units(body))
@@ -140,21 +141,29 @@ def _short_term_units(text: str) -> Iterator[Unit]:
         if paragraph.strip():
             yield Unit(paragraph.strip(), is_private=is_marked)
     yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private) for item in items)
+    is_dialogue = _is_dialogue(memory.events)
     for event in reversed(memory.events):  # as they were said: neighbours are those before and after
-        yield from _turns(event)
+        yield from _turns(event, is_dialogue)
 
 
-def _turns(event: StmEvent) -> tuple[Unit, ...]:
+def _is_dialogue(events: Sequence[StmEvent]) -> bool:
+    """Tell whether people speak who are named each time: a word that heads a note (`Dentist: 3 pm`) seldom recurs."""
+    said = [event.user for event in events if event.user.strip()]
+    labels = [label[1] for text in said if (label := _SPEAKER.match(text))]
+    return 2 * len(set(labels)) <= len(labels) > len(said) / 2
+
+
+def _turns(event: StmEvent, is_dialogue: bool) -> tuple[Unit, ...]:
     is_short = len(event.user) + len(event.ai) <= _REMEMBERED_LENGTH
-    return (_known_turns if is_short else _turns_of)(event)
+    return (_known_turns if is_short else _turns_of)(event, is_dialogue)
 
 
-def _turns_of(event: StmEvent) -> tuple[Unit, ...]:
+def _turns_of(event: StmEvent, is_dialogue: bool) -> tuple[Unit, ...]:
     return tuple(
         Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, event.is_private)
         for side, said in (("user", event.user), ("ai", event.ai))
         if said.strip()
-        for speaker, text in _by_speaker(said)
+        for speaker, text in _by_speaker(said, is_dialogue)
     )
 
 
@@ -162,9 +171,9 @@ def _turns_of(event: StmEvent) -> tuple[Unit, ...]:
 _known_turns = lru_cache(maxsize=4096)(_turns_of)
 
 
-def _by_speaker(text: str) -> Iterator[tuple[str, str]]:
+def _by_speaker(text: str, is_dialogue: bool) -> Iterator[tuple[str, str]]:
     labels = list(_SPEAKER.finditer(text)) if _SPEAKER.match(text) else []
-    if not labels:
+    if not (is_dialogue and labels) and len({label[1] for label in labels}) < 2:
         yield "", text
         return
     for label, following in zip(labels, [*labels[1:], None], strict=True):
