@@ -34,10 +34,18 @@ _GAP = re.compile(r"(\n[ \t\r]*\n)")
 
 def is_private_note(text: str) -> bool:
     """Tell whether a note's front matter keeps all of it on this machine; one that cannot be read and names it does."""
+    if not _may_be_private(text):
+        return False
     try:
         return is_private(split(text)[0])
     except FormatError:
-        return "private" in text.casefold()
+        return True
+
+
+def _may_be_private(text: str) -> bool:
+    """Tell whether the word stands anywhere, perhaps spelled by escapes: most notes need no closer look."""
+    folded = text.casefold()
+    return any(sign in folded for sign in ("private", "\\x", "\\u"))
 
 
 def is_hidden(brain: Brain, path: str) -> bool:
@@ -97,6 +105,8 @@ def shareable(text: str) -> str | None:
     Returns:
         The text; None where nothing may be shown: a note that is private, or with a mark in a heading.
     """
+    if not _may_be_private(text):
+        return text
     if is_private_note(text):
         return None
     if not PRIVATE.search(text):
@@ -120,7 +130,8 @@ def shareable_hits(brain: Brain, hits: Sequence[Hit]) -> list[Hit]:
     texts = {path: brain.read_text(path) or "" for path in dict.fromkeys(hit.path for hit in hits)}
     indexes = [path for path in texts if posixpath.basename(path) == "_index.md"]
     texts = {path: text for path, text in texts.items() if path not in indexes or not is_hidden(brain, path)}
-    return [hit for hit in hits if hit.path in texts and _is_shareable(hit, texts[hit.path])]
+    rests = {path: shareable(text) for path, text in texts.items()}  # a day's page is long, and has many of the hits
+    return [hit for hit in hits if hit.path in texts and _is_shareable(hit, texts[hit.path], rests[hit.path])]
 
 
 def rests_on_private(brain: Brain, request: AnswerRequest, answer: Answer) -> bool:
@@ -137,7 +148,7 @@ def rests_on_private(brain: Brain, request: AnswerRequest, answer: Answer) -> bo
     open_hits = shareable_hits(brain, request.hits)
     hidden = {number for number, hit in enumerate(request.hits) if hit not in open_hits}
     private, public = _said(brain, request, answer)
-    if engine.name != OFFLINE:
+    if engine.name != OFFLINE or not (hidden or private):
         return bool(hidden or private)
     known = {term for text in (*public, *(hit.text for hit in open_hits)) for term in content_stems(text)}
     told = set(content_stems(answer.text)) - known
@@ -166,8 +177,7 @@ def without_secrets(brain: Brain, turn: Exchange) -> Exchange:
     return replace(turn, prompt=replace(turn.prompt, text=redact(brain, turn.prompt.text)), response=response)
 
 
-def _is_shareable(hit: Hit, page: str) -> bool:
-    rest = shareable(page)
+def _is_shareable(hit: Hit, page: str, rest: str | None) -> bool:
     if rest is None:
         return False
     if rest == page:
