@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, MutableMapping
 from typing import Any
+
+from brainiac.terminal import beneath, clean, is_terminal, one_line
+
+_OF_MANY_LINES = ("exception", "stack")
 
 
 def configure(*, is_verbose: bool = False) -> None:
@@ -16,17 +21,12 @@ def configure(*, is_verbose: bool = False) -> None:
 
     import structlog
 
-    shown: Any = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    is_read = is_terminal(sys.stderr)
+    shown = _for_people(has_colors=True) if is_read else [structlog.processors.JSONRenderer()]
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            shown,
-        ],
+        processors=[*_processors(), *shown],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if is_verbose else logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(beneath(sys.stderr) if is_read else sys.stderr),
         cache_logger_on_first_use=True,
     )
 
@@ -39,7 +39,31 @@ def logger() -> Any:
         import logging
 
         structlog.configure(
+            processors=[*_processors(), *_for_people(has_colors=False)],
             wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
             logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # as it stands: it may be replaced
         )
     return structlog.get_logger("brainiac")
+
+
+def _processors() -> list[Any]:
+    import structlog
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+
+
+def _for_people(*, has_colors: bool) -> list[Any]:
+    import structlog
+
+    plain = structlog.dev.plain_traceback
+    return [_cleaned, structlog.dev.ConsoleRenderer(colors=has_colors, exception_formatter=plain)]
+
+
+def _cleaned(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """Clean what a line tells before colours are put on it."""
+    return {one_line(key): (clean if key in _OF_MANY_LINES else one_line)(str(each)) for key, each in event.items()}

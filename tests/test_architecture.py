@@ -62,6 +62,13 @@ def test_only_commits_write_the_tree() -> None:
     assert set() == found - set(WRITERS)
 
 
+def test_only_one_module_prints() -> None:
+    """What is shown to a person passes the gate of `terminal.py`; rich's tables and trees pass `cli/styling.py`."""
+    printing = {"print", "typer.echo", "typer.secho", "click.echo", "rich.print"}
+    found = {path.relative_to(ROOT).as_posix() for path in PRODUCT if any(name in printing for name, _ in calls(path))}
+    assert set() == found
+
+
 def test_notes_and_language_do_no_io() -> None:
     """What parses and renders is text in, text out."""
     files = [path for folder in ("notes", "language") for path in (ROOT / "brainiac" / folder).glob("*.py")]

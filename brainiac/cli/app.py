@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import sqlite3
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -15,6 +16,7 @@ import typer
 
 from brainiac.cli.session import name_brain, print_problems
 from brainiac.errors import BrainiacError, ModelError, StorageError, UserError
+from brainiac.terminal import guard
 
 GROUPS = (
     "brains", "run", "ask", "search", "context", "memory", "organize", "history", "explain", "devices", "health",
@@ -26,6 +28,7 @@ app = typer.Typer(
     help="A folder that remembers. Drop a note in inbox/; the answer appears beside it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its boxes would take markup and escapes in a file's name for styles
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -42,6 +45,7 @@ def _root(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    guard()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -58,13 +62,13 @@ def run(arguments: list[str]) -> int:
         command.main(arguments, prog_name="brainiac", standalone_mode=True)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the boundary: nobody is shown a traceback who did not ask for it
         problems = _problems(error)
         if not problems:
             import os
 
             if os.environ.get("BRAINIAC_TRACEBACK"):
-                raise
+                traceback.print_exc()
             what = f"{type(error).__name__}: {error}"
             problems = [f"a bug in brainiac: {what} (set BRAINIAC_TRACEBACK=1 to see where)"]
         print_problems(problems, as_json="--json" in arguments)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json
+from brainiac.terminal import clean, is_terminal, one_line, say, show
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +47,7 @@ def ask(
             meta = {"model": model or None, "private": private or None, "remember": False if off_record else None}
             path = _drop(brain, _text_of(text), conversation, {key: v for key, v in meta.items() if v is not None})
         if not again and not is_active(brain):
-            typer.echo(f"{path} waits: {waiting(brain)}")
+            say(f"{path} waits: {waiting(brain)}")
             return
         _answer(brain, path, is_again=bool(again), as_json=as_json)
 
@@ -89,16 +91,16 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool) -> None:
 
     streamed = False
 
-    def show(piece: str) -> None:
+    def stream(piece: str) -> None:
         nonlocal streamed
         streamed = True
-        sys.stdout.write(piece)
+        sys.stdout.write(clean(piece))
         sys.stdout.flush()
 
     if is_running(brain) and not is_again:
         target = _wait(brain, path)
     else:
-        brain.stream_to = None if as_json else show
+        brain.stream_to = None if as_json else stream
         target = answer_one(brain, path, is_again=is_again)
     response = parse_response(brain.tree.relative(target), target.read_bytes())
     if as_json:
@@ -107,15 +109,16 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool) -> None:
         print_json({"prompt": path, "response": response.path, "text": response.text, **shown})
         return
     if streamed:
-        sys.stdout.write("\n")
-    elif sys.stdout.isatty():
+        say()
+    elif is_terminal(sys.stdout):
         from rich.markdown import Markdown
 
-        console().print(Markdown(response.text))
+        # a link is shown with its address: one whose text names another place deceives
+        console().print(Markdown(clean(response.text), hyperlinks=False))
     else:
-        typer.echo(response.text)
-    if sys.stdout.isatty():
-        console(stderr=True).print(f"[dim]{response.path}[/]")
+        show(response.text)
+    if is_terminal(sys.stdout):
+        console(stderr=True).print(one_line(response.path), style="dim")
 
 
 def _wait(brain: Brain, path: str) -> Path:
@@ -127,7 +130,7 @@ def _wait(brain: Brain, path: str) -> Path:
 
     answer, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
     deadline = brain.clock.monotonic() + WAIT_SECONDS
-    with console(stderr=True).status("waiting for the answer…") if sys.stderr.isatty() else _Silent():
+    with _waiting():
         while brain.clock.monotonic() < deadline:
             if answer.is_file():
                 return answer
@@ -137,9 +140,9 @@ def _wait(brain: Brain, path: str) -> Path:
     raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
 
 
-class _Silent:
-    def __enter__(self) -> None:
-        return None
+def _waiting() -> AbstractContextManager[object]:
+    if not is_terminal(sys.stderr):
+        return nullcontext()
+    from brainiac.cli.styling import spinner
 
-    def __exit__(self, *exc: object) -> None:
-        return None
+    return spinner("waiting for the answer…")

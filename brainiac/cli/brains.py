@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from brainiac.terminal import say
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
@@ -25,15 +27,13 @@ def init(
     made = create_brain(folder, is_shared=here)
     where = folder.resolve()
     if not made:
-        typer.echo(f"{where} is a brain already and lacks nothing.")
+        say(f"{where} is a brain already and lacks nothing.")
         return
-    typer.echo(f"Made {len(made)} files in {where}.")
-    typer.echo("What next:")
-    typer.echo(f"  brainiac --brain {_quoted(where)} run     answers what is dropped into inbox/; keep it running")
-    typer.echo("  drop a note, say inbox/hello.md with `I live in Portland.`; the answer appears beside it")
-    typer.echo(
-        f"  read {_quoted(where / 'system' / 'core_identity.md')}: it leads every answer, and it is yours to edit"
-    )
+    say(f"Made {len(made)} files in {where}.")
+    say("What next:")
+    say(f"  brainiac --brain {_quoted(where)} run     answers what is dropped into inbox/; keep it running")
+    say("  drop a note, say inbox/hello.md with `I live in Portland.`; the answer appears beside it")
+    say(f"  read {_quoted(where / 'system' / 'core_identity.md')}: it leads every answer, and it is yours to edit")
 
 
 def _quoted(path: Path) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
+from brainiac.terminal import say, show
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -83,14 +84,14 @@ def _plain(memory: WorkingMemory) -> dict[str, Any]:
 def _print(memory: WorkingMemory) -> None:
     rows = []
     for block in memory.blocks:
-        typer.echo(block.text + "\n")
+        show(block.text + "\n")
         cached = "yes" if block.name in memory.cached else "no"
         rows.append((block.name, memory.block_tokens[block.name], cached, block.owner))
     print_table(("block", "tokens", "begins the next request too", "owner"), rows)
     for cut in memory.cuts:
-        typer.echo(f"left out of {cut.block}: {cut.parts} parts, {cut.tokens} tokens, {cut.reason}")
+        say(f"left out of {cut.block}: {cut.parts} parts, {cut.tokens} tokens, {cut.reason}")
     stable = sum(memory.block_tokens[name] for name in memory.cached)
-    typer.echo(f"{memory.tokens:,} of {memory.budget_tokens:,} tokens; a provider's cache can hold {stable:,} of them.")
+    say(f"{memory.tokens:,} of {memory.budget_tokens:,} tokens; a provider's cache can hold {stable:,} of them.")
 
 
 def _copy(text: str) -> None:
@@ -103,6 +104,6 @@ def _copy(text: str) -> None:
         if shutil.which(command[0]):
             done = subprocess.run(command, input=text.encode(), check=False, stderr=subprocess.DEVNULL, timeout=10)
             if done.returncode == 0:
-                typer.echo("Copied. Paste it into a chat.", err=True)
+                say("Copied. Paste it into a chat.", to_stderr=True)
                 return
-    typer.echo(text)
+    show(text)

@@ -10,6 +10,7 @@ import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
 from brainiac.clock import iso
+from brainiac.terminal import say
 
 
 def register(app: typer.Typer) -> None:
@@ -36,4 +37,4 @@ def costs(
         return
     columns = ("day", "process", "purpose", "model", "calls", "tokens in", "of them cached", "tokens out", "USD")
     print_table(columns, [(*list(asdict(row).values())[:-1], f"{row.cost_usd:.4f}") for row in rows])
-    typer.echo(f"{days} days: ${total:.4f}. Today: ${answers + background:.4f} of ${budget:.2f}.")
+    say(f"{days} days: ${total:.4f}. Today: ${answers + background:.4f} of ${budget:.2f}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.terminal import say
 
 
 def register(app: typer.Typer) -> None:
@@ -24,8 +25,8 @@ def takeover(as_json: JsonOption = False) -> None:
     if as_json:
         print_json({"device": device, "event": event.id if event else None})
     elif event is None:
-        typer.echo(f"{device} runs the processes already.")
+        say(f"{device} runs the processes already.")
     else:
         former = event.data["from"]
-        typer.echo(f"{device} runs the processes now{f' instead of {former}' if former else ''}.")
-        typer.echo("Other devices follow once system/config.yaml is synced; until then both may work.")
+        say(f"{device} runs the processes now{f' instead of {former}' if former else ''}.")
+        say("Other devices follow once system/config.yaml is synced; until then both may work.")

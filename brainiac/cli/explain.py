@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json
+from brainiac.terminal import clean, is_terminal, say
 
 if TYPE_CHECKING:
+    from rich.text import Text
     from rich.tree import Tree
 
     from brainiac.events import Change
@@ -41,24 +43,29 @@ def why(
     if as_json:
         print_json(asdict(found))
         return
-    from rich.text import Text
     from rich.tree import Tree
 
-    top = Tree(Text(f"{found.title}  ({found.path})", style="bold"), guide_style="dim")
+    top = Tree(_text(f"{found.title}  ({found.path})", style="bold"), guide_style="dim")
     if not found.is_exact:
-        typer.echo("No statement has just these words; the nearest:")
+        say("No statement has just these words; the nearest:")
     for chain in found.chains:
-        branch = top.add(Text(_statement_line(chain)))
+        branch = top.add(_text(_statement_line(chain)))
         for step in chain.steps:
-            _add_step(branch.add(Text(_step_line(step))), step)
+            _add_step(branch.add(_text(_step_line(step))), step)
         if not chain.steps:
             branch.add("stood there when this device first saw the brain, or its history is not readable here")
     for said in found.said:
         _add_said(top, said, said.user)
     screen = console()
-    if not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         screen.width = WIDE  # nobody's window is cut or wrapped: a script gets whole lines
     screen.print(top)
+
+
+def _text(text: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(clean(text), style)
 
 
 def _statement_line(chain: Chain) -> str:
@@ -76,27 +83,23 @@ def _step_line(step: Step) -> str:
 
 
 def _add_step(branch: Tree, step: Step) -> None:
-    from rich.text import Text
-
     if step.before:
-        branch.add(Text(f"from: {step.before}"))
+        branch.add(_text(f"from: {step.before}"))
     if step.after:
-        branch.add(Text(f"to:   {step.after}" if step.before else step.after))
+        branch.add(_text(f"to:   {step.after}" if step.before else step.after))
     if step.reasoning:
-        branch.add(Text(f"because: {step.reasoning}"))
+        branch.add(_text(f"because: {step.reasoning}"))
     for said in step.sources:
         _add_said(branch, said, said.sentence_for(step.after or step.before))
 
 
 def _add_said(branch: Tree, said: Said, words: str) -> None:
-    from rich.text import Text
-
     where = f" in {said.prompt}" if said.prompt else ""
     quoted = f": “{words}”" if words else "; its words are not kept any more"
-    leaf = branch.add(Text(f"you typed{f' {_local(said.at)}' if said.at else ''}{where}{quoted}"))
-    leaf.add(Text(f"exchange {said.exchange}{f', read from {said.read_from}' if said.read_from else ''}"))
+    leaf = branch.add(_text(f"you typed{f' {_local(said.at)}' if said.at else ''}{where}{quoted}"))
+    leaf.add(_text(f"exchange {said.exchange}{f', read from {said.read_from}' if said.read_from else ''}"))
     if said.model:
-        leaf.add(Text(f"answered by {said.model} (${said.cost_usd:.4f}){f' on {said.device}' if said.device else ''}"))
+        leaf.add(_text(f"answered by {said.model} (${said.cost_usd:.4f}){f' on {said.device}' if said.device else ''}"))
 
 
 def undo(
@@ -117,15 +120,15 @@ def undo(
         later = [{"id": each.id, "kind": each.kind} for each in undoing.later]
         print_json({"event": asdict(done), "stays": undoing.stays, "later": later})
         return
-    typer.echo(f"Took back {meant.kind} of {_local(meant.at)} ({meant.id}):")
+    say(f"Took back {meant.kind} of {_local(meant.at)} ({meant.id}):")
     _list_changes(undoing.changes)
     for line in undoing.stays:
-        typer.echo(f"  = {line}")
+        say(f"  = {line}")
     if undoing.later:
-        typer.echo("It had led to these, which stand:")
+        say("It had led to these, which stand:")
         for each in undoing.later:
-            typer.echo(f"  {each.id}  {each.kind}, {_local(each.at)}")
-    typer.echo(f"`brainiac undo {done.id}` brings it back.")
+            say(f"  {each.id}  {each.kind}, {_local(each.at)}")
+    say(f"`brainiac undo {done.id}` brings it back.")
 
 
 def forget(
@@ -159,13 +162,13 @@ def forget(
         found = asdict(purged) if purged else {"event": asdict(event) if event else None}
         print_json({**found, "told": retraction.told, "left": retraction.left})
     elif purged:
-        typer.echo(f"Destroyed {purged.texts} texts and the words of {purged.lines} journal lines.")
+        say(f"Destroyed {purged.texts} texts and the words of {purged.lines} journal lines.")
         _list_lines("Said elsewhere too:", [f"“{words}”: {', '.join(paths)}" for words, paths in purged.still.items()])
-        typer.echo(BEYOND)
+        say(BEYOND)
     elif event:
-        typer.echo(f"Forgotten. `brainiac undo {event.id}` brings it back; --purge destroys what the journal keeps.")
+        say(f"Forgotten. `brainiac undo {event.id}` brings it back; --purge destroys what the journal keeps.")
     else:
-        typer.echo("Nothing of it stands in the tree.")
+        say("Nothing of it stands in the tree.")
 
 
 def adopt(
@@ -187,20 +190,20 @@ def adopt(
         print_json({"event": event.id if event else None, "statements": found.statements})
         return
     _list_lines("Released:", [f"{page}: {text}" for page, text in found.texts])
-    typer.echo(f"{len(found.texts)} statements are ours now." if event else "There is nothing to release.")
+    say(f"{len(found.texts)} statements are ours now." if event else "There is nothing to release.")
 
 
 def _list_lines(title: str, lines: list[str]) -> None:
     if lines:
-        typer.echo(title)
+        say(title)
     for line in lines:
-        typer.echo(f"  {line}")
+        say(f"  {line}")
 
 
 def _list_changes(changes: list[Change]) -> None:
     for change in changes:
         where = f"{change.source} → {change.path}" if change.source else change.path
-        typer.echo(f"  {_SIGNS.get(change.op, '=')} {where}")
+        say(f"  {_SIGNS.get(change.op, '=')} {where}")
 
 
 def _local(at: str) -> str:

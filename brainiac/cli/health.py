@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.terminal import say
 
 if TYPE_CHECKING:
     from brainiac.doctor import Problem
@@ -30,14 +31,14 @@ def status(as_json: JsonOption = False) -> None:
     if as_json:
         print_json(found)
         return
-    typer.echo(f"Brain     {found['brain']} (device {found['device']})")
+    say(f"Brain     {found['brain']} (device {found['device']})")
     if found["active_device"] not in (None, found["device"]):
-        typer.echo(f"Waits     {found['active_device']} runs the processes; `brainiac takeover` makes it this device")
-    typer.echo(f"Daemon    {_daemon(found['daemon'])}")
-    typer.echo(f"Model     {found['model']}; spent today ${found['spent_today_usd']:.4f} of ${found['budget_usd']:.2f}")
-    typer.echo("Holds     " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in found["counts"].items()))
+        say(f"Waits     {found['active_device']} runs the processes; `brainiac takeover` makes it this device")
+    say(f"Daemon    {_daemon(found['daemon'])}")
+    say(f"Model     {found['model']}; spent today ${found['spent_today_usd']:.4f} of ${found['budget_usd']:.2f}")
+    say("Holds     " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in found["counts"].items()))
     states = {plugin["name"]: plugin["state"] for plugin in found["plugins"] if plugin["state"] != "shadowed"}
-    typer.echo("Plugins   " + ", ".join(f"{name}{_unless_ready(state)}" for name, state in states.items()))
+    say("Plugins   " + ", ".join(f"{name}{_unless_ready(state)}" for name, state in states.items()))
     _list("Problems", found["problems"])
     _list("Waiting", [f"{each['prompt']}: {each['reason']}" for each in found["pending"]])
     _list("Not read", found["daemon"].get("passed_over", []))
@@ -70,11 +71,11 @@ def _fault(fault: dict[str, Any]) -> str:
 def _list(title: str, lines: list[str]) -> None:
     if not lines:
         return
-    typer.echo(f"{title}:")
+    say(f"{title}:")
     for line in lines[:SHOWN_AT_MOST]:
-        typer.echo(f"  {line}")
+        say(f"  {line}")
     if len(lines) > SHOWN_AT_MOST:
-        typer.echo(f"  and {len(lines) - SHOWN_AT_MOST} more (--json shows all)")
+        say(f"  and {len(lines) - SHOWN_AT_MOST} more (--json shows all)")
 
 
 def doctor(
@@ -105,10 +106,10 @@ def doctor(
         print_json(plain | {"rot": [asdict(each) for each in rot]})
     else:
         for problem in mended:
-            typer.echo(f"mended  {problem.path}: {problem.what}")
+            say(f"mended  {problem.path}: {problem.what}")
         for problem in found:
-            typer.echo(f"{problem.path}: {problem.what}; {problem.todo}")
-        typer.echo(f"{len(found)} problems." if found else "Nothing is wrong.")
+            say(f"{problem.path}: {problem.what}; {problem.todo}")
+        say(f"{len(found)} problems." if found else "Nothing is wrong.")
         for kind in dict.fromkeys(each.kind for each in rot):
             lines = [f"{each.path}: {each.what}; {each.todo}" for each in rot if each.kind == kind]
             _list(f"Grows old ({kind}, {len(lines)})", lines)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
+from brainiac.terminal import say
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -56,11 +57,8 @@ def _print_new(brain: Brain, seq: int, kinds: frozenset[str] | None, by: str, as
 
 def _print_each(events: list[Event], as_json: bool) -> None:
     """Print one line an event, at once, for whoever reads along."""
-    import sys
-
     for event in events:
-        typer.echo(json.dumps(asdict(event), ensure_ascii=False) if as_json else "  ".join(_row(event)))
-    sys.stdout.flush()
+        say(json.dumps(asdict(event), ensure_ascii=False) if as_json else "  ".join(_row(event)))
 
 
 def _row(event: Event) -> tuple[str, ...]:

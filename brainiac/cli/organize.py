@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from brainiac.cli.session import JsonOption, console, opened_brain, print_json
+from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.terminal import say
 
 if TYPE_CHECKING:
     from brainiac.organization.run import Outcome
@@ -20,18 +21,19 @@ def register(app: typer.Typer) -> None:
 
 def organize(as_json: JsonOption = False) -> None:
     """Link, move up, split, compress and archive memories by how they were used; heal links; derive manifests."""
+    from brainiac.cli.styling import spinner
     from brainiac.history.devices import require_active
     from brainiac.organization.run import organize as run
     from brainiac.organization.upkeep import Upkeep
     from brainiac.pipeline.daemon import is_running
 
-    with opened_brain() as brain, console(stderr=True).status("looking at the tree") as status:
+    with opened_brain() as brain, spinner("looking at the tree") as progress:
         require_active(brain)
         if not is_running(brain):
             brain.committer.recover()
             brain.observed.adopt()
         Upkeep(brain).tend()
-        outcome = run(brain, progress=status.update)
+        outcome = run(brain, progress=progress)
     if as_json:
         print_json(asdict(outcome))
         return
@@ -42,12 +44,12 @@ def _print(outcome: Outcome) -> None:
     for action in outcome.done:
         where = f" to {action.target}" if action.target else ""
         names = f"{len(action.paths)} pages" if len(action.paths) > 3 else ", ".join(action.paths)
-        typer.echo(f"{action.kind}  {names}{where}" + (f" ({action.reason})" if action.reason else ""))
+        say(f"{action.kind}  {names}{where}" + (f" ({action.reason})" if action.reason else ""))
     for what in outcome.asked:
-        typer.echo(f"asked  {what}; tick it in memory/review.md")
+        say(f"asked  {what}; tick it in memory/review.md")
     for what, why in outcome.refused:
-        typer.echo(f"refused  {what}: {why}")
+        say(f"refused  {what}: {why}")
     if not (outcome.done or outcome.asked or outcome.lines):
-        typer.echo("Memory is well as it is.")
+        say("Memory is well as it is.")
     else:
-        typer.echo(f"{outcome.lines} lines of the access log counted.")
+        say(f"{outcome.lines} lines of the access log counted.")

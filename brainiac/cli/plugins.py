@@ -10,6 +10,7 @@ import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_problems, print_table
 from brainiac.errors import UserError
+from brainiac.terminal import say
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -54,16 +55,16 @@ def trust(
     with opened_brain() as brain:
         host = host_of(brain)
         fingerprint = host.trust.fingerprint(name)
-        typer.echo("These files will run with all your rights, exactly as they stand:")
+        say("These files will run with all your rights, exactly as they stand:")
         for file, digest in sorted(fingerprint.items()):
-            typer.echo(f"  {brain.tree.relative(brain.tree.plugins / file)}  sha256 {digest}")
+            say(f"  {brain.tree.relative(brain.tree.plugins / file)}  sha256 {digest}")
         if not yes:
             if not sys.stdin.isatty():
                 raise UserError(f"{name} is not trusted: nobody is there to ask; read the files, then add --yes")
             typer.confirm("Have you read them, and trust them?", abort=True)
         host.trust.trust(name, fingerprint)
         brain.record("plugin-trusted", by="person", data={"plugin": name, "files": fingerprint})
-    typer.echo(f"{name} is trusted here. A running `brainiac run` takes it in at its next start.")
+    say(f"{name} is trusted here. A running `brainiac run` takes it in at its next start.")
 
 
 def distrust(name: NameArgument) -> None:
@@ -72,7 +73,7 @@ def distrust(name: NameArgument) -> None:
         if not host_of(brain).trust.distrust(name):
             raise UserError(f"{name} was not trusted here; `brainiac plugins list` shows what is")
         brain.record("plugin-distrusted", by="person", data={"plugin": name})
-    typer.echo(f"{name} does not run from the next start on.")
+    say(f"{name} does not run from the next start on.")
 
 
 def host_of(brain: Brain) -> PluginHost:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from brainiac.cli.session import opened_brain
+from brainiac.terminal import say
 
 
 def register(app: typer.Typer) -> None:
@@ -30,11 +31,10 @@ def run(
     with opened_brain() as brain:
         if once:
             outcome = run_once(brain, is_backlog_answered=answer_backlog)
-            typer.echo(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
+            say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
             return
         configure(is_verbose=verbose)
-        typer.echo(f"Watching {brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
-        sys.stdout.flush()
+        say(f"Watching {brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
         is_clean = Daemon(brain, is_backlog_answered=answer_backlog).run()
     if not is_clean:
         sys.stdout.flush()

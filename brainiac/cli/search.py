@@ -11,6 +11,7 @@ import typer
 
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_table
 from brainiac.errors import UserError
+from brainiac.terminal import one_line, say
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -63,15 +64,14 @@ def search(
 
 def reindex() -> None:
     """Build the search index anew; searches go on meanwhile."""
-    from rich.progress import Progress
+    from brainiac.cli.styling import bar
 
-    with opened_brain() as brain, Progress(console=console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Reading memories", total=None)
+    with opened_brain() as brain, bar("Reading memories") as progress:
         start = time.perf_counter()
-        count = brain.recall.reindex(lambda done, total: progress.update(task, completed=done, total=total))
+        count = brain.recall.reindex(progress)
         status = brain.recall.status()
     took = time.perf_counter() - start
-    typer.echo(f"Indexed {count} files in {took:.1f} s ({status['engine']}, {status['bytes'] / 1e6:.1f} MB).")
+    say(f"Indexed {count} files in {took:.1f} s ({status['engine']}, {status['bytes'] / 1e6:.1f} MB).")
 
 
 def _folders(brain: Brain) -> list[str]:
@@ -89,8 +89,8 @@ def _print_hit(place: int, hit: Hit) -> None:
     shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
     who = f"{hit.speaker}: " if hit.speaker else ""
     anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
-    typer.echo(f"{place}. {who}{shown}")
-    typer.echo(f"   {hit.title} · {hit.at[:10] or 'undated'} · {hit.path}{anchor}")
+    say(f"{place}. {who}{shown}")
+    say(f"   {hit.title} · {hit.at[:10] or 'undated'} · {hit.path}{anchor}")
 
 
 def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
@@ -112,4 +112,4 @@ def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
         to.print(f"The index is being built ({status['not_yet_indexed']} files to go): these were scanned.")
     problem = status["problem"] or status["embedder"].get("problem")
     if problem:
-        to.print(f"By words alone: {problem}" if not status["problem"] else f"Without an index: {problem}")
+        to.print(("Without an index: " if status["problem"] else "By words alone: ") + one_line(problem))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from brainiac.terminal import clean, is_terminal, one_line, say, show
 from brainiac.tree import find_root
 
 if TYPE_CHECKING:
@@ -60,43 +61,44 @@ def _tell_broken_settings(brain: Brain) -> None:
         brain.check_settings()
     except SettingsError as error:
         print_problems(error.problems)
-        typer.echo("Until then the last good settings hold that a daemon knew, else the defaults.", err=True)
+        say("Until then the last good settings hold that a daemon knew, else the defaults.", to_stderr=True)
 
 
 def console(*, stderr: bool = False) -> Console:
     """Return a rich console; colour and width only on a terminal."""
-    from rich.console import Console
+    from brainiac.cli.styling import CleanConsole
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=not (sys.stderr if stderr else sys.stdout).isatty())
+    return CleanConsole(stderr=stderr)
 
 
 def print_json(data: Any) -> None:
     """Print plain values as JSON."""
-    typer.echo(json.dumps(data, indent=2, ensure_ascii=False, default=str))
+    show(json.dumps(data, indent=2, ensure_ascii=False, default=str))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print rows as a table on a terminal, tab-separated otherwise."""
-    if not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         for row in rows:
-            typer.echo("\t".join(str(cell) for cell in row))
+            show("\t".join(map(one_line, row)))
         return
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        table.add_row(*map(one_line, row))
     console().print(table)
 
 
 def print_problems(problems: Sequence[str], *, as_json: bool = False) -> None:
     """Print what is wrong to standard error, one line a problem, or as JSON for scripts."""
     if as_json:
-        typer.echo(json.dumps({"error": "\n".join(problems), "problems": list(problems)}, ensure_ascii=False), err=True)
+        told = {"error": "\n".join(problems), "problems": list(problems)}
+        show(json.dumps(told, ensure_ascii=False), to_stderr=True)
         return
     from rich.text import Text
 
     to = console(stderr=True)
     for problem in problems:
-        to.print(Text.assemble(("error:", "bold red"), f" {problem}"))  # as one, or the second half wraps too early
+        # as one text, or the second half wraps too early
+        to.print(Text.assemble(("error:", "bold red"), f" {clean(problem)}"))

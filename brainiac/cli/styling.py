@@ -1,0 +1,56 @@
+"""Styled output by rich; what it styles is cleaned first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.live import Live
+from rich.progress import Progress
+from rich.segment import Segment
+from rich.spinner import Spinner
+from rich.text import Text
+
+from brainiac.terminal import beneath, clean, is_terminal, one_line
+
+# what others print meanwhile stays theirs: rich would take their escapes for styles of its own
+_ALONE: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
+
+
+class CleanConsole(Console):
+    """A console on which no text is taken for markup, hides a link, or steers the terminal; only rich itself does."""
+
+    def __init__(self, *, stderr: bool = False, **options: Any) -> None:
+        stream = sys.stderr if stderr else sys.stdout
+        soft = not is_terminal(stream)
+        super().__init__(file=beneath(stream), highlight=False, markup=False, emoji=False, soft_wrap=soft, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render as rich does, cleaned."""
+        return map(_cleaned, super().render(renderable, options))
+
+
+def _cleaned(segment: Segment) -> Segment:
+    if segment.control:
+        return segment
+    style = segment.style.update_link(None) if segment.style and segment.style.link else segment.style
+    return Segment(clean(segment.text), style)
+
+
+@contextmanager
+def spinner(text: str) -> Iterator[Callable[[str], None]]:
+    """Show that something is under way; yield what changes the text."""
+    turning = Spinner("dots", Text(text))
+    with Live(turning, console=CleanConsole(stderr=True), refresh_per_second=12.5, **_ALONE):
+        yield lambda now: turning.update(text=Text(one_line(now)))
+
+
+@contextmanager
+def bar(text: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how far something is; yield what is told how much is done and how much there is."""
+    with Progress(console=CleanConsole(stderr=True), **_ALONE) as progress:
+        task = progress.add_task(text, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=max(total, 1))
