@@ -114,8 +114,8 @@ def cli_page() -> str:
         "folder. `--json` prints what scripts read. Exit codes: 0 done, 1 what was asked for failed, 2 wrong use.\n",
         "Nothing that was read from a file, a model or a plugin reaches the terminal with a control character in it:",
         "each is shown as its escape, such as `\\u001b`, in a pipe too; JSON reads it back as it was.\n",
-        "`python -m brainiac` does what `brainiac` does, but not in a folder that holds a `brainiac.py`: Python runs that",
-        "one. Use the `brainiac` command there, or `python -P -m brainiac`.\n",
+        "`python -m brainiac` does what `brainiac` does, but not in a folder that holds a `brainiac.py`: Python runs",
+        "that one. Use the `brainiac` command there, or `python -P -m brainiac`.\n",
     ]
     for name, command in commands():
         lines += [f"## `brainiac {name}{_arguments(command)}`\n", f"{inspect.cleandoc(command.help or '')}\n"]

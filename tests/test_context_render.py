@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import time
 from pathlib import Path
 
 import pytest
@@ -304,6 +306,43 @@ def test_templates_are_sandboxed(brain: Brain, attack: str) -> None:
     (brain.root / "system/prompts/answer.md").write_text(attack)
     with pytest.raises(ModelError, match="does not work"):
         assemble(brain, answer_request())
+
+
+DOUBLED = "{% set n = namespace(x='a') %}" + "{% set n.x = n.x ~ n.x %}" * 40 + "{{ n.x }}"
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("{{ 'a' * 10**9 }}", "memory"),
+        ("{{ 'a' | center(10**9) }}", "memory"),
+        ("{{ ('a' * 1000) | replace('a', 'b' * 1000) | replace('b', 'c' * 10000) }}", "memory"),
+        ("{{ '%01000000000d' | format(1) }}", "memory"),
+        ("{{ [1] * 10**9 }}", "memory"),
+        (DOUBLED, "memory"),
+        ("{{ (('a\\n' * 10**5) | indent(100)) }}", "1,000,000 characters"),
+        ("{% for a in range(99999) %}{{ 'a' * 99 }}{% endfor %}", "1,000,000 characters"),
+        ("{{ range(10**9) | list }}", "Range too big"),
+        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "3 seconds"),
+        ("{{ 10 ** (10**8) }}", "3 seconds"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "calls itself"),
+        ("---\na: [\n---\nx", "front matter"),
+        ("{{ nothing.at.all }}", "undefined"),
+    ],
+)
+def test_a_template_that_eats_time_or_memory_is_named(brain: Brain, source: str, what: str) -> None:
+    """Within seconds, with the file and what to do; the process that asked keeps its memory and goes on."""
+    (brain.root / "system/prompts/answer.md").write_text(source)
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    for _ in range(2):  # the second time it is known
+        with pytest.raises(ModelError, match=r"The template system/prompts/answer\.md does not work: ") as caught:
+            assemble(brain, answer_request())
+        assert what in caught.value.problem
+        assert "remove it" in caught.value.advice
+    assert time.monotonic() - start < 20
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+    (brain.root / "system/prompts/answer.md").unlink()
+    assert assemble(brain, answer_request()).text
 
 
 def test_workflow_is_listed_and_started(brain: Brain) -> None:

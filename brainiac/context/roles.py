@@ -8,7 +8,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from brainiac.errors import ModelError
+from brainiac.context.template import rendered
+from brainiac.errors import FormatError, ModelError
 from brainiac.llm.schemas import Result
 from brainiac.notes.frontmatter import split
 
@@ -32,14 +33,20 @@ def instructions(brain: Brain, name: str, **values: Any) -> str:
     """
     path = brain.tree.prompts / f"{name}.md"
     own = brain.read_text(path) if os.path.lexists(path) else None
-    source = own if own is not None else _built_in(name)
+    given = tuple(sorted(values.items()))
+    if own is None:
+        return _built_in(name, given)
+    relative = brain.tree.relative(path)
     try:
-        return _rendered(source, tuple(sorted(values.items())))
-    except (_template_error(), ArithmeticError, LookupError, TypeError, ValueError) as error:
+        text, problem = rendered(own[split(own, relative)[1] :], given)
+    except FormatError as error:
+        text, problem = "", error.problem
+    if problem:
         raise ModelError(
-            f"The template {brain.tree.relative(path)} does not work: {error}",
+            f"The template {relative} does not work: {problem}.",
             advice="Mend it, or remove it to go back to the built-in one.",
-        ) from error
+        )
+    return text
 
 
 @lru_cache(maxsize=16)
@@ -58,22 +65,10 @@ def _without(schema: Any) -> Any:
     return {**rest, **({"properties": properties} if properties else {})}
 
 
-@lru_cache(maxsize=32)
-def _built_in(name: str) -> str:
-    return (files("brainiac.llm") / "prompts" / f"{name}.md").read_text("utf-8")
-
-
 @lru_cache(maxsize=64)
-def _rendered(source: str, values: tuple[tuple[str, Any], ...]) -> str:
-    from jinja2.sandbox import SandboxedEnvironment
+def _built_in(name: str, values: tuple[tuple[str, Any], ...]) -> str:
+    from jinja2 import Template
 
-    _, offset = split(source)
-    # a synced template is not code of ours: sandboxed, and without access to anything but these values
-    template = SandboxedEnvironment(autoescape=False).from_string(source[offset:])
-    return template.render(dict(values)).strip()
-
-
-def _template_error() -> type[Exception]:
-    from jinja2 import TemplateError
-
-    return TemplateError
+    source = (files("brainiac.llm") / "prompts" / f"{name}.md").read_text("utf-8")
+    text: str = Template(source[split(source)[1] :]).render(dict(values))
+    return text.strip()
