@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from brainiac.pipeline.runstate import read_run_state
-from brainiac.settings import Settings
+from brainiac.settings import Settings, without_retired
 from brainiac.tree import LocalPlaces
 
 _BRAIN_ID = re.compile(rb"""^brain_id:[ \t]*["']?([A-Za-z0-9-]{1,36})\b""", re.MULTILINE)
@@ -29,6 +29,6 @@ def last_good(root: Path, config: Path) -> Settings:
     brain_id = found[1].decode() if found else Settings().brain_id
     told = read_run_state(LocalPlaces.of(root, brain_id).state).settings
     try:
-        return Settings.model_validate_json(json.dumps({**told, "brain_id": brain_id}))
-    except ValidationError:  # told by another version
+        return Settings.model_validate_json(json.dumps(without_retired({**told, "brain_id": brain_id}, Settings)))
+    except ValidationError:  # told by a newer version
         return Settings(brain_id=brain_id)

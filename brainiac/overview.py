@@ -15,7 +15,7 @@ from brainiac.history.devices import rivals
 from brainiac.kernel.locks import locked
 from brainiac.notes.prompt import error_path, response_path
 from brainiac.pipeline.runstate import LOCK, read_run_state
-from brainiac.readiness import nobody_answers, shortfalls, survey
+from brainiac.readiness import nobody_answers, notices, shortfalls, survey
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -45,6 +45,7 @@ def overview(brain: Brain) -> dict[str, Any]:
         "counts": {name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": _exchanges(brain)},
         "pending": daemon.pop("pending") if daemon["is_running"] else list(_unanswered(brain, inbox)),
         "problems": list(_problems(brain)),
+        "notices": [str(notice) for notice in notices(brain)],
         **_last_day(brain),
         "budget_usd": brain.settings.llm.daily_budget_usd,
         "plugins": [asdict(plugin) for plugin in survey(brain)],
@@ -87,7 +88,7 @@ def _unanswered(brain: Brain, inbox: set[str]) -> Iterator[dict[str, Any]]:
 
 def _problems(brain: Brain) -> Iterator[str]:
     for found in shortfalls(brain):
-        yield f"{found.where}: {found.what}; {found.todo}"
+        yield str(found)
     if held := brain.observed.held():
         what = f"{held[0]} and {len(held) - 1} more notes are gone, too many at once to be believed"
         yield f"{what}; put them back, or run `brainiac doctor --confirm-deletions` if they are to go"

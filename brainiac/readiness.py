@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import SettingsError
 from brainiac.plugins import PluginHost
+from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.sources import bundled
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.plugins import PluginStatus
-    from brainiac.settings import MachineSettings
 
 ANSWERS = "core_loop"
 PROBE_BYTES = 4096
@@ -34,6 +34,9 @@ class Shortfall:
     where: str
     what: str
     todo: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}; {self.todo}"
 
 
 def survey(brain: Brain) -> list[PluginStatus]:
@@ -64,6 +67,17 @@ def shortfalls(brain: Brain, *, is_thorough: bool = False) -> Iterator[Shortfall
         for what in (_index_problem(brain), _embedder_problem(brain, machine, is_thorough=is_thorough)):
             if what:
                 yield Shortfall(config, what, "until then search goes without it")
+
+
+def notices(brain: Brain) -> Iterator[Shortfall]:
+    """Yield what keeps nobody from anything and should be known: settings that no longer exist."""
+    files: tuple[tuple[str, Path, type[Settings | MachineSettings]], ...] = (
+        (brain.tree.relative(brain.tree.config), brain.tree.config, Settings),
+        (str(brain.places.config), brain.places.config, MachineSettings),
+    )
+    for where, path, model in files:
+        for name, instead in retired(path, model).items():
+            yield Shortfall(where, f"`{name}` is no setting any more: {instead}", "take the line out; it is ignored")
 
 
 def disabled_unknown(brain: Brain) -> Iterator[Shortfall]:

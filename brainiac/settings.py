@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator, model_validator
@@ -19,6 +19,9 @@ from brainiac.tree import Layout
 class _Section(BaseModel):
     # strict: to YAML `yes` is a truth value, and to Python a truth value is a number
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    # of a whole file: the settings that no longer exist, by full name, and what replaced each; they are ignored
+    retired: ClassVar[dict[str, str]] = {}
 
 
 T = TypeVar("T", bound=_Section)
@@ -177,6 +180,8 @@ class PluginSettings(_Section):
 class Settings(_Section):
     """Everything in `system/config.yaml`."""
 
+    retired = {"paths.system": "`system/` stays where it is"}
+
     brain_id: str = Field(
         "default", pattern=r"^[A-Za-z0-9-]{1,36}$", description="made by `brainiac init`; names this machine's folders"
     )
@@ -199,6 +204,8 @@ class Settings(_Section):
 
 class MachineSettings(_Section):
     """This machine's own config, outside every tree."""
+
+    retired = {"semantic_model": "`recall.embedder` in system/config.yaml"}
 
     api_bases: dict[str, str] = Field(
         default_factory=dict, description="endpoint by litellm provider name or model name"
@@ -272,6 +279,45 @@ def load(path: Path, model: type[T]) -> T:
         SettingsError: With one sentence for every problem.
     """
     try:
+        return model.model_validate(without_retired(_given(path), model))
+    except ValidationError as error:
+        raise SettingsError(*(_sentence(path, problem) for problem in error.errors())) from error
+
+
+def without_retired(given: dict[str, Any], model: type[_Section]) -> dict[str, Any]:
+    """Take out of what is set, and return, what no longer exists."""
+    for name in model.retired:
+        section, key = _section_of(given, name)
+        section.pop(key, None)
+    return given
+
+
+def retired(path: Path, model: type[_Section]) -> dict[str, str]:
+    """Return the settings in a file that no longer exist, and what replaced each; nothing of one that is broken."""
+    try:
+        given = _given(path)
+    except SettingsError:
+        return {}
+    names = ((name, *_section_of(given, name)) for name in model.retired)
+    return {name: model.retired[name] for name, section, key in names if key in section}
+
+
+def _section_of(given: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
+    """Return the section in which a setting of that full name would stand, empty where there is none, and its key."""
+    *sections, key = name.split(".")
+    for section in sections:
+        below = given.get(section)
+        given = below if isinstance(below, dict) else {}
+    return given, key
+
+
+def _given(path: Path) -> dict[str, Any]:
+    """Return what a settings file sets.
+
+    Raises:
+        SettingsError: It is no such file.
+    """
+    try:
         raw: Any = yaml.load(path.read_bytes(), Loader=_Loader)
     except FileNotFoundError:
         raw = None
@@ -282,11 +328,7 @@ def load(path: Path, model: type[T]) -> T:
     if not isinstance(raw, dict):
         raise SettingsError(f"{path}: expected `key: value` lines, found {type(raw).__name__}")
     # `section:` with everything commented out below it means its defaults
-    given = {key: value for key, value in raw.items() if value is not None}
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        raise SettingsError(*(_sentence(path, problem) for problem in error.errors())) from error
+    return {key: value for key, value in raw.items() if value is not None}
 
 
 def _why(error: Exception) -> str:

@@ -38,6 +38,15 @@ def settings_page() -> str:
         "requests go and which environment variable holds a key. A brain that was synced from elsewhere cannot change",
         "them.\n",
         *_section(MachineSettings, ""),
+        "\n# Settings that no longer exist\n",
+        "They are ignored; `brainiac status` and `brainiac doctor` name those that are still set.\n",
+        "| setting | what replaced it |",
+        "|---|---|",
+        *(
+            f"| `{name}` | {instead} |"
+            for model in (Settings, MachineSettings)
+            for name, instead in model.retired.items()
+        ),
     ]
     return "\n".join(lines) + "\n"
 

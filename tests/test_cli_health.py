@@ -170,6 +170,31 @@ def test_what_the_settings_ask_for_and_do_not_get_is_told(shell: Shell, brain: B
         brain.places.config.unlink()
 
 
+def test_a_setting_that_no_longer_exists_keeps_nobody_from_anything(shell: Shell, brain: Brain) -> None:
+    """A brain that sets one starts, answers and reflects; `status` and `doctor` name what replaced it; no problem."""
+    config = brain.tree.config
+    config.write_text(config.read_text() + "paths:\n  system: elsewhere\n  inbox: inbox\n")
+    brain.places.config.parent.mkdir(parents=True, exist_ok=True)
+    brain.places.config.write_text("semantic_model: auto\n")
+    told = (
+        "system/config.yaml: `paths.system` is no setting any more: `system/` stays where it is; take the line out",
+        f"{brain.places.config}: `semantic_model` is no setting any more: `recall.embedder` in system/config.yaml",
+    )
+    try:
+        assert "Noted" in shell("ask", "I live in Portland.").out
+        (brain.tree.inbox / "where.md").write_text("Where do I live?\n")
+        assert "answered 1, reflected 1, waiting 0\n" == shell("run", "--once").out
+        for words in (["status"], ["doctor"]):
+            done = shell(*words)
+            assert (0, "") == (done.code, done.err)
+            assert [] == [each for each in told if each not in done.out]
+        status, doctor = shell("status", "--json").json, shell("doctor", "--json").json
+        assert ([], 2) == (status["problems"], len(status["notices"]))
+        assert ([], 2) == (doctor["problems"], len(doctor["notices"]))
+    finally:
+        brain.places.config.unlink()
+
+
 def test_a_plugin_that_cannot_be_read_is_no_ready_one(shell: Shell, brain: Brain) -> None:
     """`plugins list` and `status` say `failed`, with the line; it is not run."""
     (brain.tree.plugins / "bad.py").write_text("x = 1\ndef y(:\n")

@@ -18,7 +18,7 @@ from pydantic import ValidationError, model_validator
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, SettingsError
 from brainiac.llm.schemas import Purpose
-from brainiac.settings import PURPOSES, MachineSettings, Settings, SettingsFile, load
+from brainiac.settings import PURPOSES, MachineSettings, Settings, SettingsFile, load, retired
 from brainiac.sources import bundled
 
 
@@ -74,6 +74,26 @@ def test_what_is_no_settings_file_is_told(config: Path, text: str, told: str) ->
     with pytest.raises(SettingsError) as caught:
         load(config, Settings)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(("model", "name"), [(m, name) for m in (Settings, MachineSettings) for name in m.retired])
+def test_a_setting_that_no_longer_exists_is_ignored(config: Path, model: type[Settings], name: str) -> None:
+    """Whatever it was set to, the file validates as if it were not there, and what replaced it can be told."""
+    *sections, key = name.split(".")
+    text = f"{key}: [any, {{thing: 1}}]\n"
+    for section in reversed(sections):
+        text = f"{section}:\n" + "".join(f"  {line}\n" for line in text.splitlines())
+    config.write_text(text)
+    assert model() == load(config, model)
+    assert {name: model.retired[name]} == retired(config, model)
+    assert model.retired[name]
+
+
+@pytest.mark.parametrize("text", ["", "paths:\n", "paths: 3\n", "[", "- a\n", "paths: {sytem: x}\n"])
+def test_nothing_is_called_retired_that_is_not(config: Path, text: str) -> None:
+    """An empty, broken or mistyped file names no setting of old; a typing mistake is refused as ever."""
+    config.write_text(text)
+    assert {} == retired(config, Settings)
 
 
 @given(st.text(max_size=200))

@@ -40,6 +40,7 @@ def status(as_json: JsonOption = False) -> None:
     states = {plugin["name"]: plugin["state"] for plugin in found["plugins"] if plugin["state"] != "shadowed"}
     say("Plugins   " + ", ".join(f"{name}{_unless_ready(state)}" for name, state in states.items()))
     _list("Problems", found["problems"])
+    _list("Notices", found["notices"])
     _list("Waiting", [f"{each['prompt']}: {each['reason']}" for each in found["pending"]])
     _list("Not read", found["daemon"].get("passed_over", []))
     untrusted = [plugin for plugin in found["plugins"] if plugin["state"] == "untrusted"]
@@ -90,6 +91,7 @@ def doctor(
     What grows old is named too: contradictions on a page, pages nobody links to or cites, overgrown folders.
     """
     from brainiac.doctor import examine, mend
+    from brainiac.readiness import notices
     from brainiac.rot import find_rot
 
     with opened_brain(is_reading=not (fix or confirm_deletions)) as brain:
@@ -100,16 +102,17 @@ def doctor(
         if fix and found:
             mended = mend(brain, found)
             found = list(examine(brain))
-        rot = list(find_rot(brain))
+        rot, noted = list(find_rot(brain)), [str(notice) for notice in notices(brain)]
     if as_json:
         plain = {"problems": [_plain(p) for p in found], "mended": [_plain(p) for p in mended]}
-        print_json(plain | {"rot": [asdict(each) for each in rot]})
+        print_json(plain | {"notices": noted, "rot": [asdict(each) for each in rot]})
     else:
         for problem in mended:
             say(f"mended  {problem.path}: {problem.what}")
         for problem in found:
             say(f"{problem.path}: {problem.what}; {problem.todo}")
         say(f"{len(found)} problems." if found else "Nothing is wrong.")
+        _list("Notices", noted)
         for kind in dict.fromkeys(each.kind for each in rot):
             lines = [f"{each.path}: {each.what}; {each.todo}" for each in rot if each.kind == kind]
             _list(f"Grows old ({kind}, {len(lines)})", lines)

@@ -44,7 +44,7 @@ def show(as_json: JsonOption = False) -> None:
         print_json([asdict(plugin) for plugin in found])
     else:
         print_table(("plugin", "from", "state", ""), [(p.name, p.source, p.state, p.detail) for p in found])
-    print_problems([f"{each.where}: {each.what}; {each.todo}" for each in unknown])
+    print_problems([str(each) for each in unknown])
 
 
 def trust(
