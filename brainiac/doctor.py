@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import posixpath
 import unicodedata
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +18,7 @@ from uuid import UUID
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, PathKind, content_hash, create, new_id, update
+from brainiac.history.continuity import faults
 from brainiac.kernel.journal import BASELINE
 from brainiac.kernel.noticing import MAX_BYTES
 from brainiac.kernel.planning import is_off_record
@@ -289,12 +290,9 @@ def check_access_log(brain: Brain) -> Iterator[Problem]:
 
 
 def check_journal(brain: Brain) -> Iterator[Problem]:
-    """Every line of the journals can be read, and this device's journal tells of every note as it stands."""
-    deque(brain.journal.events(), maxlen=0)
-    deque(brain.journal.foreign_events(), maxlen=0)
-    for warning in brain.journal.warnings:
-        where, _, what = warning.partition(": ")
-        yield Problem(brain.tree.relative(where), what, "nothing; what the line told is unknown, the notes stand")
+    """The journals stand as they were written, and this device's tells of every note as it stands."""
+    for fault in faults(brain):
+        yield Problem(brain.tree.relative(fault.file), fault.what, fault.todo)
     if next(brain.journal.events(kinds={BASELINE}), None):  # else nobody has run this brain here yet
         yield from _check_fold(brain, brain.journal.fold())
 
