@@ -224,10 +224,15 @@ class Bus:
         action: Action = "deleted" if stamp is None else "modified" if was_known else "created"
         change = FileChange(action, path, self._brain.tree.kind_of(path))
         if change.kind in TO_ANSWER and stamp is not None:
-            self.ask(path)
-            # noted once it is answered, which records it: the answer waits for nothing
-            self.foreground.submit(self._conversation(path), lambda: self._submit_notice(change))
+            self.foreground.submit(self._conversation(path), lambda: self._answer(change))
         else:
+            self._submit_notice(change)
+
+    def _answer(self, change: FileChange) -> None:
+        """Deal with a prompt, which records it, and note it after that: the answer waits for nothing."""
+        try:
+            self.inbox.take(change.path)
+        finally:
             self._submit_notice(change)
 
     def _log_grew(self) -> None:
