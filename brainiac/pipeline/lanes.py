@@ -1,7 +1,7 @@
 """Tiers of work: jobs of one key run in order, jobs of different keys side by side, and keys take turns.
 
 The turns go to the key that came last and to the one that waits longest, by turns: behind thousands that wait, one
-that comes fresh is next but one, and the oldest is never passed over for long. A key that had its turn is fresh no more.
+that comes fresh is next but one, and the oldest is never passed over for long. Who had a turn is fresh no more.
 """
 
 from __future__ import annotations
