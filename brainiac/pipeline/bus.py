@@ -198,8 +198,10 @@ class Bus:
         tree = self._brain.tree
         for known in self.settler.known_below(folder):
             self._saw(known, stamp_of(tree.absolute(known)))
-        for entry in tree.walk(tree.absolute(folder)):
-            self._saw(tree.relative(entry.path), stamp_of(entry.path))
+        found = ((tree.relative(entry.path), stamp_of(entry.path)) for entry in tree.walk(tree.absolute(folder)))
+        # a conversation's prompts in the order they were written
+        for path, stamp in sorted(found, key=lambda each: (each[1][1] if each[1] else 0, each[0])):
+            self._saw(path, stamp)
 
     def _is_known(self, relative: str) -> bool:
         return relative in self.settler.settled or self.settler.is_waiting(relative)
