@@ -137,7 +137,7 @@ class ShortTermDocument:
             goals=tuple(placed.item for placed in self._items(GOALS)),
             facts=tuple(placed.item for placed in self._items(FACTS)),
             tasks=tuple(placed.item for placed in self._items(TASKS)),
-            events=tuple(placed.event for placed in self._events()),
+            events=tuple(placed.event for placed in self.logged),
         )
 
     def _section(self, heading: str) -> tuple[int, int]:
@@ -150,7 +150,9 @@ class ShortTermDocument:
         found = (_placed_item(match) for match in _ITEM.finditer(self._text, start, end))
         return [placed for placed in found if placed.item.text]
 
-    def _events(self) -> list[Placed]:
+    @cached_property
+    def logged(self) -> list[Placed]:
+        """The events with their places, newest first as in the file."""
         start = self._content[EVENT_LOG]
         found = _LOG_END.search(self._text, start)
         return list(find_events(self._text, start, found.start() if found else len(self._text)))
@@ -175,9 +177,9 @@ class ShortTermDocument:
         gap = "\n" if text[at:].strip() else ""
         return ShortTermDocument(splice(text, len(text), gap + render_event(event)))
 
-    def without_event(self, event_id: str) -> ShortTermDocument:
-        """Remove an event with all that stands under it; an id that is not there changes nothing."""
-        return self._without(placed for placed in self._events() if placed.event.id == event_id)
+    def without_event(self, *event_ids: str) -> ShortTermDocument:
+        """Remove events with all that stands under them; an id that is not there changes nothing."""
+        return self._without(placed for placed in self.logged if placed.event.id in event_ids)
 
     def _without(self, places: Iterable[Placed | _PlacedItem]) -> ShortTermDocument:
         kept, at = [], 0
@@ -260,7 +262,7 @@ class ShortTermDocument:
         items = (placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading))
         document = self._without(
             [
-                *(placed for placed in self._events() if placed.event.id not in keep_events),
+                *(placed for placed in self.logged if placed.event.id not in keep_events),
                 *(placed for placed in items if _key(placed.item.text) not in kept),
             ]
         )

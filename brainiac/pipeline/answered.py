@@ -78,6 +78,7 @@ class Answered:
         self._gone: dict[str, tuple[Answer, float]] = {}  # prompts deleted a moment ago, by path
         self._undelivered: dict[str, Event] = {}  # own exchanges that nothing followed from yet, by id
         self._superseded: dict[str, str] = {}  # of these, the exchange that they revise
+        self._followed: set[str] = set()  # exchanges that an outcome stands for
         self._seq = 0  # every own event up to this one was taken in,
         self._ahead: set[int] = set()  # and these beyond it: threads tell of their events out of order
         self.last_exchange_at: str | None = None
@@ -163,6 +164,11 @@ class Answered:
         with self._mutex:
             return exchange in self._undelivered
 
+    def has_outcome(self, exchange: str) -> bool:
+        """Return whether it stands in a journal what followed from an exchange."""
+        with self._mutex:
+            return exchange in self._followed
+
     def undelivered(self) -> list[Event]:
         """Return this device's exchanges that nothing followed from yet."""
         with self._mutex:
@@ -227,6 +233,7 @@ class Answered:
         else:
             self._take_changes(event)
         if event.kind in OUTCOMES:
+            self._followed.add(str(event.data.get("exchange")))
             self._undelivered.pop(str(event.data.get("exchange")), None)
             self._superseded.pop(str(event.data.get("exchange")), None)
 

@@ -50,16 +50,18 @@ class Catalogue:
     Args:
         brain: The brain.
         lookup: Takes in the statements of all pages.
+        is_read: False: it knows of no page but those that are added.
     """
 
-    def __init__(self, brain: Brain, lookup: Lookup | None = None) -> None:
+    def __init__(self, brain: Brain, lookup: Lookup | None = None, *, is_read: bool = True) -> None:
         self._brain, self._lookup = brain, lookup
         self.root = brain.tree.relative(brain.tree.long_term)
         self.by_path: dict[str, PageInfo] = {}
         self.by_uuid: dict[str, PageInfo] = {}
         self._subjects: dict[tuple[str, bool], PageInfo] = {}
         self.folders: dict[str, set[str]] = {}  # stems taken, casefolded
-        for entry in sorted(brain.tree.walk(brain.tree.long_term), key=lambda entry: entry.path):
+        entries = brain.tree.walk(brain.tree.long_term) if is_read else ()
+        for entry in sorted(entries, key=lambda entry: entry.path):
             self._read(brain.tree.relative(entry.path), Path(entry.path))
 
     def _read(self, path: str, file: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -14,17 +16,19 @@ from brainiac.notes.dialogue import StmEvent, find_events, render_exchange
 from brainiac.notes.links import find_links, rewrite_link
 from brainiac.notes.memory import MemoryDocument, new_memory
 from brainiac.notes.prose import splice
-from brainiac.promotion.placement import day_place
+from brainiac.promotion.filed import filed
+from brainiac.promotion.placement import Place, day_place
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
-    from brainiac.promotion.draft import Draft
+    from brainiac.promotion.draft import Draft, Working
 
 SECTION = "## Conversation"
+PAGE_CHARACTERS = 32_000  # a day's page that has more is continued by the next
 
 
 def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dict[str, list[str]]:
-    """Put exchanges on the pages of their days, in the order they were said.
+    """Put exchanges on the pages of their days, in the order they were said; one that stands on a page stays there.
 
     Args:
         brain: The brain.
@@ -34,9 +38,12 @@ def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dic
     Returns:
         Path → ids of the exchanges that were added or stood there.
     """
+    places, days = filed(brain).places, _DayPages(brain, draft)
     said: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=lambda event: (event.at, event.id)):
-        path = _day_page(brain, draft, event)
+        path = places.get(event.id, "")
+        if not _stands(draft, path, event.id):
+            path = days.page_for(event)
         answer = _with_links(brain, draft, event.ai, path)
         said.setdefault(path, []).append(replace(event, thoughts="", ai=answer))
     for path, exchanges in said.items():
@@ -48,15 +55,64 @@ def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dic
     return {path: [event.id for event in exchanges] for path, exchanges in said.items()}
 
 
-def _day_page(brain: Brain, draft: Draft, event: StmEvent) -> str:
-    """Return the path of the page of an event's day, begun where there is none."""
-    place = day_place(brain, event.at, is_private=event.is_private)
-    if draft.page(place.path) is None:
-        uuid = new_id()
-        text = new_memory(place.title, uuid=uuid, now=iso(brain.clock.now()), **place.meta)
-        draft.catalogue.add(place.path, uuid, place.title, "", event.is_private)
-        draft.add(place.path, text)
-    return place.path
+def _stands(draft: Draft, path: str, exchange: str) -> bool:
+    """Return whether an exchange stands on the page that it was once put on."""
+    working = draft.page(path) if path else None
+    return working is not None and f"<!-- exchange: {exchange} -->" in str(working.document)
+
+
+class _DayPages:
+    """The pages of days, each continued by a further one when it is full: what a filing costs must not grow with a day.
+
+    Args:
+        brain: The brain.
+        draft: The pages in work.
+    """
+
+    def __init__(self, brain: Brain, draft: Draft) -> None:
+        self._brain, self._draft = brain, draft
+        self._last: dict[str, int] = {}  # number of a day's last page, by the path of its first
+        self._sizes: dict[str, int] = {}
+
+    def page_for(self, event: StmEvent) -> str:
+        """Return the path of the page that takes an event, begun where there is none with room for it."""
+        place = day_place(self._brain, event.at, is_private=event.is_private)
+        number = self._last.get(place.path) or self._last_number(place.path)
+        while not self._has_room(path := _numbered(place.path, number), place, number, event.is_private):
+            number += 1
+        self._last[place.path] = number
+        self._sizes[path] += len(render_exchange(event))
+        return path
+
+    def _last_number(self, first: str) -> int:
+        """Return the number of a day's last page by the files that stand there."""
+        folder, name = posixpath.split(first.removesuffix(".md"))
+        numbered = re.compile(rf"{re.escape(name)}-([2-9]|[1-9]\d+)\.md")
+        try:
+            names = os.listdir(self._brain.tree.absolute(folder))
+        except FileNotFoundError:
+            return 1
+        return max((int(found[1]) for each in names if (found := numbered.fullmatch(each))), default=1)
+
+    def _has_room(self, path: str, place: Place, number: int, is_private: bool) -> bool:
+        if path not in self._sizes:
+            working = self._draft.page(path)
+            if working is None and self._brain.read(path) is not None:
+                return False  # broken: it is a person's to mend
+            if working is None:
+                working = self._begin(path, place, number, is_private)
+            self._sizes[path] = len(str(working.document))
+        return self._sizes[path] < PAGE_CHARACTERS
+
+    def _begin(self, path: str, place: Place, number: int, is_private: bool) -> Working:
+        uuid, title = new_id(), place.title if number == 1 else f"{place.title} ({number})"
+        text = new_memory(title, uuid=uuid, now=iso(self._brain.clock.now()), **place.meta)
+        self._draft.catalogue.add(path, uuid, title, "", is_private)
+        return self._draft.add(path, text)
+
+
+def _numbered(first: str, number: int) -> str:
+    return first if number == 1 else f"{first.removesuffix('.md')}-{number}.md"
 
 
 def _with_links(brain: Brain, draft: Draft, answer: str, path: str) -> str:
@@ -74,7 +130,7 @@ def _with_links(brain: Brain, draft: Draft, answer: str, path: str) -> str:
 def _with_exchanges(text: str, events: Sequence[StmEvent]) -> tuple[str, list[str]]:
     """Return a page with further exchanges, each after those said before it, and the ids of those it did not have.
 
-    The page is read once, however much stands there: a day has one page.
+    The page is read once, however much stands there.
     """
     placed = list(find_events(text))
     known = {one.event.id for one in placed}

@@ -38,6 +38,7 @@ class Work:
         refused: What was not done, and why.
         summary: The new summary; None leaves the one there.
         notes: Further data of the event.
+        gone: Ids of exchanges that waited to be consolidated and that a person took out.
     """
 
     memory: ShortTermMemory
@@ -48,6 +49,7 @@ class Work:
     refused: list[Refusal] = field(default_factory=list)
     summary: str | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+    gone: Sequence[str] = ()
 
     @property
     def archived(self) -> list[StmEvent]:
@@ -81,7 +83,7 @@ def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> 
         draft = Draft(brain, decided.catalogue)
         records = _carried_out(brain, work, draft, past)
         pages = add_exchanges(brain, draft, work.archived)
-        if not records and not pages:
+        if not records and not pages and not work.gone:
             return None
         proposals = _proposals(work.steps, records)
         data = _data(work, list(chain.from_iterable(records)), pages, proposals)
@@ -147,7 +149,7 @@ def _data(
     proposals: Sequence[Proposal],
 ) -> dict[str, Any]:
     return {
-        "exchanges": [event.id for event in work.archived],
+        "exchanges": [*(event.id for event in work.archived), *work.gone],
         "left": work.left,
         "statements": list(records),
         "episodes": {path: list(ids) for path, ids in pages.items()},

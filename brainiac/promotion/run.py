@@ -6,6 +6,7 @@ candidate and the events behind it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from brainiac.notes.short_term import ShortTermMemory, StmEvent
 from brainiac.promotion.applying import Applier, Step
 from brainiac.promotion.deciding import Decider, Decision
 from brainiac.promotion.draft import Catalogue, Draft
+from brainiac.promotion.filed import filed, waiting_events
 from brainiac.promotion.finding import NAME, Finder, Found, Refusal, is_listed
 from brainiac.promotion.finishing import Work, finish
 from brainiac.promotion.lookup import Lookup
@@ -60,7 +62,7 @@ def promote(
     abandon: Callable[[], bool] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
-    """Promote the event log of short-term memory.
+    """Promote what was filed unconsolidated and the event log of short-term memory, in runs of a bounded size.
 
     Args:
         brain: The brain.
@@ -73,27 +75,77 @@ def promote(
         FormatError: Short-term memory lacks a heading.
     """
     with locked(brain.places.state / "promotion.lock", wait_seconds=0):
-        with brain.short_term_lock():
-            memory = brain.short_term().memory
-        if not memory.events:
-            return Outcome(None)
-        return _Run(brain, memory, abandon, progress).run()
+        done = _promote_once(brain, abandon, progress)
+        while done.event is not None and not done.problem and filed(brain).waiting:
+            further = _promote_once(brain, abandon, progress)
+            done = _joined(done, further)
+            if further.event is None:
+                break  # what waits could not be decided now
+        return done
+
+
+def _promote_once(
+    brain: Brain, abandon: Callable[[], bool] | None, progress: Callable[[int, int], None] | None
+) -> Outcome:
+    exchanges, gone, is_partial = waiting_events(brain)
+    with brain.short_term_lock():
+        snapshot = Snapshot(brain.short_term().memory, exchanges, gone, is_partial)
+    if not snapshot.memory.events and not exchanges and not gone:
+        return Outcome(None)
+    return _Run(brain, snapshot, abandon, progress).run()
+
+
+def _joined(one: Outcome, other: Outcome) -> Outcome:
+    """Return what two runs did, one after the other."""
+    statements = Counter(one.statements) + Counter(other.statements)
+    return replace(
+        other,
+        event=other.event or one.event,
+        exchanges=one.exchanges + other.exchanges,
+        statements=dict(statements),
+        refused=[*one.refused, *other.refused],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a run looks at.
+
+    Attributes:
+        memory: Short-term memory.
+        filed: Exchanges that were filed unconsolidated, oldest first.
+        gone: Ids of such that a person took out since.
+        is_partial: Whether more of them wait than one run takes: what was said later is decided later.
+    """
+
+    memory: ShortTermMemory
+    filed: Sequence[StmEvent]
+    gone: Sequence[str]
+    is_partial: bool
+
+    @property
+    def promoted(self) -> ShortTermMemory:
+        """What of short-term memory is looked at in this run."""
+        return ShortTermMemory(self.memory.summary) if self.is_partial else self.memory
 
 
 class _Run:
     def __init__(
         self,
         brain: Brain,
-        memory: ShortTermMemory,
+        snapshot: Snapshot,
         abandon: Callable[[], bool] | None,
         progress: Callable[[int, int], None] | None,
     ) -> None:
         self._brain, self._abandon, self._progress = brain, abandon, progress
-        self._past = read_past(brain, min(event.at for event in memory.events))
-        lines = _own_lines(memory, self._past, iso(brain.clock.now()))
-        events = {event.id: event for event in (*memory.events, *lines)}
-        self._work = Work(memory, events, {event.id: event.user for event in lines})
-        self._started = brain.record(STARTED, by=NAME, data={"exchanges": len(memory.events)})
+        memory, now = snapshot.promoted, iso(brain.clock.now())
+        said = {event.id: event for event in (*snapshot.filed, *memory.events)}
+        self._past = read_past(brain, min((event.at for event in said.values()), default=now))
+        lines = _own_lines(memory, self._past, now)
+        events = said | {event.id: event for event in lines}
+        self._work = Work(memory, events, {event.id: event.user for event in lines}, gone=snapshot.gone)
+        self._snapshot = snapshot
+        self._started = brain.record(STARTED, by=NAME, data={"exchanges": len(said)})
         self._lookup = Lookup()
         self._draft = Draft(brain, Catalogue(brain, self._lookup))
         self._problem = ""
@@ -130,7 +182,7 @@ class _Run:
         memory = replace(self._work.memory, events=tuple(self._work.events.values()))
         found, refused = finder.find(memory)
         self._work.refused += refused
-        return [one for one in found if not is_listed(one.candidate, self._work.memory)]
+        return [one for one in found if not is_listed(one.candidate, self._snapshot.memory)]
 
     def _decide(self, found: Sequence[Found]) -> None:
         brain, work = self._brain, self._work
@@ -203,9 +255,9 @@ class _Run:
     def _summarize(self) -> None:
         """Have what is left summarized; the old summary is obsolete. Without a model it stays for now."""
         work = self._work
-        if self._problem:
+        if self._problem or self._snapshot.is_partial:
             return
-        left = [event for event in work.events.values() if event.id in work.left and event.id not in work.lines]
+        left = [event for event in work.memory.events if event.id in work.left]
         request = SummarizeRequest(
             now=self._brain.clock.now(),
             cause=self._started.id,
