@@ -140,8 +140,8 @@ def _read(at: str, words: str, body: str) -> StmEvent:
     parts = [_Part("")]
     for raw in _LINE.findall(body):
         line = raw.rstrip("\n").removesuffix("\r")
-        if "<!--" in line and (marked := _ENDS_PRIVATE.fullmatch(line)):  # what was said stands in quotes
-            is_private, line = True, line[: marked.start(1)].rstrip()
+        if "<!--" in line and (hidden := _ENDS_PRIVATE.fullmatch(line)):  # what was said stands in quotes
+            is_private, line = True, line[: hidden.start(1)].rstrip()
             if not line:
                 continue
         if not event_id and (comment := _COMMENT.fullmatch(line)):
@@ -154,7 +154,7 @@ def _read(at: str, words: str, body: str) -> StmEvent:
     if words := PRIVATE.sub("", words).strip():
         remarks.insert(0, words + newline_of(body))
     event_id = event_id or id_by_hand(f"{at}{words}\n{body}")
-    kept = _marked("".join(remarks)) if is_private else "".join(remarks)
+    kept = marked("".join(remarks)) if is_private else "".join(remarks)
     return StmEvent(event_id, at, texts["User"], texts["AI"], texts["Thoughts"], is_private, _without_blank_ends(kept))
 
 
@@ -216,7 +216,7 @@ def _without_blank_ends(text: str) -> str:
     return text[start : end + 1 if end >= 0 else len(text)]
 
 
-def _marked(text: str) -> str:
+def marked(text: str) -> str:
     """Return remarks with the mark at the end of each paragraph that lacks it: what was private stays so by itself."""
     return re.sub(r"\S[^\n]*(?:\n[ \t]*\S[^\n]*)*", _with_mark, text)
 

@@ -20,12 +20,14 @@ from brainiac.notes.dialogue import (
     StmEvent,
     find_events,
     id_by_hand,
+    marked,
     render_event,
     with_gaps,
 )
 from brainiac.notes.prose import (
     end_of_content,
     find_line,
+    newline_of,
     one_line,
     parse_prose,
     render_prose,
@@ -59,12 +61,10 @@ HEADINGS = (TITLE, SUMMARY, STRUCTURED_DATA, GOALS, FACTS, TASKS, EVENT_LOG)
 _FRAME = re.compile(rf"^(?:{'|'.join(map(re.escape, HEADINGS))}|---)[ \t]*\r?$", re.MULTILINE)
 _SECTION_END = re.compile(r"^(?:#{1,6} |---[ \t]*\r?$)", re.MULTILINE)
 _LOG_END = re.compile(r"^#{1,2} ", re.MULTILINE)
-# a list item, its box, and the lines that Markdown takes for more of it: indented, or right below without a blank one
-_ITEM = re.compile(
-    r"^[-*+][ \t]+(?:\[([ xX])\](?:[ \t]+|(?=\r?$)))?"
-    r"([^\n]*(?:\n(?:[ \t]+\S|(?![-*+][ \t]|#|---|[ \t\r]*$))[^\n]*)*)\n?",
-    re.MULTILINE,
-)
+# a list item, its box, and the indented lines below it
+_ITEM = re.compile(r"^[-*+][ \t]+(?:\[([ xX])\](?:[ \t]+|(?=\r?$)))?([^\n]*(?:\n[ \t]+\S[^\n]*)*)\n?", re.MULTILINE)
+# lines that Markdown takes for more of the item above them although they are not indented
+_WRAPPED = re.compile(r"(?:(?![-*+][ \t]|#|---|[ \t]*\r?$)[^\n]+\n?)*", re.MULTILINE)
 _PARAGRAPH = re.compile(r"^[^\S\n]*\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*", re.MULTILINE)
 _MARK = re.compile(rf"[ \t]*{PRIVATE.pattern}", PRIVATE.flags)
 _BOX = re.compile(r"\\*\[[ xX]\](?:\s|$)")
@@ -102,6 +102,7 @@ class _PlacedItem:
     start: int
     end: int
     mark: int  # where the text of the item, with its box, begins
+    remarks: str = ""  # the lines right below it that are not indented; they stay when it goes
 
 
 def parse_short_term(text: str) -> ShortTermMemory:
@@ -181,8 +182,8 @@ class ShortTermDocument:
         return _FRAME.sub("", document._text[:start] + document._text[end:])
 
     def paragraphs(self) -> list[str]:
-        """Return the paragraphs of the summary, each as it stands."""
-        return _PARAGRAPH.findall(self._text, *self._section(SUMMARY))
+        """Return the paragraphs of the summary."""
+        return [parse_prose(paragraph) for paragraph in _PARAGRAPH.findall(self._text, *self._section(SUMMARY))]
 
     def _all_items(self) -> list[_PlacedItem]:
         return [placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading)]
@@ -215,8 +216,7 @@ class ShortTermDocument:
         kept, at = [], 0
         for placed in sorted(places, key=lambda placed: placed.start):
             kept.append(self._text[at : placed.start])
-            if isinstance(placed, Placed):
-                kept.append(with_gaps(self._text, placed))
+            kept.append(with_gaps(self._text, placed) if isinstance(placed, Placed) else placed.remarks)
             at = placed.end
         return ShortTermDocument("".join(kept) + self._text[at:])
 
@@ -326,10 +326,13 @@ def _placed_item(found: re.Match[str]) -> _PlacedItem:
     text = " ".join(PRIVATE.sub(" ", found[2]).split())
     if found[1] is None and text.startswith("\\") and _BOX.match(text):
         text = text[1:]
-    words = _MARK.sub("", found[0]).rstrip("\r\n")
-    item = Item(unescape(text), found[1] in ("x", "X"), PRIVATE.search(found[0]) is not None, words)
+    wrapped = _WRAPPED.match(found.string, found.end(), found.endpos)
+    below = wrapped[0] if wrapped else ""
+    is_private = PRIVATE.search(found[0] + below) is not None
+    item = Item(unescape(text), found[1] in ("x", "X"), is_private, _MARK.sub("", found[0]).rstrip("\r\n"))
     mark = found.start(2) if found[1] is None else found.start(1) - 1
-    return _PlacedItem(item, found.start(), found.end(), mark)
+    remarks = newline_of(found[0]) + (marked(below) if is_private else below) if below else ""
+    return _PlacedItem(item, found.start(), found.end() + len(below), mark, remarks)
 
 
 def _with_ids_of_their_own(events: Iterable[Placed]) -> Iterator[Placed]:

@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from brainiac.clock import iso
-from brainiac.events import new_id
+from brainiac.errors import FormatError
 from brainiac.notes.dialogue import StmEvent, find_events, render_exchange
-from brainiac.notes.links import find_links, rewrite_link
-from brainiac.notes.memory import MemoryDocument, new_memory
+from brainiac.notes.frontmatter import is_private
+from brainiac.notes.memory import MemoryDocument
 from brainiac.notes.prose import splice
-from brainiac.promotion.placement import day_place
+from brainiac.promotion.placement import day_of
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.promotion.draft import Draft
+    from brainiac.promotion.relinking import Origins
 
 SECTION = "## Conversation"
 
 
-def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dict[str, list[str]]:
+def add_exchanges(
+    brain: Brain, draft: Draft, events: Sequence[StmEvent], origins: Origins, left: dict[str, str]
+) -> dict[str, list[str]]:
     """Put exchanges on the pages of their days, in the order they were said.
 
     Args:
         brain: The brain.
         draft: The pages in work.
         events: What is archived.
+        origins: Tells where their links lead.
+        left: Takes in the events for which no page can be written, with the reason.
 
     Returns:
         Path → ids of the exchanges that were added or stood there.
     """
     said: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=lambda event: (event.at, event.id)):
-        path = _day_page(brain, draft, event)
-        answer = _with_links(brain, draft, event.ai, path)
-        said.setdefault(path, []).append(replace(event, thoughts="", ai=answer))
+        try:
+            path = _day_page(brain, draft, event)
+        except FormatError as error:
+            left[event.id] = str(error)
+        else:
+            said.setdefault(path, []).append(replace(origins.moved(event, path), thoughts=""))
     for path, exchanges in said.items():
         working = draft.pages[path]
         text, added = _with_exchanges(str(working.document), exchanges)
@@ -50,25 +56,14 @@ def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dic
 
 def _day_page(brain: Brain, draft: Draft, event: StmEvent) -> str:
     """Return the path of the page of an event's day, begun where there is none."""
-    place = day_place(brain, event.at, is_private=event.is_private)
-    if draft.page(place.path) is None:
-        uuid = new_id()
-        text = new_memory(place.title, uuid=uuid, now=iso(brain.clock.now()), **place.meta)
-        draft.catalogue.add(place.path, uuid, place.title, "", event.is_private)
-        draft.add(place.path, text)
+    place = day_of(brain, draft.catalogue, event.at, is_private=event.is_private)
+    working = draft.page(place.path)
+    if working is None:
+        text = draft.catalogue.begin(place.path, place.title, place.meta, is_private=event.is_private)
+        working = draft.add(place.path, text)
+    if event.is_private and not is_private(working.document.memory.meta):
+        raise FormatError(place.path, "what is private cannot stand there: the page is not private any more")
     return place.path
-
-
-def _with_links(brain: Brain, draft: Draft, answer: str, path: str) -> str:
-    """Return an answer whose links lead from the day's page to where they led from the inbox; nothing else changes."""
-    for link in reversed(find_links(answer)):
-        if link.is_wiki or link.is_external or not link.target:
-            continue
-        page = draft.catalogue.by_uuid.get(link.uuid)
-        target = page.path if page else link.target.lstrip("./")
-        if page or brain.read(target) is not None:
-            answer = rewrite_link(answer, link, posixpath.relpath(target, posixpath.dirname(path)))
-    return answer
 
 
 def _with_exchanges(text: str, events: Sequence[StmEvent]) -> tuple[str, list[str]]:
