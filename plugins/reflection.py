@@ -93,6 +93,8 @@ def _note(
                 "is_extracted": is_extracted,
                 "items": _added(before, noted),  # so that a line a person wrote is told from ours
             }
+            if not before.has_event(exchange.id):
+                data["thoughts"] = _thoughts(noted, exchange.id)  # likewise
             if exchange.supersedes:
                 data["supersedes"] = exchange.supersedes
             try:
@@ -152,6 +154,12 @@ def _added(before: ShortTermDocument, after: ShortTermDocument) -> list[str]:
     """Return the hashes of the list items that were written."""
     known = {item.text for item in _items(before)}
     return [text_hash(item.text) for item in _items(after) if item.text not in known]
+
+
+def _thoughts(document: ShortTermDocument, event_id: str) -> str:
+    """Return the hash of the thoughts that were written with an event; "" where there are none."""
+    thoughts = next((event.thoughts for event in document.memory.events if event.id == event_id), "")
+    return text_hash(thoughts) if thoughts else ""
 
 
 def _items(document: ShortTermDocument) -> tuple[Item, ...]:

@@ -10,30 +10,35 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from brainiac.clock import iso
-from brainiac.events import new_id
+from brainiac.errors import FormatError
 from brainiac.notes.dialogue import StmEvent, find_events, render_exchange
-from brainiac.notes.links import find_links, rewrite_link
-from brainiac.notes.memory import MemoryDocument, new_memory
+from brainiac.notes.frontmatter import is_private
+from brainiac.notes.memory import MemoryDocument
 from brainiac.notes.prose import splice
+from brainiac.promotion.draft import can_hold, is_free
 from brainiac.promotion.filed import filed
-from brainiac.promotion.placement import Place, day_place
+from brainiac.promotion.placement import day_place
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
-    from brainiac.promotion.draft import Draft, Working
+    from brainiac.promotion.draft import Draft
+    from brainiac.promotion.relinking import Origins
 
 SECTION = "## Conversation"
 PAGE_CHARACTERS = 32_000  # a day's page that has more is continued by the next
 
 
-def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dict[str, list[str]]:
+def add_exchanges(
+    brain: Brain, draft: Draft, events: Sequence[StmEvent], origins: Origins, left: dict[str, str]
+) -> dict[str, list[str]]:
     """Put exchanges on the pages of their days, in the order they were said; one that stands on a page stays there.
 
     Args:
         brain: The brain.
         draft: The pages in work.
         events: What is archived.
+        origins: Tells where their links lead.
+        left: Takes in the events for which no page can be written, with the reason.
 
     Returns:
         Path → ids of the exchanges that were added or stood there.
@@ -41,11 +46,14 @@ def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dic
     places, days = filed(brain).places, _DayPages(brain, draft)
     said: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=lambda event: (event.at, event.id)):
-        path = places.get(event.id, "")
-        if not _stands(draft, path, event.id):
-            path = days.page_for(event)
-        answer = _with_links(brain, draft, event.ai, path)
-        said.setdefault(path, []).append(replace(event, thoughts="", ai=answer))
+        try:
+            path = places.get(event.id, "")
+            if not _stands(draft, path, event.id):
+                path = days.page_for(event)
+        except FormatError as error:
+            left[event.id] = str(error)
+        else:
+            said.setdefault(path, []).append(replace(origins.moved(event, path), thoughts=""))
     for path, exchanges in said.items():
         working = draft.pages[path]
         text, added = _with_exchanges(str(working.document), exchanges)
@@ -57,7 +65,10 @@ def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dic
 
 def _stands(draft: Draft, path: str, exchange: str) -> bool:
     """Return whether an exchange stands on the page that it was once put on."""
-    working = draft.page(path) if path else None
+    try:
+        working = draft.page(path) if path else None
+    except FormatError:
+        return False
     return working is not None and f"<!-- exchange: {exchange} -->" in str(working.document)
 
 
@@ -75,12 +86,20 @@ class _DayPages:
         self._sizes: dict[str, int] = {}
 
     def page_for(self, event: StmEvent) -> str:
-        """Return the path of the page that takes an event, begun where there is none with room for it."""
-        place = day_place(self._brain, event.at, is_private=event.is_private)
-        number = self._last.get(place.path) or self._last_number(place.path)
-        while not self._has_room(path := _numbered(place.path, number), place, number, event.is_private):
+        """Return the path of the page that takes an event, begun where there is none with room for it.
+
+        Raises:
+            FormatError: The folder of the day cannot be one.
+        """
+        first = day_place(self._brain, event.at, is_private=event.is_private)
+        folder = posixpath.dirname(first.path)
+        if not can_hold(self._brain, folder):
+            raise FormatError(folder, "is no folder, so that nothing can be filed there; move away what stands there")
+        number = self._last.get(first.path) or self._last_number(first.path)
+        while not self._takes(event, number):
             number += 1
-        self._last[place.path] = number
+        self._last[first.path] = number
+        path = day_place(self._brain, event.at, is_private=event.is_private, number=number).path
         self._sizes[path] += len(render_exchange(event))
         return path
 
@@ -94,37 +113,24 @@ class _DayPages:
             return 1
         return max((int(found[1]) for each in names if (found := numbered.fullmatch(each))), default=1)
 
-    def _has_room(self, path: str, place: Place, number: int, is_private: bool) -> bool:
-        if path not in self._sizes:
-            working = self._draft.page(path)
-            if working is None and self._brain.read(path) is not None:
-                return False  # broken: it is a person's to mend
+    def _takes(self, event: StmEvent, number: int) -> bool:
+        """Return whether a page has room for an event; one that is broken or not private is left to the person."""
+        place = day_place(self._brain, event.at, is_private=event.is_private, number=number)
+        if place.path not in self._sizes:
+            try:
+                working = self._draft.page(place.path)
+            except FormatError:
+                return False
+            if working is None and not is_free(self._brain, place.path):
+                return False
             if working is None:
-                working = self._begin(path, place, number, is_private)
-            self._sizes[path] = len(str(working.document))
-        return self._sizes[path] < PAGE_CHARACTERS
-
-    def _begin(self, path: str, place: Place, number: int, is_private: bool) -> Working:
-        uuid, title = new_id(), place.title if number == 1 else f"{place.title} ({number})"
-        text = new_memory(title, uuid=uuid, now=iso(self._brain.clock.now()), **place.meta)
-        self._draft.catalogue.add(path, uuid, title, "", is_private)
-        return self._draft.add(path, text)
-
-
-def _numbered(first: str, number: int) -> str:
-    return first if number == 1 else f"{first.removesuffix('.md')}-{number}.md"
-
-
-def _with_links(brain: Brain, draft: Draft, answer: str, path: str) -> str:
-    """Return an answer whose links lead from the day's page to where they led from the inbox; nothing else changes."""
-    for link in reversed(find_links(answer)):
-        if link.is_wiki or link.is_external or not link.target:
-            continue
-        page = draft.catalogue.by_uuid.get(link.uuid)
-        target = page.path if page else link.target.lstrip("./")
-        if page or brain.read(target) is not None:
-            answer = rewrite_link(answer, link, posixpath.relpath(target, posixpath.dirname(path)))
-    return answer
+                begin = self._draft.catalogue.begin
+                text = begin(place.path, place.title, place.meta, is_private=event.is_private)
+                working = self._draft.add(place.path, text)
+            if event.is_private and not is_private(working.document.memory.meta):
+                return False
+            self._sizes[place.path] = len(str(working.document))
+        return self._sizes[place.path] < PAGE_CHARACTERS
 
 
 def _with_exchanges(text: str, events: Sequence[StmEvent]) -> tuple[str, list[str]]:

@@ -19,7 +19,8 @@ from brainiac.promotion.draft import Catalogue, Draft
 from brainiac.promotion.episodes import add_exchanges
 from brainiac.promotion.filed import FILED
 from brainiac.promotion.folders import Folders
-from brainiac.promotion.past import text_hash
+from brainiac.promotion.past import read_past, text_hash
+from brainiac.promotion.relinking import Origins
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -49,11 +50,15 @@ def file_overflow(brain: Brain) -> Event | None:
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
 
 
-def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent]) -> Event:
-    """Move exchanges to the pages of their days in one commit."""
-    ids = [event.id for event in events]
+def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent]) -> Event | None:
+    """Move exchanges to the pages of their days in one commit; None where no page of theirs can be written."""
     draft = Draft(brain, Catalogue(brain, is_read=False))
-    pages = add_exchanges(brain, draft, events)
+    unwritable: dict[str, str] = {}
+    origins = Origins(brain, read_past(brain, iso(brain.clock.now())).prompts, {})
+    pages = add_exchanges(brain, draft, events, origins, unwritable)
+    ids = [event.id for event in events if event.id not in unwritable]
+    if not ids:
+        return None
     given = _items_of(brain, ids) if document.memory.facts else set()
     facts = [item.text for item in document.memory.facts if text_hash(item.text) in given]
     left = document.without_event(*ids).without_items(facts=facts)

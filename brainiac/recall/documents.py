@@ -16,9 +16,9 @@ from urllib.parse import unquote
 
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
-from brainiac.notes.dialogue import PRIVATE, StmEvent, find_events
+from brainiac.notes.dialogue import PRIVATE, StmEvent, find_events, outside
 from brainiac.notes.frontmatter import is_private, split
-from brainiac.notes.short_term import parse_short_term
+from brainiac.notes.short_term import document_of
 from brainiac.recall.units import Link, Page, Unit, UnitKind
 
 SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM})
@@ -91,7 +91,7 @@ def _units(body: str) -> Iterator[Unit]:
             is_dialogue = _is_dialogue([found.event for found in placed])
             for found in placed:
                 yield from _turns(found.event, is_dialogue)
-            body = body[: placed[0].start] + body[placed[-1].end :]
+            body = outside(body, placed)
     is_marked = PRIVATE.search(body) is not None  # on some line: all are kept rather than one be missed
     yield from (replace(unit, is_private=True) if is_marked else unit for unit in _prose_units(body))
 
@@ -131,16 +131,19 @@ def _summary_units(body: str) -> Iterator[Unit]:
 
 def _short_term_units(text: str) -> Iterator[Unit]:
     try:
-        memory = parse_short_term(text)
+        document = document_of(text)
     except FormatError:
         yield from _units(text)
         return
+    memory = document.memory
     items = (*memory.goals, *memory.facts, *memory.tasks)
     is_marked = any(item.is_private for item in items) or any(event.is_private for event in memory.events)
     for paragraph in memory.summary.split("\n\n"):
         if paragraph.strip():
             yield Unit(paragraph.strip(), is_private=is_marked)
     yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private) for item in items)
+    rest = document.remarks
+    yield from (replace(unit, is_private=PRIVATE.search(rest) is not None) for unit in _prose_units(rest))
     is_dialogue = _is_dialogue(memory.events)
     for event in reversed(memory.events):  # as they were said: neighbours are those before and after
         yield from _turns(event, is_dialogue)
