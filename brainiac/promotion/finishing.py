@@ -236,7 +236,8 @@ def _short_term(brain: Brain, work: Work, past: Past) -> list[Change]:
         return text_hash(paragraph) in past.summaries
 
     after = document.reset(summary, keep_events, keep_items, is_ours)
-    work.kept = [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
+    work.kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
+    work.kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
     if summary is not None:
         work.kept += [paragraph for paragraph in document.paragraphs() if not is_ours(paragraph)]
         work.notes["summary"] = [text_hash(paragraph) for paragraph in document.with_summary(summary).paragraphs()]

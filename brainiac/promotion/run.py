@@ -154,7 +154,7 @@ class _Run:
         tasks = [rooted(brain, item.text, folders) for item in work.memory.tasks]
         listed = [one for one in found if is_listed(one.candidate, tasks)]
         for one in listed:
-            work.end(one, "left", "it stands in the list of tasks")
+            work.end(one, "refused", "it stands in the list of tasks, and stays there until it is done")
         return [one for one in found if one not in listed]
 
     def _decide(self, found: Sequence[Found]) -> None:
