@@ -80,7 +80,9 @@ def check(brain: Brain, outcome: Outcome, over: set[str]) -> Counter[str]:
     assert {name: fate.as_json() for name, fate in outcome.fates.items()} == {n: told[n] for n in outcome.fates}
     assert all(fate.reason for fate in outcome.fates.values() if fate.end in ("left", "refused"))
     records = outcome.event.data["statements"] if outcome.event else []
-    assert {r["candidate"] for r in records} == {n for n, f in outcome.fates.items() if f.end in ("written", "proposed")}
+    assert {r["candidate"] for r in records} == {
+        n for n, f in outcome.fates.items() if f.end in ("written", "proposed")
+    }
     assert all(is_standing(brain, record) for record in records)
     over |= {name for name, fate in outcome.fates.items() if fate.end in ENDS}
     return counts
@@ -218,7 +220,13 @@ class Chaos:
         if self.random.random() < 0.3:
             return found
         ids = [one.id for one in request.existing] + ["made-up", ""]
-        contents = ["", request.candidate.statement, "User plays the cello", "x" * 900, *(e.content for e in request.existing)]
+        contents = [
+            "",
+            request.candidate.statement,
+            "User plays the cello",
+            "x" * 900,
+            *(e.content for e in request.existing),
+        ]
         operations = [
             Operation(operation=self.random.choice(["NEW", "UPDATE", "DELETE", "REINFORCE"]), id=self.random.choice(ids),
                       content=self.random.choice(contents))

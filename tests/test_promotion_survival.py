@@ -164,8 +164,10 @@ def test_a_private_item_and_remark_stay_private(tmp_path: Path) -> None:
     tell(brain, "My locker code word is giraffe.", private=True)
     rewrite(
         brain,
-        lambda text: text.replace("### Tasks\n", "### Tasks\n- [x] hide the quillwort <!-- private -->\nbehind moss\n")
-        + "It hangs behind the zanzibar.\n\nTwice.\n",
+        lambda text: (
+            text.replace("### Tasks\n", "### Tasks\n- [x] hide the quillwort <!-- private -->\nbehind moss\n")
+            + "It hangs behind the zanzibar.\n\nTwice.\n"
+        ),
     )
     promoted(brain)
     for word in ("quillwort", "moss", "zanzibar", "giraffe", "Twice"):
@@ -184,7 +186,9 @@ def test_a_paragraph_of_the_summary_stays_and_only_ours_is_replaced(tmp_path: Pa
     promoted(brain)
     assert "First one.\n\nSecond one." == brain.short_term().memory.summary
     mine = "Mine,  with\ttwo\nlines. <!-- note -->"
-    rewrite(brain, lambda text: text.replace("Second one.", "Second one, I think.").replace("First", f"{mine}\n\nFirst"))
+    rewrite(
+        brain, lambda text: text.replace("Second one.", "Second one, I think.").replace("First", f"{mine}\n\nFirst")
+    )
     tell(brain, "hi")
     outcome = promoted(brain)
     expected = f"## Summary\nThird one.\n\n{mine}\n\nSecond one, I think.\n\n---\n"

@@ -12,7 +12,7 @@ from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, create, new_id, update
 from brainiac.notes.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.promotion.applying import Applier, Step
-from brainiac.promotion.draft import Draft, text_of_page
+from brainiac.promotion.draft import Draft
 from brainiac.promotion.episodes import add_exchanges
 from brainiac.promotion.finding import NAME, End, Fate, Found, Refusal
 from brainiac.promotion.folders import Folders
@@ -140,7 +140,7 @@ def _carried_out(brain: Brain, work: Work, draft: Draft, past: Past) -> list[lis
 
 def _is_changed(brain: Brain, path: str, before: str | None) -> bool:
     try:
-        return text_of_page(brain, path) != before
+        return brain.read_page(path) != before
     except FormatError:
         return True
 
