@@ -10,6 +10,7 @@ import posixpath
 import unicodedata
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -357,9 +358,10 @@ def _standing(brain: Brain) -> Iterator[tuple[str, str]]:
     for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system):
         path = brain.tree.relative(entry.path)
         if brain.tree.is_tracked(path) and entry.stat(follow_symlinks=False).st_size <= MAX_BYTES:
-            content = brain.read(path)
-            if content is not None and not is_off_record(content):
-                yield path, content_hash(content)
+            with suppress(OSError):  # a page that may not be read is named by itself
+                content = brain.read(path)
+                if content is not None and not is_off_record(content):
+                    yield path, content_hash(content)
 
 
 def _adopt(brain: Brain) -> None:

@@ -80,9 +80,8 @@ def check(brain: Brain, outcome: Outcome, over: set[str]) -> Counter[str]:
     assert {name: fate.as_json() for name, fate in outcome.fates.items()} == {n: told[n] for n in outcome.fates}
     assert all(fate.reason for fate in outcome.fates.values() if fate.end in ("left", "refused"))
     records = outcome.event.data["statements"] if outcome.event else []
-    assert {r["candidate"] for r in records} == {
-        n for n, f in outcome.fates.items() if f.end in ("written", "proposed")
-    }
+    carried_out = {name for name, fate in outcome.fates.items() if fate.end in ("written", "proposed")}
+    assert carried_out == {record["candidate"] for record in records}
     assert all(is_standing(brain, record) for record in records)
     over |= {name for name, fate in outcome.fates.items() if fate.end in ENDS}
     return counts
@@ -145,7 +144,7 @@ def test_a_task_on_the_list_is_refused_once_and_told(tmp_path: Path, capsys: pyt
 
 
 def test_a_candidate_whose_event_a_person_edits_is_told(tmp_path: Path) -> None:
-    """Left by one run, then its event is edited or taken out: the next run refuses it by name, and reads what stands."""
+    """Left by one run, then its event is edited: the next run refuses it by name, and reads what stands now."""
     failing = [True]
 
     def fail(request: Request) -> Any:
@@ -172,14 +171,21 @@ SAID = [
     "I decided to leave.", "My diagnosis is ZZnew.", "See [Porto](../memory/long_term/concrete/a.md).",
 ]  # fmt: skip
 MADE = [
-    Candidate(statement="User lives in Portland"), Candidate(statement="User likes coffee"), Candidate(statement=" "),
-    Candidate(statement="User plays the theremin in Ulan Bator"), Candidate(statement="User likes coffee", events=["no"]),
-    Candidate(statement="User likes coffee", is_forget=True), Candidate(statement="User works at Google", subject="Acme"),
-    Candidate(statement="User works at Acme now", kind="event"), Candidate(statement="x" * 500),
+    Candidate(statement="User lives in Portland"),
+    Candidate(statement="User likes coffee"),
+    Candidate(statement=" "),
+    Candidate(statement="User plays the theremin in Ulan Bator"),
+    Candidate(statement="User likes coffee", events=["no"]),
+    Candidate(statement="User likes coffee", is_forget=True),
+    Candidate(statement="User works at Google", subject="Acme"),
+    Candidate(statement="User works at Acme now", kind="event"),
+    Candidate(statement="x" * 500),
     Candidate(statement="How to deploy", kind="skill", steps=["run the tests", "fly deploy"], subject="Deploy"),
     Candidate.model_construct(statement="coffee " * 9000, events=[], steps=[], tags=[]),
-    Candidate(statement="User has diagnosis ZZnew"), Candidate(statement="Ruth moved to Bath", subject="Ruth"),
-]  # fmt: skip
+    Candidate(statement="User has diagnosis ZZnew"),
+    Candidate(statement="Ruth moved to Bath", subject="Ruth"),
+]
+VERBS = ["NEW", "UPDATE", "DELETE", "REINFORCE"]
 
 
 class Chaos:
@@ -219,19 +225,13 @@ class Chaos:
         found = self.act(request)
         if self.random.random() < 0.3:
             return found
-        ids = [one.id for one in request.existing] + ["made-up", ""]
-        contents = [
-            "",
-            request.candidate.statement,
-            "User plays the cello",
-            "x" * 900,
-            *(e.content for e in request.existing),
-        ]
+        known, choose = request.existing, self.random.choice
+        ids = ["made-up", "", *(one.id for one in known)]
+        contents = ["", request.candidate.statement, "User plays the cello", "x" * 900, *(one.content for one in known)]
         operations = [
-            Operation(operation=self.random.choice(["NEW", "UPDATE", "DELETE", "REINFORCE"]), id=self.random.choice(ids),
-                      content=self.random.choice(contents))
+            Operation(operation=choose(VERBS), id=choose(ids), content=choose(contents))
             for _ in range(self.random.randint(0, 2))
-        ]  # fmt: skip
+        ]
         return Operations(operations=operations)
 
     def place(self, request: Request) -> Page:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -90,13 +91,13 @@ def test_a_line_at_the_end_of_the_file_stays_and_is_told(tmp_path: Path, capsys:
     assert 1 == (brain.read_text(STM) or "").count("Call the plumber")
 
 
-@pytest.mark.parametrize("line", ["Call the plumber", "- Call the plumber", "  - Call the plumber", "> Call the plumber",
-                                  "**Note:** Call the plumber", "#### Call the plumber", "1. Call the plumber"])  # fmt: skip
+@pytest.mark.parametrize("frame", ["{}", "- {}", "  - {}", "> {}", "**Note:** {}", "#### {}", "1. {}"])
 @pytest.mark.parametrize("answer", ["Noted.", "Two things:\n- one\n- two"])
 @pytest.mark.parametrize("place", ["below the newer", "below the older", "within the answer", "above its words"])
-def test_a_line_between_events_stays(tmp_path: Path, line: str, answer: str, place: str) -> None:
+def test_a_line_between_events_stays(tmp_path: Path, frame: str, answer: str, place: str) -> None:
     """A paragraph, bullet, quote, label or heading, below an event, between two, or in the middle of one: it stands
     word for word, and what was said is filed as it was said, without it."""
+    line = frame.format("Call the plumber")
     brain = make_brain(tmp_path / "b")
     tell(brain, "My sister Ruth is a GP in Bristol.", answer=answer)
     tell(brain, "My brother Tom lives in Oslo.", answer=answer)
@@ -288,7 +289,8 @@ def copied(template: Path, folder: Path) -> Brain:
 WORDS = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=12)
 FRAMES = ["{}", "- {}", "* [ ] {}", "- [x] {}", "  - {}", "    {}", "\t{}", "> {}", "1. {}", "# {}", "## {}", "### {}",
           "#### {}", "### 2026-03-01T08:00:00Z {}", "**User:** {}", '**AI:** "{}"', "**Thoughts:** {}", "**Note:** {}",
-          "<!-- {} -->", "{} <!-- private -->", "```{}", "[{}](x.md)", "--- {}", "{}  ", "|{}|", "\ufeff{}"]  # fmt: skip
+          "<!-- {} -->", "{} <!-- private -->", "```{}", "[{}](x.md)", "--- {}", "{}  ", "|{}|",
+          "\ufeff{}"]  # fmt: skip
 
 
 @settings(
@@ -314,10 +316,8 @@ def test_a_persons_line_stands_somewhere_after_promotion(
     text = text[:at] + typed + text[at:]
     text = text.replace("\r\n", "\n").replace("\n", "\r\n") if newline == "\r\n" else text
     brain.tree.short_term.write_bytes(text.encode("utf-8", "surrogateescape"))
-    try:
+    with suppress(FormatError):  # a heading of ours was typed into
         promote(brain)
-    except FormatError:
-        assert "missing `" in str(pytest.raises(FormatError, brain.short_term).value)
     whole = standing(brain)
     assert token in whole, (at, typed)
     brain.close()

@@ -213,8 +213,8 @@ class _Run:
         now = self._brain.clock.now()
         if touched and (now - parse_iso(touched)).total_seconds() < REST_SECONDS:
             return True
-        content = self._brain.read(path)
-        if content is None or self._brain.observed.hash_of(path) in (None, content_hash(content)):
+        text = self._brain.read_page(path)
+        if text is None or self._brain.observed.hash_of(path) in (None, content_hash(text.encode())):
             return False
         self._brain.observed.note_change(path)  # nobody watches, perhaps: its minute begins now
         return True
