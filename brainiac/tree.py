@@ -237,6 +237,11 @@ _TRACKED = frozenset(
 )
 
 
+def is_printable(path: str) -> bool:
+    """Return whether every tool can show a path: it holds no control characters and is text throughout."""
+    return _UNPRINTABLE.search(path) is None
+
+
 def is_temporary(name: str) -> bool:
     """Tell whether a file or folder name is hidden, temporary or a sync-conflict copy."""
     return _TEMPORARY.match(name) is not None

@@ -55,7 +55,7 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
         return  # somebody runs `brainiac promote`
     brain.log.info(
         "promoted", exchanges=outcome.exchanges, statements=outcome.statements, left=len(outcome.left),
-        refused=len(outcome.refused), problem=outcome.problem,
+        refused=len(outcome.refused), kept=len(outcome.kept), filed=len(outcome.filed), problem=outcome.problem,
     )  # fmt: skip
 
 

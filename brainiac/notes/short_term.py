@@ -77,12 +77,14 @@ class Item:
     Attributes:
         is_private: It came from a `private: true` exchange and is never shown to a remote model.
         words: Its lines as they stand, bullet and box included, the mark of what is private left out.
+        remarks: The lines right below it that are not indented; they stay when it goes.
     """
 
     text: str
     is_done: bool = False
     is_private: bool = False
     words: str = field(default="", compare=False)
+    remarks: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,6 @@ class _PlacedItem:
     start: int
     end: int
     mark: int  # where the text of the item, with its box, begins
-    remarks: str = ""  # the lines right below it that are not indented; they stay when it goes
 
 
 def parse_short_term(text: str) -> ShortTermMemory:
@@ -218,7 +219,7 @@ class ShortTermDocument:
         kept, at = [], 0
         for placed in sorted(places, key=lambda placed: placed.start):
             kept.append(self._text[at : placed.start])
-            kept.append(with_gaps(self._text, placed) if isinstance(placed, Placed) else placed.remarks)
+            kept.append(with_gaps(self._text, placed) if isinstance(placed, Placed) else placed.item.remarks)
             at = placed.end
         return ShortTermDocument("".join(kept) + self._text[at:])
 
@@ -331,10 +332,11 @@ def _placed_item(found: re.Match[str]) -> _PlacedItem:
     wrapped = _WRAPPED.match(found.string, found.end(), found.endpos)
     below = wrapped[0] if wrapped else ""
     is_private = PRIVATE.search(found[0] + below) is not None
-    item = Item(unescape(text), found[1] in ("x", "X"), is_private, _MARK.sub("", found[0]).rstrip("\r\n"))
-    mark = found.start(2) if found[1] is None else found.start(1) - 1
+    words = _MARK.sub("", found[0]).replace("\r\n", "\n").rstrip("\n")
     remarks = newline_of(found[0]) + (marked(below) if is_private else below) if below else ""
-    return _PlacedItem(item, found.start(), found.end() + len(below), mark, remarks)
+    item = Item(unescape(text), found[1] in ("x", "X"), is_private, words, remarks)
+    mark = found.start(2) if found[1] is None else found.start(1) - 1
+    return _PlacedItem(item, found.start(), found.end() + len(below), mark)
 
 
 def _with_ids_of_their_own(events: Iterable[Placed]) -> Iterator[Placed]:

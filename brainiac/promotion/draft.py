@@ -74,7 +74,7 @@ class Catalogue:
         if kind is not PathKind.MEMORY:
             return
         try:
-            text = text_of_page(self._brain, path)
+            text = self._brain.read_page(path)
             if text is None:
                 return
             meta, offset = split(text, path)
@@ -129,26 +129,6 @@ class Catalogue:
         """Return the titles of the pages of subjects; what is kept about the user by topic is none."""
         pages = [page for page in self.by_path.values() if page.kind == "concrete" and page.subject not in ("", "User")]
         return [page.title for page in pages if is_private or not page.is_private]
-
-
-def text_of_page(brain: Brain, path: str) -> str | None:
-    """Return the text of a page that may be changed; None where nothing stands.
-
-    Raises:
-        FormatError: Something else stands there, or it cannot be read.
-    """
-    file = brain.tree.absolute(path)
-    try:
-        brain.tree.confine(path)
-        if not file.is_symlink() and not file.exists():
-            return None
-        if file.is_symlink() or not file.is_file():
-            raise FormatError(path, "is no file of its own but a folder, a link or a device; put a page there")
-        return file.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return None
-    except (ConfinementError, OSError, UnicodeDecodeError) as error:
-        raise FormatError(path, f"cannot be read ({error}); it is left as it is") from error
 
 
 def can_hold(brain: Brain, folder: str) -> bool:
@@ -209,7 +189,7 @@ class Draft:
             FormatError: What stands there is no page that may be changed.
         """
         if path not in self.pages:
-            text = text_of_page(self._brain, path)
+            text = self._brain.read_page(path)
             if text is None:
                 return None
             self.pages[path] = Working(text, MemoryDocument(text, path))

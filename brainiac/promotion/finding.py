@@ -65,8 +65,8 @@ class Fate:
     """How a candidate ended in a run; each ends in one way.
 
     Attributes:
-        end: `written` on a page; `proposed` in `review.md`, whatever was written beside; `left` for another run, or to
-            the list it stands in; `refused` for good.
+        end: `written` on a page; `proposed` in `review.md`, whatever was written beside; `left` for another run;
+            `refused` for good.
         reason: Why it was left or refused.
     """
 

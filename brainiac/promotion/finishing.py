@@ -12,7 +12,7 @@ from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, create, new_id, update
 from brainiac.notes.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.promotion.applying import Applier, Step
-from brainiac.promotion.draft import Draft, text_of_page
+from brainiac.promotion.draft import Draft
 from brainiac.promotion.episodes import add_exchanges
 from brainiac.promotion.finding import NAME, End, Fate, Found, Refusal
 from brainiac.promotion.folders import Folders
@@ -142,7 +142,7 @@ def _carried_out(brain: Brain, work: Work, draft: Draft, past: Past) -> list[lis
 
 def _is_changed(brain: Brain, path: str, before: str | None) -> bool:
     try:
-        return text_of_page(brain, path) != before
+        return brain.read_page(path) != before
     except FormatError:
         return True
 
@@ -238,7 +238,8 @@ def _short_term(brain: Brain, work: Work, past: Past) -> list[Change]:
         return text_hash(paragraph) in past.summaries
 
     after = document.reset(summary, keep_events, keep_items, is_ours)
-    work.kept = [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
+    work.kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
+    work.kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
     if summary is not None:
         work.kept += [paragraph for paragraph in document.paragraphs() if not is_ours(paragraph)]
         work.notes["summary"] = [text_hash(paragraph) for paragraph in document.with_summary(summary).paragraphs()]

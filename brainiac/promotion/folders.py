@@ -16,6 +16,7 @@ from brainiac.notes.dialogue import PRIVATE, find_events
 from brainiac.notes.frontmatter import is_private
 from brainiac.notes.index_page import IndexDocument, IndexEntry, new_index
 from brainiac.notes.memory import Memory, parse_memory
+from brainiac.promotion.relinking import placed, rooted
 from brainiac.tree import is_temporary
 
 if TYPE_CHECKING:
@@ -80,12 +81,11 @@ class Folders:
     def _open(self, folder: str) -> None:
         """Take an index page up, or begin one; what a person left broken is theirs to mend: `doctor` names it."""
         path = f"{folder}/_index.md"
-        before = self._brain.read_text(path)
-        text = before
-        if text is None:
-            about = _about(folder, posixpath.basename(folder))
-            text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=about)
         with suppress(FormatError):
+            before = text = self._brain.read_page(path)
+            if text is None:
+                about = _about(folder, posixpath.basename(folder))
+                text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=about)
             self._indexes[folder] = IndexDocument(text, path)
             self._before[folder] = before
 
@@ -111,14 +111,15 @@ class Folders:
 
     def _folder_entry(self, path: str, name: str) -> Iterator[IndexEntry]:
         index = self._indexes.get(path)
-        text = str(index) if index else self._brain.read_text(f"{path}/_index.md")
-        if text is None:
-            return
         try:
+            text = str(index) if index else self._brain.read_page(f"{path}/_index.md")
+            if text is None:
+                return
             page = IndexDocument(text, f"{path}/_index.md").page
         except FormatError:
             return
-        yield IndexEntry(page.title, f"{name}/_index.md", page.uuid, _first_sentence(page.summary))
+        about = placed(self._brain, rooted(self._brain, _first_sentence(page.summary), [path]), f"{path}.md")
+        yield IndexEntry(page.title, f"{name}/_index.md", page.uuid, about)
 
     def _page_entry(self, path: str, name: str) -> Iterator[IndexEntry]:
         memory = self._memory(path)
@@ -127,9 +128,8 @@ class Folders:
             yield IndexEntry(memory.title, name, memory.uuid, about)
 
     def _memory(self, path: str) -> Memory | None:
-        text = self._texts.get(path) or self._brain.read_text(path)
         try:
-            return parse_memory(path, text or "")
+            return parse_memory(path, self._texts.get(path) or self._brain.read_page(path) or "")
         except FormatError:
             return None
 

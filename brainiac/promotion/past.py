@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PROMOTED, ANALYZED, REFUSED, ADOPTED = "memory-promoted", "events-analyzed", "candidates-refused", "statements-adopted"
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
 _BY_HAND = FOUND | {"note-merged"}
-_KINDS = _BY_HAND | {PROMOTED, ANALYZED, ADOPTED, "exchange-reflected", "memory-organized"}
+_KINDS = _BY_HAND | {PROMOTED, ANALYZED, REFUSED, ADOPTED, "exchange-reflected", "memory-organized"}
 
 
 def text_hash(text: str) -> str:

@@ -107,7 +107,7 @@ class Placer:
 
     def _summary(self, path: str) -> str:
         try:
-            return parse_index(path, self._brain.read_text(path) or "").summary
+            return parse_index(path, self._brain.read_page(path) or "").summary
         except FormatError:
             return ""
 

@@ -205,7 +205,7 @@ class _Run:
         tasks = [rooted(brain, item.text, folders) for item in self._snapshot.memory.tasks]
         listed = [one for one in found if is_listed(one.candidate, tasks)]
         for one in listed:
-            work.end(one, "left", "it stands in the list of tasks")
+            work.end(one, "refused", "it stands in the list of tasks, and stays there until it is done")
         return [one for one in found if one not in listed]
 
     def _decide(self, found: Sequence[Found]) -> None:
@@ -264,8 +264,8 @@ class _Run:
         now = self._brain.clock.now()
         if touched and (now - parse_iso(touched)).total_seconds() < REST_SECONDS:
             return True
-        content = self._brain.read(path)
-        if content is None or self._brain.observed.hash_of(path) in (None, content_hash(content)):
+        text = self._brain.read_page(path)
+        if text is None or self._brain.observed.hash_of(path) in (None, content_hash(text.encode())):
             return False
         self._brain.observed.note_change(path)  # nobody watches, perhaps: its minute begins now
         return True
