@@ -13,7 +13,7 @@ from typing import Any
 from brainiac.clock import SYSTEM
 from brainiac.errors import ModelError
 from brainiac.llm.costs import PATIENCE, Usage
-from brainiac.llm.endpoints import Endpoint, missing_key
+from brainiac.llm.endpoints import Endpoint, host_of, missing_key
 from brainiac.llm.failures import is_unreachable, model_error
 
 _CHARS_PER_TOKEN = 16  # a server that ignores max_tokens is cut off here
@@ -227,7 +227,7 @@ def _ready_for(endpoint: Endpoint) -> Any:
     library = litellm()
     _require_key(library, endpoint)
     if endpoint.is_local:
-        _keep_off_proxies()
+        _keep_off_proxies(endpoint)
     return library
 
 
@@ -242,9 +242,10 @@ def _require_key(library: Any, endpoint: Endpoint) -> None:
         raise missing_key(endpoint.model, missing)
 
 
-def _keep_off_proxies() -> None:
+def _keep_off_proxies(endpoint: Endpoint) -> None:
     """Keep what is said to a server on this machine from a proxy that the environment names."""
+    own = dict.fromkeys(("127.0.0.1", "localhost", "::1", host_of(endpoint.place)))
     for name in ("NO_PROXY", "no_proxy"):
         hosts = os.environ.get(name, "").split(",")
-        if "127.0.0.1" not in hosts:
-            os.environ[name] = ",".join([*filter(None, hosts), "127.0.0.1", "localhost", "::1"])
+        if missing := [host for host in own if host not in hosts]:
+            os.environ[name] = ",".join([*filter(None, hosts), *missing])
