@@ -9,8 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from brainiac.context.privacy import is_hidden, shareable, without_hidden
+from brainiac.context.privacy import is_hidden, without_hidden
 from brainiac.errors import ConfinementError
+from brainiac.notes.discretion import shareable
 from brainiac.redaction import redact
 
 if TYPE_CHECKING:

@@ -7,19 +7,17 @@ A prompt, a memory or a page says so in its front matter; an exchange, a list it
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brainiac.errors import ConfinementError, FormatError
+from brainiac.errors import ConfinementError
 from brainiac.kernel.exchange import read_bytes
 from brainiac.language.sentences import content_stems
-from brainiac.notes.dialogue import PRIVATE, find_events
-from brainiac.notes.frontmatter import is_private, split
+from brainiac.notes.dialogue import find_events
+from brainiac.notes.discretion import is_private_event, is_private_note, shareable
 from brainiac.notes.links import Link, find_links
-from brainiac.notes.statements import find_statements
 from brainiac.redaction import redact
 
 if TYPE_CHECKING:
@@ -27,25 +25,6 @@ if TYPE_CHECKING:
     from brainiac.llm.schemas import Answer, AnswerRequest
     from brainiac.notes.prompt import Exchange
     from brainiac.recall.hit import Hit
-
-_MARKED_HEADING = re.compile(rf"^#{{1,6}} .*{PRIVATE.pattern}", re.MULTILINE | re.IGNORECASE)
-_GAP = re.compile(r"(\n[ \t\r]*\n)")
-
-
-def is_private_note(text: str) -> bool:
-    """Tell whether a note's front matter keeps all of it on this machine; one that cannot be read and names it does."""
-    if not _may_be_private(text):
-        return False
-    try:
-        return is_private(split(text)[0])
-    except FormatError:
-        return True
-
-
-def _may_be_private(text: str) -> bool:
-    """Tell whether the word stands anywhere, perhaps spelled by escapes: most notes need no closer look."""
-    folded = text.casefold()
-    return any(sign in folded for sign in ("private", "\\x", "\\u"))
 
 
 def is_hidden(brain: Brain, path: str) -> bool:
@@ -97,32 +76,6 @@ def _is_open(brain: Brain, folder: str, link: Link) -> bool:
         return brain.read(target) is not None and not is_hidden(brain, target)
     except ConfinementError:
         return False
-
-
-def shareable(text: str) -> str | None:
-    """Return what of a note a remote model may see: without marked exchanges, list items and paragraphs, each whole.
-
-    Returns:
-        The text; None where nothing may be shown: a note that is private, or with a mark in a heading.
-    """
-    if not _may_be_private(text):
-        return text
-    if is_private_note(text):
-        return None
-    if not PRIVATE.search(text):
-        return text
-    text = _without(text, [(each.start, each.end) for each in find_events(text) if each.event.is_private])
-    if _MARKED_HEADING.search(text):
-        return None
-    items = [(each.start, each.end) for each in find_statements(text) if PRIVATE.search(text, each.start, each.end)]
-    parts = _GAP.split(_without(text, items))
-    return "".join(part for part in parts if not PRIVATE.search(part))
-
-
-def _without(text: str, places: Sequence[tuple[int, int]]) -> str:
-    for start, end in reversed(places):
-        text = text[:start] + text[end:]
-    return text
 
 
 def shareable_hits(brain: Brain, hits: Sequence[Hit]) -> list[Hit]:
@@ -183,7 +136,7 @@ def _is_shareable(hit: Hit, page: str, rest: str | None) -> bool:
     if rest == page:
         return True
     if hit.kind == "exchange":
-        return all(placed.event.id != hit.anchor for placed in find_events(page) if placed.event.is_private)
+        return all(placed.event.id != hit.anchor for placed in find_events(page) if is_private_event(placed.event))
     return _folded(hit.text) in _folded(rest)
 
 

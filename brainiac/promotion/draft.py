@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.language.sentences import content_stems
-from brainiac.notes.frontmatter import is_private, split
+from brainiac.notes.discretion import is_off_record, is_private_note
+from brainiac.notes.frontmatter import split
 from brainiac.notes.memory import MemoryDocument, Statement, title_of
 from brainiac.notes.statements import find_statements
 
@@ -68,12 +69,15 @@ class Catalogue:
         if kind is not PathKind.MEMORY:
             return
         try:
-            text = file.read_bytes().decode("utf-8", "surrogateescape")  # the walk stays within the tree
+            raw = file.read_bytes()  # the walk stays within the tree
+            text = raw.decode("utf-8", "surrogateescape")
             meta, offset = split(text, path)
         except (FormatError, FileNotFoundError):
             return  # nobody can tell whose it is: it is left alone, its name is taken
+        if is_off_record(raw):
+            return  # a decision that rests on it would be kept
         title = title_of(meta, text, offset, path)
-        self.add(path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), is_private(meta))
+        self.add(path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), is_private_note(text))
         if self._lookup:
             for one in find_statements(text, offset):
                 if not one.is_history:
