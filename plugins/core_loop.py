@@ -82,8 +82,9 @@ def _missing(brain: Brain, prompt: Prompt) -> list[str]:
     """
     if prompt.workflow:
         from brainiac.context.workflows import started, workflows
+        from brainiac.gate import Gate
 
-        started(workflows(brain), prompt.workflow)
+        started(workflows(brain, Gate(brain, is_remote=False)), prompt.workflow)
     if not prompt.focus:
         return []
     from brainiac.context.focus import missing
