@@ -17,9 +17,9 @@ from promotions import START, ScriptedEngine, make_brain, open_brain, pages, tel
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.context.privacy import shareable
 from brainiac.errors import FormatError
 from brainiac.llm.schemas import Purpose, Reflection, Summary
+from brainiac.notes.discretion import shareable
 from brainiac.notes.memory import parse_exchanges
 from brainiac.notes.prose import unescape
 from brainiac.promotion.run import Outcome, promote

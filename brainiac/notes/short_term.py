@@ -24,6 +24,7 @@ from brainiac.notes.dialogue import (
     render_event,
     with_gaps,
 )
+from brainiac.notes.discretion import unmarked
 from brainiac.notes.prose import (
     end_of_content,
     find_line,
@@ -89,13 +90,18 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ShortTermMemory:
-    """`memory/short_term.md`; events newest first, as in the file."""
+    """`memory/short_term.md`; events newest first, as in the file.
+
+    Attributes:
+        is_private: A mark stands alone where it belongs to nothing: nobody can tell what of all this it is about.
+    """
 
     summary: str = ""
     goals: tuple[Item, ...] = ()
     facts: tuple[Item, ...] = ()
     tasks: tuple[Item, ...] = ()
     events: tuple[StmEvent, ...] = ()
+    is_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,14 @@ class ShortTermDocument:
             facts=tuple(placed.item for placed in self._items(FACTS)),
             tasks=tuple(placed.item for placed in self._items(TASKS)),
             events=tuple(placed.event for placed in self.logged),
+            is_private=PRIVATE.search(self._text) is not None and self._has_stray_mark(),
         )
+
+    def _has_stray_mark(self) -> bool:
+        items = (placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading))
+        document = self._without([*self.logged, *items])
+        start, end = document._section(SUMMARY)
+        return unmarked(document._text[:start] + "\n" + document._text[end:]) is None
 
     def _section(self, heading: str) -> tuple[int, int]:
         start = self._content[heading]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import FormatError
-from brainiac.notes.frontmatter import is_private
+from brainiac.notes.discretion import is_private
 from brainiac.notes.memory import Statement
 from brainiac.promotion.deciding import Decision
 from brainiac.promotion.past import Past, text_hash

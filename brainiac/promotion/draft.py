@@ -12,7 +12,8 @@ from brainiac.clock import iso
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.language.sentences import content_stems
-from brainiac.notes.frontmatter import is_private, split
+from brainiac.notes.discretion import is_off_record, is_private_note
+from brainiac.notes.frontmatter import split
 from brainiac.notes.memory import MemoryDocument, Statement, new_memory, title_of
 from brainiac.notes.statements import find_statements
 from brainiac.promotion.relinking import rooted
@@ -80,8 +81,10 @@ class Catalogue:
             meta, offset = split(text, path)
         except FormatError:
             return  # nobody can tell whose it is: it is left alone, its name is taken
+        if is_off_record(text.encode("utf-8", "surrogateescape")):
+            return  # a decision that rests on it would be kept
         title = title_of(meta, text, offset, path)
-        self.add(path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), is_private(meta))
+        self.add(path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), is_private_note(text))
         if self._lookup:
             for one in find_statements(text, offset):
                 if not one.is_history:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import FormatError
 from brainiac.notes.dialogue import StmEvent, find_events, render_exchange
-from brainiac.notes.frontmatter import is_private
+from brainiac.notes.discretion import is_private
 from brainiac.notes.memory import MemoryDocument
 from brainiac.notes.prose import splice
 from brainiac.promotion.draft import can_hold, is_free

@@ -15,7 +15,8 @@ from brainiac.events import Event
 from brainiac.history.following import Following
 from brainiac.history.record import undone_events
 from brainiac.notes.dialogue import StmEvent, find_events
-from brainiac.notes.frontmatter import is_private, split
+from brainiac.notes.discretion import is_private
+from brainiac.notes.frontmatter import split
 from brainiac.promotion.past import PROMOTED
 
 if TYPE_CHECKING:
