@@ -40,6 +40,7 @@ from brainiac.context.fence import quoted
 from brainiac.context.long_term import page_text
 from brainiac.context.render import Assembler
 from brainiac.context.tokens import count
+from brainiac.gate import Gate
 from brainiac.llm.catalog import facts
 from brainiac.llm.completion import Call, Completion, complete
 from brainiac.llm.endpoints import endpoint_of
@@ -162,7 +163,8 @@ def conversation(turns: int, promote_every: int, model: str, *, is_naive: bool) 
             for request in script.requests(turn):
                 if is_naive:
                     messages = naive_messages(request, heads[request.purpose], has_mark=model == ANTHROPIC)
-                    complete(Call(endpoint_of(model, brain.machine), messages, 100, 30), Completion())
+                    sent = Gate(brain, is_remote=True).release(messages)
+                    complete(Call(endpoint_of(model, brain.machine), sent, 100, 30), Completion())
                 else:
                     brain.models.run(request)
             script.reflect(turn)

@@ -225,6 +225,27 @@ class Brain:
         content = self.read(path)
         return None if content is None else content.decode("utf-8", "surrogateescape")
 
+    def read_page(self, path: str) -> str | None:
+        """Return the text of a page that may be changed; None where nothing stands.
+
+        Raises:
+            FormatError: Something else stands there, or it cannot be read; whoever meets it goes on without it.
+        """
+        from brainiac.errors import ConfinementError, FormatError
+
+        file = self.tree.absolute(path)
+        try:
+            self.tree.confine(path)
+            if file.is_symlink() or (file.exists() and not file.is_file()):
+                raise FormatError(path, "is no file of its own but a link, a folder or a device; put a file there")
+            return file.read_bytes().decode("utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (ConfinementError, OSError) as error:
+            raise FormatError(path, f"cannot be read ({error}); it is left as it is") from error
+        except UnicodeDecodeError as error:
+            raise FormatError(path, f"is not UTF-8 (from byte {error.start} on); save it as UTF-8") from error
+
     def close(self) -> None:
         """Release what was opened; the brain must not be used afterwards."""
         for name in ("recall", "committer"):

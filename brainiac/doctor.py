@@ -9,7 +9,8 @@ import os
 import posixpath
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,19 +22,20 @@ from brainiac.events import Change, PathKind, content_hash, create, new_id, upda
 from brainiac.history.continuity import faults
 from brainiac.kernel.journal import BASELINE
 from brainiac.kernel.noticing import MAX_BYTES
-from brainiac.kernel.planning import is_off_record
+from brainiac.kernel.planning import is_unkept
 from brainiac.notes.dialogue import find_events
 from brainiac.notes.index_page import new_index
 from brainiac.notes.links import Link, find_links, rewrite_link
 from brainiac.notes.memory import Memory, MemoryDocument, parse_memory
 from brainiac.readiness import shortfalls, unwritable
-from brainiac.tree import OUR_TEMPORARY_PREFIX
+from brainiac.tree import OUR_TEMPORARY_PREFIX, is_printable, is_temporary
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count")
 LEFTOVER_SECONDS = 3600  # younger ones may be what a commit displaced and looks at again
+MAX_SHOWN = 200  # characters of a link's path
 _PAGES = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED})
 
 Fix = Callable[["Brain"], None]
@@ -78,7 +80,7 @@ class Pages:
         found = {}
         for path in self.paths:
             try:
-                found[path] = parse_memory(path, self.brain.read_text(path) or "")
+                found[path] = parse_memory(path, self.brain.read_page(path) or "")
             except FormatError as error:
                 self.broken[path] = error
         return found
@@ -165,6 +167,25 @@ def check_names(pages: Pages) -> Iterator[Problem]:
         for path in others:
             what = f"has the same name as {first} where case or accents are not told apart"
             yield Problem(path, what, "rename one of them; links are healed by their uuid")
+    tree = pages.brain.tree
+    for top in (tree.long_term, tree.archive):
+        for folder, folders, files in os.walk(top):
+            yield from _misnamed(tree.relative(folder), folders, files)
+
+
+def _misnamed(folder: str, folders: Sequence[str], files: Sequence[str]) -> Iterator[Problem]:
+    """Name what is passed over because of its name."""
+    for name in folders:
+        if name.endswith(".md") and not is_temporary(name):
+            yield Problem(_shown(f"{folder}/{name}"), "is a folder with the name of a page", "rename it")
+    for name in files:
+        if name.endswith(".md") and not is_printable(f"{folder}/{name}"):
+            what = "has a name with control characters, or bytes that are not UTF-8; it is passed over"
+            yield Problem(_shown(f"{folder}/{name}"), what, "rename it")
+
+
+def _shown(path: str) -> str:
+    return repr(path)[1:-1]
 
 
 def check_front_matter(pages: Pages) -> Iterator[Problem]:
@@ -240,14 +261,14 @@ def check_links(pages: Pages) -> Iterator[Problem]:
                 continue
             target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link.target))
             standing = pages.by_uuid.get(link.uuid, [])
-            if target in standing or (not standing and pages.brain.tree.absolute(target).exists()):
+            if target in standing or (not standing and pages.brain.tree.holds(target)):
                 continue
+            shown = _shown(target[:MAX_SHOWN])
             if len(standing) == 1:
-                yield Problem(
-                    path, f"links to {target}, which is {standing[0]} now", "--fix heals it", _heal(path, link)
-                )
+                what = f"links to {shown}, which is {standing[0]} now"
+                yield Problem(path, what, "--fix heals it", _heal(path, link))
             else:
-                yield Problem(path, f"links to {target}, which is not there", "mend or remove the link")
+                yield Problem(path, f"links to {shown}, which is not there", "mend or remove the link")
 
 
 def _heal(path: str, link: Link) -> Fix:
@@ -335,9 +356,10 @@ def _standing(brain: Brain) -> Iterator[tuple[str, str]]:
     for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system):
         path = brain.tree.relative(entry.path)
         if brain.tree.is_tracked(path) and entry.stat(follow_symlinks=False).st_size <= MAX_BYTES:
-            content = brain.read(path)
-            if content is not None and not is_off_record(content):
-                yield path, content_hash(content)
+            with suppress(OSError):  # a page that may not be read is named by itself
+                content = brain.read(path)
+                if content is not None and not is_unkept(brain.tree, brain.committer.seen, path, content):
+                    yield path, content_hash(content)
 
 
 def _adopt(brain: Brain) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import inspect
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from brainiac.brain import Brain
 
 PROJECT = "brainiac"
+
+_IS_UNKEPT: ContextVar[bool] = ContextVar("is_unkept", default=False)  # a prompt off the record is dealt with
 
 Source = Literal["bundled", "installed", "brain"]
 State = Literal["ready", "loaded", "disabled", "untrusted", "failed", "shadowed"]
@@ -136,12 +140,14 @@ class PluginHost:
         results, concern = [], None
         for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
             try:
-                result = self._invoke(impl, hook, [arguments[name] for name in impl.argnames])
+                with _discreet(arguments):
+                    result = self._invoke(impl, hook, [arguments[name] for name in impl.argnames])
             except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything a plugin raises
                 if raised := self._concern(impl.plugin_name, error):
                     concern = concern or raised
                 else:
-                    self._fault(impl.plugin_name, hook, error)
+                    with _discreet(arguments):
+                        self._fault(impl.plugin_name, hook, error)
             else:
                 if result is not None:
                     results.append(result)
@@ -195,7 +201,10 @@ class PluginHost:
         return None
 
     def _fault(self, plugin: str, hook: str, error: BaseException) -> None:
-        if self._on_fault:
+        if self._on_fault and _IS_UNKEPT.get():
+            name = type(error).__name__
+            self._on_fault(plugin, hook, PluginError(plugin, f"raised {name} at a prompt off the record"))
+        elif self._on_fault:
             self._on_fault(plugin, hook, error)
 
     def _judge(self, name: str, source: Source, path: str, replaced: Collection[str] = ()) -> PluginStatus:
@@ -238,6 +247,17 @@ class PluginHost:
         if sources is None:
             raise PluginError(name, f"changed while it was loaded; run `brainiac plugins trust {name}`")
         return self._bounded(name, "load", load_module, name, path.parent, sources)
+
+
+@contextmanager
+def _discreet(arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Let no fault be told in words that may quote what is dealt with, where that is off the record."""
+    prompt = arguments.get("prompt") or getattr(arguments.get("exchange"), "prompt", None)
+    token = _IS_UNKEPT.set(_IS_UNKEPT.get() or not getattr(prompt, "remember", True))
+    try:
+        yield
+    finally:
+        _IS_UNKEPT.reset(token)
 
 
 class _BoundedCall(threading.Thread):

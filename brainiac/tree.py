@@ -125,6 +125,13 @@ class Tree:
             self._check_within(real, os.path.realpath(fence), text)
         return Path(lexical)
 
+    def holds(self, path: str) -> bool:
+        """Return whether something stands at a path that a link names; whatever the name is, this raises nothing."""
+        try:
+            return self.confine(path).exists()
+        except (ConfinementError, OSError):  # it leads outside, no file system could hold it, or it may not be seen
+            return False
+
     def _check_within(self, path: str, fence: str, text: str) -> None:
         if path != fence and not path.startswith(fence.rstrip(os.sep) + os.sep):
             raise ConfinementError(f"{text!r} leads outside {self._show(Path(fence))}; name a path within it")
@@ -228,6 +235,11 @@ _TRACKED = frozenset(
         PathKind.SYSTEM,
     }
 )
+
+
+def is_printable(path: str) -> bool:
+    """Return whether every tool can show a path: it holds no control characters and is text throughout."""
+    return _UNPRINTABLE.search(path) is None
 
 
 def is_temporary(name: str) -> bool:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from brainiac import hookimpl
 from brainiac.clock import iso
 from brainiac.context.privacy import rests_on_private
-from brainiac.errors import FormatError
+from brainiac.errors import ConflictError, FormatError
 from brainiac.events import PathKind, append, content_hash, create, new_id, observe, update
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
 from brainiac.notes.access_log import AccessEntry, format_entry
 from brainiac.notes.links import format_link
 from brainiac.notes.memory import parse_memory
-from brainiac.notes.prompt import Response, render_response
+from brainiac.notes.prompt import Response, parse_prompt, render_response
 from brainiac.recall.fusion import merged, searches
 
 if TYPE_CHECKING:
@@ -82,8 +82,9 @@ def _missing(brain: Brain, prompt: Prompt) -> list[str]:
     """
     if prompt.workflow:
         from brainiac.context.workflows import started, workflows
+        from brainiac.gate import Gate
 
-        started(workflows(brain), prompt.workflow)
+        started(workflows(brain, Gate(brain, is_remote=False)), prompt.workflow)
     if not prompt.focus:
         return []
     from brainiac.context.focus import missing
@@ -144,6 +145,9 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     if raw is None or brain.answered.fingerprint(prompt.path, raw) != prompt.sha256:
         brain.record("answer-discarded", by=NAME, data={"prompt": prompt.path, "prompt_sha256": prompt.sha256})
         return
+    standing = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
+    if (standing.private and not prompt.private) or (prompt.remember and not standing.remember):
+        raise ConflictError([prompt.path])  # answered anew as it asks for by now
     at = iso(brain.clock.now())
     target, stale_error = brain.answered.response_target(prompt), brain.answered.error_of(prompt)
     response = Response(

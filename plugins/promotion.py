@@ -1,4 +1,7 @@
-"""Promotion: while it is quiet, what was said moves into long-term memory (seeds S12, P5)."""
+"""Promotion: while it is quiet, what was said moves into long-term memory (seeds S12, P5).
+
+While it is never quiet, the oldest of it is at least filed, so that short-term memory stays small.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,35 @@ from typing import TYPE_CHECKING
 
 from brainiac import hookimpl
 from brainiac.clock import parse_iso
-from brainiac.errors import LockedError
+from brainiac.errors import ConflictError, FormatError, LockedError, StorageError
+from brainiac.events import PathKind
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
+    from brainiac.events import FileChange
+    from brainiac.notes.prompt import Exchange
 
 NAME = "promotion"
 RETRY_SECONDS = 600.0  # after a run that ended early; the model that failed is left in peace
+
+
+@hookimpl
+def startup(brain: Brain) -> None:
+    """File what short-term memory cannot hold, left by an earlier run or written while none ran."""
+    _file_overflow(brain)
+
+
+@hookimpl
+def response_arrived(brain: Brain, exchange: Exchange) -> None:
+    """File what short-term memory cannot hold now that Reflection, which is called before, noted an exchange."""
+    _file_overflow(brain)
+
+
+@hookimpl
+def file_changed(brain: Brain, change: FileChange) -> None:
+    """File what short-term memory cannot hold after a person wrote in it."""
+    if change.kind is PathKind.SHORT_TERM:
+        _file_overflow(brain)
 
 
 @hookimpl
@@ -30,8 +55,23 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
         return  # somebody runs `brainiac promote`
     brain.log.info(
         "promoted", exchanges=outcome.exchanges, statements=outcome.statements, left=len(outcome.left),
-        refused=len(outcome.refused), problem=outcome.problem,
+        refused=len(outcome.refused), kept=len(outcome.kept), filed=len(outcome.filed), problem=outcome.problem,
     )  # fmt: skip
+
+
+def _file_overflow(brain: Brain) -> None:
+    """File it, or let it wait for the next exchange: the one that was just noted must not be handed out again."""
+    try:
+        if brain.tree.short_term.stat().st_size <= brain.settings.promotion.max_tokens:
+            return  # a token is a byte or more
+        from brainiac.promotion.overflow import file_overflow  # here: an answer waits for no plugin's imports
+
+        event = file_overflow(brain)
+    except (ConflictError, FormatError, StorageError, OSError) as error:
+        brain.log.warning("filing_postponed", problem=str(error))
+        return
+    if event is not None:
+        brain.log.info("filed", exchanges=len(event.data["exchanges"]))
 
 
 def _failed_lately(brain: Brain) -> bool:

@@ -11,6 +11,7 @@ from brainiac.events import Event, create, update
 from brainiac.llm.schemas import Reflection, ReflectRequest
 from brainiac.notes.prompt import Exchange, Prompt, Response
 from brainiac.notes.short_term import StmEvent
+from brainiac.promotion.filed import filed, waiting_events
 from brainiac.promotion.past import text_hash
 from brainiac.redaction import redact
 
@@ -27,6 +28,8 @@ ATTEMPTS = 20  # each further one means that somebody else wrote short-term memo
 @hookimpl
 def response_arrived(brain: Brain, exchange: Exchange) -> None:
     """Append an exchange to the Event Log and what follows from it to Structured Data; leave the Summary alone."""
+    if brain.answered.has_outcome(exchange.id):
+        return  # handed out again for another plugin's sake; the log may not hold it any more
     if not exchange.prompt.remember:
         brain.record("exchange-off-record", by=NAME, data={"exchange": exchange.id})
         return
@@ -41,12 +44,15 @@ def response_arrived(brain: Brain, exchange: Exchange) -> None:
 @hookimpl
 def quiet(brain: Brain, idle_seconds: float) -> None:
     """Extract again what no model could serve when it was said; the first failure ends the attempt."""
-    events = brain.short_term().memory.events
-    waiting = _unextracted(brain, [event.id for event in events])
-    for event in reversed(events):
-        if event.id in waiting:
-            exchange = _exchange_of(event)
-            _note(brain, exchange, _reflect(brain, exchange), is_extracted=True)
+    known = filed(brain)
+    if not known.bare:
+        return
+    events = (*brain.short_term().memory.events, *waiting_events(brain)[0])
+    bare = {event.id: event for event in events if event.id in known.bare}
+    for event in sorted(bare.values(), key=lambda event: (event.at, event.id)):
+        exchange = _exchange_of(event)
+        if _note(brain, exchange, _reflect(brain, exchange), is_extracted=True, is_new=False) is None:
+            brain.record("exchange-reflected", by=NAME, data={"exchange": exchange.id}, cause=exchange.id)
 
 
 def _reflect(brain: Brain, exchange: Exchange) -> Reflection:
@@ -61,13 +67,23 @@ def _reflect(brain: Brain, exchange: Exchange) -> Reflection:
     return found
 
 
-def _note(brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extracted: bool) -> Event | None:
-    """Write it, again and again where somebody else was quicker; None when it stands there already."""
+def _note(
+    brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extracted: bool, is_new: bool = True
+) -> Event | None:
+    """Write it, again and again where somebody else was quicker; None when it stands there already.
+
+    Args:
+        brain: The brain.
+        exchange: What was said.
+        reflection: What follows from it.
+        is_extracted: Whether a model said so.
+        is_new: Whether it was not in the Event Log before; one that was may have been filed from there.
+    """
     for _ in range(ATTEMPTS):
         with brain.short_term_lock():
             document = brain.short_term()
             before = _without_superseded(brain, document, exchange)
-            noted = _noted(brain, before, exchange, reflection)
+            noted = _noted(brain, before, exchange, reflection, is_new=is_new)
             if str(noted) == str(document):
                 return None
             path = brain.tree.relative(brain.tree.short_term)
@@ -77,6 +93,8 @@ def _note(brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extrac
                 "is_extracted": is_extracted,
                 "items": _added(before, noted),  # so that a line a person wrote is told from ours
             }
+            if not before.has_event(exchange.id):
+                data["thoughts"] = _thoughts(noted, exchange.id)  # likewise
             if exchange.supersedes:
                 data["supersedes"] = exchange.supersedes
             try:
@@ -88,7 +106,9 @@ def _note(brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extrac
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
 
 
-def _noted(brain: Brain, document: ShortTermDocument, exchange: Exchange, reflection: Reflection) -> ShortTermDocument:
+def _noted(
+    brain: Brain, document: ShortTermDocument, exchange: Exchange, reflection: Reflection, *, is_new: bool
+) -> ShortTermDocument:
     """Return short-term memory with an exchange and what follows from it."""
     event = StmEvent(
         id=exchange.id,
@@ -98,16 +118,14 @@ def _noted(brain: Brain, document: ShortTermDocument, exchange: Exchange, reflec
         thoughts=redact(brain, reflection.thoughts),
         is_private=exchange.is_private,
     )
-    return (
-        document.with_event(event)
-        .with_items(
-            goals=_redacted(brain, reflection.goals),
-            facts=_redacted(brain, [*reflection.facts, *reflection.decisions]),
-            tasks=_redacted(brain, reflection.tasks),
-            is_private=exchange.is_private,
-        )
-        .with_done(reflection.done)
-    )
+    logged = document.with_event(event) if is_new else document
+    facts = [*reflection.facts, *reflection.decisions] if logged.has_event(event.id) else ()  # else it was filed
+    return logged.with_items(
+        goals=_redacted(brain, reflection.goals),
+        facts=_redacted(brain, facts),
+        tasks=_redacted(brain, reflection.tasks),
+        is_private=exchange.is_private,
+    ).with_done(reflection.done)
 
 
 def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exchange) -> ShortTermDocument:
@@ -138,6 +156,12 @@ def _added(before: ShortTermDocument, after: ShortTermDocument) -> list[str]:
     return [text_hash(item.text) for item in _items(after) if item.text not in known]
 
 
+def _thoughts(document: ShortTermDocument, event_id: str) -> str:
+    """Return the hash of the thoughts that were written with an event; "" where there are none."""
+    thoughts = next((event.thoughts for event in document.memory.events if event.id == event_id), "")
+    return text_hash(thoughts) if thoughts else ""
+
+
 def _items(document: ShortTermDocument) -> tuple[Item, ...]:
     memory = document.memory
     return (*memory.goals, *memory.facts, *memory.tasks)
@@ -145,14 +169,6 @@ def _items(document: ShortTermDocument) -> tuple[Item, ...]:
 
 def _redacted(brain: Brain, texts: Sequence[str]) -> list[str]:
     return [redact(brain, text) for text in texts]
-
-
-def _unextracted(brain: Brain, noted: Sequence[str]) -> set[str]:
-    """Name those of the noted exchanges that were noted bare and not extracted since."""
-    is_extracted: dict[str, bool] = {}
-    for event in _reflected(brain, min(noted)) if noted else ():
-        is_extracted.setdefault(event.data["exchange"], event.data.get("is_extracted", True))
-    return {exchange for exchange in noted if not is_extracted.get(exchange, True)}
 
 
 def _reflected(brain: Brain, oldest: str) -> Iterator[Event]:

@@ -31,6 +31,7 @@ class Captured:
     path: str
     headers: Mapping[str, str]
     body: dict[str, Any]
+    raw: bytes = b""
 
     @property
     def text(self) -> str:
@@ -243,8 +244,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length", 0))
-        body = json.loads(self.rfile.read(length) or b"{}")
-        captured = Captured(self.path, dict(self.headers.items()), body)
+        raw = self.rfile.read(length)
+        captured = Captured(self.path, dict(self.headers.items()), json.loads(raw or b"{}"), raw)
         owner = self.server.owner
         with owner.mutex:
             owner.requests.append(captured)

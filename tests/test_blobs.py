@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel import CountingDisk
 
 from brainiac.errors import BlobError
 from brainiac.events import content_hash
-from brainiac.kernel.blobs import MAX_DEPTH, BlobStore
+from brainiac.kernel.blobs import MAX_DEPTH, MAX_SYNCED_SINGLY, BlobStore
 
 
 @given(st.lists(st.binary(max_size=400), min_size=1, max_size=8), st.binary(max_size=3000))
@@ -42,6 +43,18 @@ def test_hundreds_of_versions_are_not_hundreds_of_copies(tmp_path: Path) -> None
     assert stored < total / 10
     deepest = max(store._depth(p.parent.name + p.name.removesuffix(".splice")) for p in tmp_path.glob("??/*.splice"))
     assert MAX_DEPTH == deepest
+
+
+def test_many_texts_are_brought_to_the_disk_at_once(tmp_path: Path) -> None:
+    """However many there are, few operations do it, since nobody can commit meanwhile; a few go one by one."""
+    for number, most in ((3, 10), (MAX_SYNCED_SINGLY + 1, 1), (1000, 1)):
+        disk = CountingDisk()
+        store = BlobStore(tmp_path / str(number), disk)
+        digests = {store.put(b"%d" % each) for each in range(number)}
+        disk.done.clear()
+        store.sync(digests)
+        assert 1 <= len(disk.done) <= most
+    BlobStore(tmp_path / "none").sync({content_hash(b"%d" % each) for each in range(100)})
 
 
 def test_a_deleted_text_takes_no_other_with_it(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.context.privacy import shareable
 from brainiac.events import create, update
 from brainiac.history.conflict_copies import original_of, settle_copies
+from brainiac.notes.discretion import shareable
 from brainiac.notes.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.organization.verdicts import settle_reviews
 from brainiac.review import find_ticks

@@ -12,6 +12,7 @@ from brainiac.brain import Brain
 from brainiac.context.blocks import Block, Stability
 from brainiac.context.render import HEADINGS, Assembler, assemble
 from brainiac.errors import ModelError
+from brainiac.gate import Gate
 from brainiac.llm.schemas import (
     AnalyzeRequest,
     Candidate,
@@ -192,7 +193,7 @@ def test_what_must_not_be_shown_any_more_is_shown_no_more(brain: Brain, fate: st
     assembler = Assembler(brain)
     facts = (Item("User has a cat"), Item("User has quillwort", is_private=fate == "remote"))
     first = answer_request(short_term=short_term(3, facts=facts))
-    assert "quillwort" in assembler.assemble(first, model=MODEL, is_remote=fate != "remote").text
+    assert "quillwort" in assembler.assemble(first, model=MODEL, gate=Gate(brain, is_remote=fate != "remote")).text
     left = {"forgotten": facts[:1], "private": (facts[0], Item("User has quillwort", is_private=True))}.get(fate, facts)
     for turn in (3, 4):
         text = assembler.assemble(answer_request(short_term=short_term(turn, facts=left)), model=MODEL).text

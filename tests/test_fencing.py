@@ -14,6 +14,7 @@ from brainiac.brain import Brain
 from brainiac.context.fence import clean, one_line, quoted, reference, spoken
 from brainiac.context.render import HEADINGS, Assembler
 from brainiac.context.tools import Toolbox
+from brainiac.gate import Gate
 from brainiac.llm.schemas import Candidate, Existing, IntegrateRequest, OrganizeRequest, SynthesizeRequest
 from brainiac.notes.short_term import Item
 from tests.models import (
@@ -88,7 +89,8 @@ def outline(brain: Brain) -> list[str]:
 
 def assembled(brain: Brain, **fields: object) -> str:
     # as for a model on this machine: nothing is left out, so that the boundary alone has to hold
-    return Assembler(brain).assemble(answer_request(**fields), model=MODEL, is_remote=False).text  # type: ignore[arg-type]
+    gate = Gate(brain, is_remote=False)
+    return Assembler(brain).assemble(answer_request(**fields), model=MODEL, gate=gate).text  # type: ignore[arg-type]
 
 
 def headings(text: str) -> list[str]:
@@ -169,7 +171,7 @@ def test_tool_results_are_data(tmp_path: Path, text: str) -> None:
     page.write_bytes(b"---\nuuid: 0199aaaa-0000-7000-8000-00000000000e\ntags: [x]\n---\n# Evil\n\n- a\n\n" + body)
     name = re.sub(r"[/\x00]", "_", text).encode("utf-8", "surrogateescape")[:200].decode("utf-8", "ignore")
     (brain.tree.long_term / f"{name}.md").write_text(text.encode("utf-8", "replace").decode())
-    tools = Toolbox(brain, answer_request(), is_remote=True)
+    tools = Toolbox(brain, answer_request(), Gate(brain, is_remote=True))
     for call in (("read_memory", '{"id": "Evil"}'), ("list_directory", '{"path": "memory/long_term"}')):
         result = tools.call(*call)
         assert not result.startswith("Error")

@@ -10,6 +10,7 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError, WindowError
+from brainiac.gate import Gate
 from brainiac.llm.schemas import AnalyzeRequest, Answer, Operation, Queries, Relevance, SummarizeRequest
 from tests.models import (
     MODEL,
@@ -356,7 +357,8 @@ def test_events_of_private_exchanges_stay_here(tmp_path: Path, server: ChatServe
     brain = model_brain(tmp_path, server)
     events = (event_of(2), event_of(1, "My diagnosis is secret.", is_private=True))
     request = answer_request(short_term=short_term(events=events))
-    texts = [Assembler(brain).assemble(request, model=MODEL, is_remote=remote).text for remote in (True, False)]
+    gates = [Gate(brain, is_remote=remote) for remote in (True, False)]
+    texts = [Assembler(brain).assemble(request, model=MODEL, gate=gate).text for gate in gates]
     assert [False, True] == ["diagnosis" in text for text in texts]
 
 

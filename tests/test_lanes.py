@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline import eventually
 
-from brainiac.pipeline.lanes import Lanes
+from brainiac.pipeline.lanes import Job, Lanes
 
 
 def lanes(workers: int, bugs: list[BaseException] | None = None) -> Lanes:
@@ -89,3 +90,45 @@ def test_while_a_tier_is_crowded_the_one_behind_it_stands_back():
     assert order.index("first 2") < order.index("behind")
     assert first.stop(5)
     assert behind.stop(5)
+
+
+def turns_of(tier: Lanes, submit: Callable[[Callable[[str], Job]], None]) -> list[str]:
+    """Return the keys in the order of their turns, of jobs that are submitted while the only worker is held up."""
+    order: list[str] = []
+    release = threading.Event()
+    tier.submit("held up", lambda: release.wait(10) and None)
+    submit(lambda name: lambda: order.append(name))
+    release.set()
+    eventually(lambda: tier.pending == 0)
+    assert tier.stop(5)
+    return order
+
+
+def test_one_that_comes_fresh_is_next_but_one_behind_thousands_that_wait():
+    """Of 2,000 keys that wait, the newest and the oldest take turns; one in the middle waits for neither for ever."""
+
+    def submit(job: Callable[[str], Job]) -> None:
+        for number in range(2000):
+            tier.submit(str(number), job(str(number)))
+        tier.submit("fresh", job("fresh"))
+
+    tier = lanes(1)
+    order = turns_of(tier, submit)
+    assert "fresh" in order[:2]
+    assert {"0", "1", "2"} <= set(order[:8])
+    assert 2001 == len(set(order)) == len(order)
+
+
+def test_a_key_with_a_thousand_jobs_takes_one_turn_of_each_round():
+    """Who has much to do is fresh once: others, and who comes later, have their turns between."""
+
+    def submit(job: Callable[[str], Job]) -> None:
+        for _ in range(1000):
+            tier.submit("much", job("much"))
+        for name in "abc":
+            tier.submit(name, job(name))
+
+    tier = lanes(1)
+    order = turns_of(tier, submit)
+    assert set("abc") <= set(order[:5])
+    assert 1000 == order.count("much")

@@ -84,7 +84,7 @@ def test_a_moved_pages_own_links_lead_where_they_led() -> None:
     standing = {f"{TOP}/one/c.md", f"{TOP}/files/x.pdf"}
     places = {"b": f"{TOP}/one/b.md"}
     assert after == healed(
-        before, was=f"{TOP}/one/a.md", now=f"{TOP}/two/a.md", moved={}, places=places, standing=standing
+        before, was=f"{TOP}/one/a.md", now=f"{TOP}/two/a.md", moved={}, places=places, is_standing=standing.__contains__
     )
 
 

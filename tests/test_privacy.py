@@ -16,10 +16,10 @@ from promotions import page_with, pages, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.context.privacy import shareable
 from brainiac.events import PathKind
 from brainiac.kernel.planning import is_off_record
 from brainiac.llm.schemas import Candidate, OrganizeRequest, Purpose, ReflectRequest, SynthesizeRequest
+from brainiac.notes.discretion import shareable
 from brainiac.notes.prompt import Exchange, Response
 from brainiac.notes.short_term import EMPTY, Item, ShortTermDocument, StmEvent
 from brainiac.organization.indexes import derive_manifests

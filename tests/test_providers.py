@@ -16,6 +16,8 @@ from brainiac.llm.completion import litellm
 from brainiac.llm.endpoints import Endpoint, endpoint_of, is_loopback, scrub
 from brainiac.llm.failures import FAILURES, model_error, retry_after_seconds
 from brainiac.settings import MachineSettings
+from tests.models import answer_request, model_brain, write_machine
+from tests.openai_server import ChatServer
 
 NOBODY = MachineSettings()
 
@@ -96,6 +98,15 @@ def test_endpoint_comes_from_the_machine_then_the_environment() -> None:
         ("ollama/gpt-oss:120b-cloud", {}, False),
         ("ollama/glm-4.6:cloud", {}, False),
         ("ollama_chat/minimax-m2:cloud", {}, False),
+        ("ollama/x:120b-CLOUD", {}, False),
+        ("ollama/x:Cloud", {}, False),
+        ("ollama/x:120b_cloud", {}, False),
+        ("ollama/x:cloud-120b", {}, False),
+        ("ollama/library/x:120b.cLoUd", {}, False),
+        ("ollama/x-cloud:latest", {}, False),
+        ("OLLAMA/x:120b-cloud", {}, False),
+        ("openai/x:120b-CLOUD", {"OPENAI_API_BASE": "http://127.0.0.1:11434/v1"}, False),
+        ("ollama/nextcloudy:7b", {}, True),
         ("ollama/llama3.2", {"OLLAMA_API_BASE": "http://192.0.2.7:11434"}, False),
         ("openai/gpt-5", {}, False),
         ("openai/x", {"OPENAI_API_BASE": "http://localhost:8080/v1"}, True),
@@ -118,11 +129,41 @@ def test_what_leaves_this_machine_is_known(model: str, environ: dict[str, str], 
         ("http://127.0.0.1.evil.example", False),
         ("http://user@evil.example/127.0.0.1", False),
         ("http://0.0.0.0.nip.example", False),
+        ("HTTP://LOCALHOST:1/v1", True),
+        ("http://127.0.0.1@evil.example/v1", False),
+        ("http://127.0.0.1:80#@evil.example", True),
+        ("http://[::1", False),
+        ("http://nobody-has-this-name.localhost.invalid", False),
+        ("http://192.0.2.1", False),
+        ("", False),
     ],
 )
-def test_loopback_is_recognized_by_the_host_alone(address: str, expected: bool) -> None:
-    """Names that only look like this machine are not it."""
+def test_loopback_is_recognized_by_where_it_leads(address: str, expected: bool) -> None:
+    """Names that only look like this machine are not it; one that resolves elsewhere, or nowhere, is not either."""
     assert expected == is_loopback(address)
+
+
+@pytest.mark.parametrize(("hosts", "expected"), [(["127.0.0.1", "::1"], True), (["127.0.0.1", "192.0.2.7"], False)])
+def test_a_local_name_counts_where_it_resolves(hosts: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch):
+    """`localhost` that a hosts file leads elsewhere, if only for one of its addresses, is no longer this machine."""
+    entries = [(0, 0, 0, "", (host, 0)) for host in hosts]
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_: entries)  # the resolver of the system, not our code
+    assert expected == is_loopback("http://localhost:11434")
+
+
+def test_what_is_said_to_this_machine_goes_through_no_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server at any loopback address is asked directly, although the environment names a proxy for all."""
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("no_proxy", "")
+    with ChatServer() as server, ChatServer() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
+        brain = model_brain(tmp_path, server)
+        write_machine(brain, {"api_bases": {"openai": server.url.replace("127.0.0.1", "127.0.0.2")}})
+        with pytest.raises(ModelError):  # nobody listens there
+            brain.models.run(answer_request())
+        brain.close()
+        assert [] == proxy.requests
 
 
 def test_named_key_that_is_not_set_is_said() -> None:

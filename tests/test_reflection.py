@@ -6,13 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from promotions import ScriptedEngine, make_brain, open_brain, tell
+from promotions import ScriptedEngine, make_brain, open_brain, pages, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.errors import ModelError
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import Purpose, Request, Result
+from brainiac.notes.memory import parse_exchanges
 from brainiac.notes.prompt import Exchange, Prompt, Response
 
 WRITER = """
@@ -109,7 +110,7 @@ def revise(brain: Brain, superseded: str, text: str) -> str:
 
 
 def test_ten_processes_append_a_thousand_events(tmp_path: Path) -> None:
-    """All are there, once, in order, although some were handed out twice. Seeds: S5, S11."""
+    """All are in the log or filed, once, in order, although some were handed out twice. Seeds: S5, S11."""
     brain = make_brain(tmp_path / "b")
     brain.close()
     processes = [
@@ -117,7 +118,12 @@ def test_ten_processes_append_a_thousand_events(tmp_path: Path) -> None:
         for n in range(10)
     ]
     assert [0] * 10 == [process.wait(300) for process in processes]
-    events = open_brain(tmp_path / "b").short_term().memory.events
-    assert 1000 == len(events) == len({event.id for event in events})
-    times = [event.at for event in events]
+    brain = open_brain(tmp_path / "b")
+    log = brain.short_term().memory.events
+    filed = [event for page in pages(brain).values() for event in parse_exchanges(page.text)]
+    assert 1000 == len(log) + len(filed) == len({event.id for event in (*log, *filed)})
+    for page in pages(brain).values():
+        times = [event.at for event in parse_exchanges(page.text)]
+        assert sorted(times) == times
+    times = [event.at for event in log]
     assert sorted(times, reverse=True) == times

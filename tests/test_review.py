@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from organized import ARCHIVE, NOW, TOP, Scene, make_scene
 
-from brainiac.context.privacy import shareable
 from brainiac.doctor import examine
 from brainiac.events import create
+from brainiac.notes.discretion import shareable
 from brainiac.notes.memory import MemoryDocument, new_memory
 from brainiac.organization.run import organize
 from brainiac.organization.upkeep import Upkeep

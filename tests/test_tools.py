@@ -12,6 +12,7 @@ from brainiac.brain import Brain
 from brainiac.context.budget import TOOL_TOKENS
 from brainiac.context.tools import Toolbox
 from brainiac.errors import ModelError
+from brainiac.gate import Gate
 from brainiac.llm.schemas import Answer
 from brainiac.notes.dialogue import render_exchange
 from tests.models import (
@@ -43,7 +44,7 @@ def brain(tmp_path: Path) -> Brain:
 
 
 def box(brain: Brain, *, is_remote: bool = True, **fields: object) -> Toolbox:
-    return Toolbox(brain, answer_request(**fields), is_remote=is_remote)  # type: ignore[arg-type]
+    return Toolbox(brain, answer_request(**fields), Gate(brain, is_remote=is_remote))  # type: ignore[arg-type]
 
 
 def call(tools: Toolbox, name: str, **arguments: object) -> str:
@@ -74,7 +75,8 @@ def test_memory_is_read_by_uuid_link_or_path(brain: Brain, name: str) -> None:
 
 def test_search_gives_statements_with_their_links(brain: Brain) -> None:
     """What a search shows counts as read, once."""
-    tools = Toolbox(brain, answer_request(search=lambda query, limit: [hit_of(), hit_of()]), is_remote=True)
+    request = answer_request(search=lambda query, limit: [hit_of(), hit_of()])
+    tools = Toolbox(brain, request, Gate(brain, is_remote=True))
     for _ in range(2):
         assert f'### [Portland]({PORTLAND} "uuid:{UUID}1")' in call(tools, "search_memories", query="home")
     assert [PORTLAND] == tools.read

@@ -32,8 +32,12 @@ def ask(
     ] = "",
     again: Annotated[str, typer.Option("--again", metavar="PROMPT", help="Answer this prompt file once more.")] = "",
     model: Annotated[str, typer.Option(help="Another model for this one.")] = "",
-    private: Annotated[bool, typer.Option("--private", help="Never to a remote model.")] = False,
-    off_record: Annotated[bool, typer.Option("--off-record", help="Keep nothing of it.")] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="Never to a remote model; its file is named by an id.")
+    ] = False,
+    off_record: Annotated[
+        bool, typer.Option("--off-record", help="Keep nothing of it; its file is named by an id.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
@@ -63,6 +67,7 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
     """Save the prompt as a new file and return its path."""
     from pathlib import Path
 
+    from brainiac.events import new_id
     from brainiac.kernel.exchange import Disk, temporary_beside
     from brainiac.notes.frontmatter import render_meta
     from brainiac.tree import slugify
@@ -71,7 +76,10 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
     folder.mkdir(parents=True, exist_ok=True)
     head = f"{render_meta(meta)}\n" if meta else ""
     stamp = brain.clock.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
-    stem = f"{stamp}-{slugify(' '.join(text.split()[:8]))}"[:80].rstrip("-")
+    is_open = not meta.get("private") and meta.get("remember", True)
+    # a name is read where the text is not: in the journal, by `status`, by whoever syncs the folder
+    name = slugify(" ".join(text.split()[:8])) if is_open else new_id()[-12:]
+    stem = f"{stamp}-{name}"[:80].rstrip("-")
     # written aside and moved in whole, so that no half of it can be taken for the prompt
     aside = Path(temporary_beside(str(folder / stem)))
     aside.write_text(f"{head}{text.rstrip()}\n", encoding="utf-8")

@@ -27,11 +27,11 @@ def context(
 ) -> None:
     """Show the working memory that a prompt would get, without asking any model.
 
-    With --copy it can be pasted into a chat; save the reply as NAME.response.md beside the prompt to have it
-    remembered.
+    With --copy it can be pasted into a chat, and nothing private is in it; save the reply as NAME.response.md beside
+    the prompt to have it remembered.
     """
     with opened_brain(is_reading=True) as brain:
-        memory = _assembled(brain, sys.stdin.read() if prompt == "-" else prompt)
+        memory = _assembled(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
     if copy:
         _copy(memory.text)
     elif as_json:
@@ -40,7 +40,7 @@ def context(
         _print(memory)
 
 
-def _assembled(brain: Brain, text: str) -> WorkingMemory:
+def _assembled(brain: Brain, text: str, *, is_copied: bool) -> WorkingMemory:
     from brainiac.clock import iso
     from brainiac.context.render import assemble
     from brainiac.llm.schemas import AnswerRequest
@@ -58,7 +58,7 @@ def _assembled(brain: Brain, text: str) -> WorkingMemory:
         conversation=brain.conversation(prompt),
         is_private=prompt.private,
     )
-    return assemble(brain, request)
+    return assemble(brain, request, is_remote=True if is_copied else None)  # a chat is not on this machine
 
 
 def _plain(memory: WorkingMemory) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -35,12 +37,28 @@ def promote(as_json: JsonOption = False) -> None:
         done = ", ".join(f"{count} {name.lower()}" for name, count in sorted(outcome.statements.items()))
         say(f"{outcome.exchanges} exchanges filed; statements: {done or 'none'} (event {outcome.event.id})")
     if not as_json:
-        for event, reason in outcome.left.items():
-            say(f"left    {event}: {reason}")
-        for refusal in outcome.refused:
-            say(f"refused {refusal.statement[:80]!r}: {refusal.reason}")
+        for line in _details(outcome):
+            say(line)
     if outcome.problem:
         raise typer.Exit(1)
+
+
+def _details(outcome: Outcome) -> Iterator[str]:
+    """Yield a line for whatever a person may want to look at: candidates, and their own words in short-term memory."""
+    ends = Counter(fate.end for fate in outcome.fates.values())
+    if ends:
+        yield "candidates: " + ", ".join(f"{count} {end}" for end, count in ends.most_common())
+    for event, reason in outcome.left.items():
+        yield f"left    {event}: {reason}"
+    told = set(outcome.left.values())
+    fates = [(fate.end, fate.statement, fate.reason) for fate in outcome.fates.values() if fate.reason not in told]
+    fates += [("refused", refusal.statement, refusal.reason) for refusal in outcome.refused]
+    for end, statement, reason in dict.fromkeys(fate for fate in fates if fate[2]):
+        yield f"{end:7} {statement[:80]!r}: {reason}"
+    for text in outcome.kept:
+        yield f"kept    {text[:80]!r}: it is yours and stays in short-term memory"
+    for text in outcome.filed:
+        yield f"filed   {text[:80]!r}: it left short-term memory for the page of the day"
 
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
@@ -50,5 +68,8 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
         "statements": outcome.statements,
         "left": outcome.left,
         "refused": [refusal.as_json() for refusal in outcome.refused],
+        "candidates": {name: fate.as_json() for name, fate in outcome.fates.items()},
+        "kept": list(outcome.kept),
+        "filed": list(outcome.filed),
         "problem": outcome.problem,
     }

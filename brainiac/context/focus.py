@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from brainiac.context.blocks import Block, Stability
 from brainiac.context.budget import Count, shortened
 from brainiac.context.fence import one_line, preview, quoted, reference
-from brainiac.context.pages import Pages, links_in, parts_of, readable
+from brainiac.context.pages import Pages, links_in, parts_of
 from brainiac.errors import FormatError
+from brainiac.gate import Gate
 from brainiac.notes.frontmatter import split
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ SHARE = 0.25
 MAX_NOTES = 10
 
 
-def focus_blocks(
-    brain: Brain, prompt: Prompt, limit_tokens: int, count: Count, *, is_remote: bool = False
-) -> list[Block]:
+def focus_blocks(brain: Brain, prompt: Prompt, limit_tokens: int, count: Count, gate: Gate) -> list[Block]:
     """Return the focused notes: a preview of each, the first one whole as far as there is room.
 
     Args:
@@ -30,16 +29,16 @@ def focus_blocks(
         prompt: Its `focus` comes first, then the links in its text.
         limit_tokens: The whole budget.
         count: Tokens of a text.
-        is_remote: Private notes stay out.
+        gate: What may be shown of them.
     """
     links = list(dict.fromkeys([*prompt.focus, *links_in(prompt.text)]))[:MAX_NOTES]
     if not links:
         return []
-    pages = Pages.of(brain, is_remote=is_remote)
+    pages = Pages.of(brain, gate)
     lines: list[str] = []
     whole = ""
     for link in links:
-        line, text = _note(brain, pages, link, posixpath.dirname(prompt.path), is_remote=is_remote)
+        line, text = _note(gate, pages, link, posixpath.dirname(prompt.path))
         lines.append(("Primary: " if not lines else "") + line)
         whole = whole or (text if len(lines) == 1 else "")
     heading = "## Focused Notes"
@@ -52,30 +51,30 @@ def focus_blocks(
 
 def missing(brain: Brain, prompt: Prompt) -> list[str]:
     """Return the links in a prompt's `focus` that lead to no note, as written; a private note is there."""
-    pages, folder = Pages.of(brain), posixpath.dirname(prompt.path)
-    return [link for link in prompt.focus if not pages.find(link, folder) and _other(brain, link, folder)[1] is None]
+    pages, folder, gate = Pages.of(brain), posixpath.dirname(prompt.path), Gate(brain, is_remote=False)
+    return [link for link in prompt.focus if not pages.find(link, folder) and _other(gate, link, folder)[1] is None]
 
 
-def _other(brain: Brain, link: str, folder: str, *, is_remote: bool = False) -> tuple[str, str | None]:
+def _other(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
     """Return path and text of a note elsewhere that a link leads to, from where it stands or from the root."""
     target = parts_of(link)[0]
     for path in (posixpath.normpath(posixpath.join(folder, target)), target):
         for candidate in (path, f"{path}.md"):
-            if (text := readable(brain, candidate, is_remote=is_remote)) is not None:
+            if (text := gate.note(candidate)) is not None:
                 return candidate, text
     return target, None
 
 
-def _note(brain: Brain, pages: Pages, link: str, folder: str, *, is_remote: bool) -> tuple[str, str]:
+def _note(gate: Gate, pages: Pages, link: str, folder: str) -> tuple[str, str]:
     """Return a line on one link, and the note's text where exactly one is meant."""
     found = pages.find(link, folder)
     if len(found) > 1:
         which = ", ".join(reference(page.title, page.path, page.uuid) for page in found[:5])
         return f"`{one_line(link)}` is ambiguous; it may mean {which}. Ask which one is meant.", ""
     if found:
-        path, text = found[0].path, readable(brain, found[0].path, is_remote=is_remote)
+        path, text = found[0].path, gate.note(found[0].path)
     else:
-        path, text = _other(brain, link, folder, is_remote=is_remote)
+        path, text = _other(gate, link, folder)
     if text is None:
         return f"`{one_line(link)}`: no such note.", ""
     title, uuid = (found[0].title, found[0].uuid) if found else (posixpath.basename(path), "")

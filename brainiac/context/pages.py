@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from brainiac.context.privacy import is_hidden, shareable, without_hidden
-from brainiac.errors import ConfinementError
-from brainiac.redaction import redact
-
 if TYPE_CHECKING:
     from brainiac.brain import Brain
+    from brainiac.gate import Gate
     from brainiac.recall.index import LinkedPage
     from brainiac.recall.links import Hub, LinkGraph
 
@@ -43,12 +40,12 @@ class Pages:
         self._graph, self._is_shown = graph, is_shown
 
     @classmethod
-    def of(cls, brain: Brain, *, is_remote: bool = False) -> Pages:
-        """Return the pages of a brain; a remote reader is shown none that is private."""
+    def of(cls, brain: Brain, gate: Gate | None = None) -> Pages:
+        """Return the pages of a brain that a reader may know of; all, where nobody is shown them."""
         top = brain.tree.relative(brain.tree.long_term) + "/"
 
         def is_shown(path: str) -> bool:
-            return path.startswith(top) and not (is_remote and is_hidden(brain, path))
+            return path.startswith(top) and (gate is None or gate.knows(path))
 
         return cls(brain.recall.links, is_shown)
 
@@ -105,35 +102,3 @@ def parts_of(link: str) -> tuple[str, str]:
     if found := _MARKDOWN_LINK.fullmatch(link):
         return unquote(found.group(1)).strip(), found.group(2) or ""
     return link.removeprefix("uuid:"), ""
-
-
-def readable(
-    brain: Brain, path: str, tops: Sequence[str] = ("memory", "inbox"), *, is_remote: bool = False
-) -> str | None:
-    """Return the text of a note that a link or a model names, or None where it may not be shown or is not there.
-
-    Args:
-        brain: Whose.
-        path: As named.
-        tops: Folders of the layout that it must lie in.
-        is_remote: What is private stays out.
-    """
-    for top in tops:
-        try:
-            absolute = brain.tree.confine(path, inside=getattr(brain.tree, top))
-        except ConfinementError:
-            continue
-        if absolute.suffix in (".md", ".txt"):
-            text = brain.read_text(absolute)
-            return _shown(brain, brain.tree.relative(absolute), text) if text is not None and is_remote else text
-    return None
-
-
-def _shown(brain: Brain, path: str, text: str) -> str | None:
-    """Return what a remote reader may see of a note."""
-    if is_hidden(brain, path):
-        return None
-    shown = shareable(text)
-    if shown and path.startswith(f"{brain.tree.relative(brain.tree.inbox)}/"):
-        return redact(brain, shown)  # as it was typed, keys and all
-    return without_hidden(brain, path, shown) if shown else shown

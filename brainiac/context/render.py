@@ -16,6 +16,7 @@ from brainiac.context.long_term import Places
 from brainiac.context.roles import instructions, schema_of
 from brainiac.context.sections import SECTIONS, Reader
 from brainiac.context.short_term import ListsSoFar, has_lost_changes
+from brainiac.gate import Gate
 from brainiac.llm.schemas import IntegrateRequest, Purpose, Request
 
 if TYPE_CHECKING:
@@ -37,25 +38,28 @@ class Assembler:
         self._lists, self._places = ListsSoFar(), Places()
 
     def assemble(
-        self, request: Request, *, model: str, tools: Sequence[str] = (), is_remote: bool = True
+        self, request: Request, *, model: str, tools: Sequence[str] = (), gate: Gate | None = None
     ) -> WorkingMemory:
         """Return what a model sees for a request.
 
         Args:
-            request: The values to show.
+            request: The values to show; the gate admits them.
             model: A litellm name; its window, tokenizer and cache marks are heeded.
             tools: Descriptions of the tools it is offered, one line each.
-            is_remote: Private events stay out.
+            gate: What the model may be shown; None for one that is not on this machine.
 
         Raises:
-            ModelError: Identity and prompt alone do not fit the model's window, or a template is broken.
+            ModelError: Identity and prompt alone do not fit the model's window, a template is broken, or the request
+                is private and the gate leads elsewhere.
         """
+        gate = gate or Gate(self._brain, is_remote=True)
+        request = gate.admit(request)
         count = partial(tokens.count, model=model)
         limit = budget_tokens(self._brain.settings, model)
         limit -= tool_tokens(limit) if tools else 0
-        name = f"{request.purpose}:{model}:{'remote' if is_remote else 'local'}"
-        reader = Reader(self._brain, name, self._lists, self._places, limit, count, is_remote=is_remote)
-        around = [*self._head(request, tools, is_remote=is_remote), *self._plugins(request)]
+        name = f"{request.purpose}:{model}:{'remote' if gate.is_remote else 'local'}"
+        reader = Reader(self._brain, name, self._lists, self._places, limit, count, gate)
+        around = [*self._head(request, tools, gate), *self._plugins(request)]
         fitted, cuts = self._fitted(around, reader, request)
         sizes = {block.name: tokens_of(block, count) for block in fitted}
         return WorkingMemory(
@@ -80,21 +84,21 @@ class Assembler:
             self._lists.forget(reader.name)
         return fitted, cuts
 
-    def _head(self, request: Request, tools: Sequence[str], *, is_remote: bool) -> list[Block]:
+    def _head(self, request: Request, tools: Sequence[str], gate: Gate) -> list[Block]:
         """Identity, how memory works, the role, tools, workflows, background: what stays the same from turn to turn."""
         brain = self._brain
-        background = background_block(brain, is_remote=is_remote) if request.purpose in WITH_WORKFLOWS else None
+        background = background_block(brain, gate) if request.purpose in WITH_WORKFLOWS else None
         common = {
             "tools": bool(tools),
             "rounds": brain.settings.context.tool_rounds,
             "background": background is not None,
         }
-        base = instructions(brain, "base", **common)
+        base = instructions(brain, gate, "base", **common)
         complaint = bool(isinstance(request, IntegrateRequest) and request.complaint)
         role = instructions(
-            brain, request.purpose.value, schema=schema_of(request.result), complaint=complaint, **common
+            brain, gate, request.purpose.value, schema=schema_of(request.result), complaint=complaint, **common
         )
-        identity = brain.read_text(brain.tree.core_identity) or ""
+        identity = gate.own(brain.tree.core_identity) or ""
         blocks = [
             Block("core identity", [_identity(identity)], Stability.IDENTITY, HEADINGS[0]),
             Block("role", [spoken(base), spoken(role)], Stability.ROLE, "## Instructions"),
@@ -128,10 +132,17 @@ class Assembler:
         return added
 
 
-def assemble(brain: Brain, request: Request) -> WorkingMemory:
-    """Return the working memory of one request as the model that would serve it sees it; tools left out."""
+def assemble(brain: Brain, request: Request, *, is_remote: bool | None = None) -> WorkingMemory:
+    """Return the working memory of one request as the model that would serve it sees it; tools left out.
+
+    Args:
+        brain: The brain.
+        request: The values to show.
+        is_remote: Whether it leaves this machine; None where that model decides.
+    """
     engine = brain.models.engine_for(request)
-    return Assembler(brain).assemble(request, model=engine.name, is_remote=engine.is_remote)
+    gate = Gate(brain, is_remote=engine.is_remote if is_remote is None else is_remote)
+    return Assembler(brain).assemble(request, model=engine.name, gate=gate)
 
 
 def is_anthropic(model: str) -> bool:

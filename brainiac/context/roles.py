@@ -15,16 +15,18 @@ from brainiac.notes.frontmatter import split
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
+    from brainiac.gate import Gate
 
 BASE = "base"
 _NOT_FOR_MODELS = ("title", "maxLength", "maxItems", "default")
 
 
-def instructions(brain: Brain, name: str, **values: Any) -> str:
+def instructions(brain: Brain, gate: Gate, name: str, **values: Any) -> str:
     """Return a role's instructions.
 
     Args:
         brain: Its `system/prompts/NAME.md` replaces the built-in template; read anew when it changed.
+        gate: Whether it may be shown that template; one that is private it may not.
         name: A purpose, or `base` for the context that all roles share.
         values: What the template may use: `schema`, `tools`, `rounds`, `background`, `complaint`.
 
@@ -32,7 +34,7 @@ def instructions(brain: Brain, name: str, **values: Any) -> str:
         ModelError: The brain's own template does not work.
     """
     path = brain.tree.prompts / f"{name}.md"
-    own = brain.read_text(path) if os.path.lexists(path) else None
+    own = gate.own(path) if os.path.lexists(path) else None
     given = tuple(sorted(values.items()))
     if own is None:
         return _built_in(name, given)

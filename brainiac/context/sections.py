@@ -12,9 +12,9 @@ from brainiac.context.budget import Count
 from brainiac.context.fence import one_line, quoted, spoken
 from brainiac.context.focus import focus_blocks
 from brainiac.context.long_term import Places, long_term_block
-from brainiac.context.privacy import is_hidden, shareable_hits, without_secrets
 from brainiac.context.short_term import ListsSoFar, conversation_blocks, event_text, short_term_blocks
 from brainiac.context.workflows import listed, started, workflows
+from brainiac.gate import Gate
 from brainiac.llm.schemas import (
     AnalyzeRequest,
     AnswerRequest,
@@ -40,7 +40,7 @@ JSON_ONLY = "Answer now, with JSON only."
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who is shown something: a purpose and model, here or elsewhere, with what it was shown before and its budget."""
+    """Who is shown something: a purpose and model, with what it was shown before, its budget and its gate."""
 
     brain: Brain
     name: str
@@ -48,34 +48,16 @@ class Reader:
     places: Places
     limit_tokens: int
     count: Count
-    is_remote: bool
-
-    def visible(self, memory: ShortTermMemory) -> ShortTermMemory:
-        """Return short-term memory without what must not leave this machine."""
-        if not self.is_remote:
-            return memory
-        goals, facts, tasks = (
-            tuple(item for item in items if not item.is_private) for items in (memory.goals, memory.facts, memory.tasks)
-        )
-        events = tuple(self.visible_events(memory.events))
-        return replace(memory, goals=goals, facts=facts, tasks=tasks, events=events)
-
-    def visible_events(self, events: Iterable[StmEvent]) -> list[StmEvent]:
-        """Return the events that this reader may see."""
-        return [event for event in events if not (self.is_remote and event.is_private)]
-
-    def knows(self, folder: str) -> bool:
-        """Tell whether this reader may know of a folder."""
-        return not (self.is_remote and is_hidden(self.brain, folder))
+    gate: Gate
 
     def short_term(self, memory: ShortTermMemory) -> list[Block]:
         """Return the blocks of short-term memory."""
-        return short_term_blocks(self.visible(memory), self.lists, self.name, self.limit_tokens, self.count)
+        return short_term_blocks(memory, self.lists, self.name, self.limit_tokens, self.count)
 
     def events(self, name: str, heading: str, events: Sequence[StmEvent], place: int = Stability.SHORT_TERM) -> Block:
         """Return events that a decision rests on: with their ids, none left out."""
         longest = self.limit_tokens
-        texts = [event_text(event, longest, self.count, with_id=True) for event in self.visible_events(events)]
+        texts = [event_text(event, longest, self.count, with_id=True) for event in events]
         return Block(name, texts, Stability(place), heading)
 
 
@@ -90,15 +72,11 @@ def _task(name: str, heading: str, parts: Iterable[str]) -> Block:
 
 def _turn(reader: Reader, request: QueriesRequest | AnswerRequest) -> list[Block]:
     """What queries and answer share: short-term memory, the conversation, workflows, focus."""
-    memory = reader.visible(request.short_term)
-    turns = request.conversation
-    if reader.is_remote:
-        turns = [without_secrets(reader.brain, turn) for turn in turns if not turn.is_private]
-    shown = {event.id for event in memory.events}
-    known = workflows(reader.brain)
+    shown = {event.id for event in request.short_term.events}
+    known = workflows(reader.brain, reader.gate)
     blocks = [*reader.short_term(request.short_term), listed(known)]
-    blocks += conversation_blocks(turns, shown, reader.limit_tokens, reader.count)
-    blocks += focus_blocks(reader.brain, request.prompt, reader.limit_tokens, reader.count, is_remote=reader.is_remote)
+    blocks += conversation_blocks(request.conversation, shown, reader.limit_tokens, reader.count)
+    blocks += focus_blocks(reader.brain, request.prompt, reader.limit_tokens, reader.count, reader.gate)
     return blocks + ([started(known, request.prompt.workflow)] if request.prompt.workflow else [])
 
 
@@ -110,13 +88,12 @@ def _answer(reader: Reader, request: AnswerRequest) -> list[Block]:
     shown = {event.id for event in request.short_term.events}
     limits = (reader.brain.settings.context.max_memories, reader.limit_tokens)
     conversation = f"{reader.name}:{conversation_of(request.prompt.path)}"
-    hits = shareable_hits(reader.brain, request.hits) if reader.is_remote else request.hits
-    found = long_term_block(hits, shown, conversation, reader.places, limits, reader.count)
+    found = long_term_block(request.hits, shown, conversation, reader.places, limits, reader.count)
     return [*_turn(reader, request), found, _prompt(request, request.prompt.text)]
 
 
 def _reflect(reader: Reader, request: ReflectRequest) -> list[Block]:
-    exchange = without_secrets(reader.brain, request.exchange) if reader.is_remote else request.exchange
+    exchange = request.exchange
     said = StmEvent(exchange.id, exchange.at, exchange.prompt.text, exchange.response.text if exchange.response else "")
     earlier = replace(
         request.short_term, events=tuple(event for event in request.short_term.events if event.id != exchange.id)
@@ -161,9 +138,7 @@ def _candidate(candidate: Candidate) -> str:
 
 
 def _synthesize(reader: Reader, request: SynthesizeRequest) -> list[Block]:
-    top = reader.brain.tree.relative(reader.brain.tree.long_term)
-    known = [(name, about) for name, about in sorted(request.folders.items()) if reader.knows(f"{top}/{name}")]
-    folders = [f"- `{one_line(name)}`: {one_line(about, 200)}" for name, about in known]
+    folders = [f"- `{one_line(name)}`: {one_line(about, 200)}" for name, about in sorted(request.folders.items())]
     about = f"Subject: {one_line(request.candidate.subject)}. Kind: {request.candidate.kind}."
     structure = Block("folders", folders, Stability.LONG_TERM, "## Existing Long-Term Memory", share=0.4, cut_order=10)
     return [
@@ -185,8 +160,7 @@ def _summarize(reader: Reader, request: SummarizeRequest) -> list[Block]:
 
 def _organize(reader: Reader, request: OrganizeRequest) -> list[Block]:
     patterns = [f"### {one_line(name)}\n{_rows(rows)}" for name, rows in request.patterns.items()]
-    known = [(folder, entries) for folder, entries in sorted(request.structure.items()) if reader.knows(folder)]
-    folders = [f"- {one_line(folder, 200)}: {entries}" for folder, entries in known]
+    folders = [f"- {one_line(folder, 200)}: {entries}" for folder, entries in sorted(request.structure.items())]
     goals = [f"- {one_line(goal, 200)}" for goal in request.goals]
     return [
         Block("access patterns", patterns or ["None."], Stability.SHORT_TERM, "## Access Patterns"),

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from brainiac.context.budget import TOOL_TOKENS, shortened
 from brainiac.context.fence import one_line, quoted, reference
 from brainiac.context.long_term import page_text
-from brainiac.context.pages import Pages, readable
-from brainiac.context.privacy import is_hidden, shareable_hits, without_secrets
+from brainiac.context.pages import Pages
 from brainiac.context.short_term import event_text
 from brainiac.context.tokens import count
 from brainiac.errors import ConfinementError, FormatError
@@ -24,6 +23,7 @@ from brainiac.tree import is_temporary
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
+    from brainiac.gate import Gate
     from brainiac.llm.schemas import AnswerRequest
 
 RESULT_TOKENS = 2_000
@@ -71,17 +71,15 @@ class Toolbox:
     Args:
         brain: Whose memory.
         request: The answer they serve.
-        is_remote: Results leave this machine: private events stay out.
+        gate: What may be given out.
         room_tokens: All that they may give out.
 
     Attributes:
         read: Paths of long-term memories whose text was given out, for the access log.
     """
 
-    def __init__(
-        self, brain: Brain, request: AnswerRequest, *, is_remote: bool, room_tokens: int = TOOL_TOKENS
-    ) -> None:
-        self._brain, self._request, self._is_remote = brain, request, is_remote
+    def __init__(self, brain: Brain, request: AnswerRequest, gate: Gate, *, room_tokens: int = TOOL_TOKENS) -> None:
+        self._brain, self._request, self._gate = brain, request, gate
         self._room_tokens = room_tokens
         self._pages: Pages | None = None
         self._hits = list(request.hits)
@@ -132,8 +130,7 @@ class Toolbox:
     def _search(self, wanted: SearchMemories) -> str:
         search = self._request.search or (lambda query, limit: self._brain.recall.search(query, limit=limit))
         pages: dict[str, list[Hit]] = {}
-        found = search(wanted.query, wanted.limit)
-        for hit in shareable_hits(self._brain, found) if self._is_remote else found:
+        for hit in self._gate.hits(search(wanted.query, wanted.limit)):
             self._hits.append(hit)
             pages.setdefault(hit.path, []).append(hit)
         for path in pages:
@@ -142,7 +139,7 @@ class Toolbox:
 
     def _read(self, wanted: ReadMemory) -> str:
         page = self._page(wanted.id)
-        text = readable(self._brain, page.path, ("memory",), is_remote=self._is_remote) if page else None
+        text = self._gate.note(page.path, ("memory",)) if page else None
         if not page or text is None:
             return f"Error: no memory `{one_line(wanted.id)}`."
         self._note_read(page.path)
@@ -158,7 +155,7 @@ class Toolbox:
                 entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
                 for entry in entries
                 if not is_temporary(entry.name) and not entry.is_symlink()
-                if not (self._is_remote and is_hidden(self._brain, self._brain.tree.relative(entry.path)))
+                if self._gate.knows(self._brain.tree.relative(entry.path))
             )
         more = [f"… and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
         return (
@@ -178,7 +175,7 @@ class Toolbox:
         event = next(recent, None) or (
             self._from_inbox(wanted.id) if "/" in wanted.id else self._from_events(wanted.id)
         )
-        if event is None or (event.is_private and self._is_remote):
+        if event is None or not self._gate.events([event]):
             return f"Error: no exchange `{one_line(wanted.id)}`."
         return event_text(event, RESULT_TOKENS, count)
 
@@ -191,17 +188,16 @@ class Toolbox:
         prompt = parse_prompt(self._brain.tree.relative(absolute), raw, at="")
         answer = self._brain.read(response_path(prompt.path))
         response = parse_response(response_path(prompt.path), answer) if answer else None
-        is_private = prompt.private or (response is not None and response.private)
-        if not prompt.remember or (is_private and self._is_remote):
+        turns = self._gate.turns([Exchange("", prompt, response, (response and response.created_at) or prompt.path)])
+        if not prompt.remember or not turns:
             return None
-        turn = Exchange("", prompt, response, (response and response.created_at) or prompt.path)
-        turn = without_secrets(self._brain, turn) if self._is_remote else turn
+        turn = turns[0]
         return StmEvent("", turn.at, turn.prompt.text, turn.response.text if turn.response else "")
 
     def _from_events(self, exchange_id: str) -> StmEvent | None:
         hits = [hit for hit in self._hits if hit.kind == "exchange" and hit.anchor == exchange_id]
         for hit in hits:
-            for event in parse_exchanges(readable(self._brain, hit.path, ("memory",), is_remote=self._is_remote) or ""):
+            for event in parse_exchanges(self._gate.note(hit.path, ("memory",)) or ""):
                 if event.id == exchange_id:
                     self._note_read(hit.path)
                     return event
@@ -209,7 +205,7 @@ class Toolbox:
 
     def _page(self, link: str) -> LinkedPage | None:
         if self._pages is None:
-            self._pages = Pages.of(self._brain, is_remote=self._is_remote)
+            self._pages = Pages.of(self._brain, self._gate)
         found = self._pages.find(link)
         return found[0] if len(found) == 1 else None
 

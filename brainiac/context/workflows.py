@@ -13,6 +13,7 @@ from brainiac.notes.frontmatter import split
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
+    from brainiac.gate import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +31,24 @@ class Workflow:
     steps: str
 
 
-def workflows(brain: Brain) -> list[Workflow]:
-    """Return the brain's workflows, by name; a link that leads out and a file that does not parse are passed over."""
+def workflows(brain: Brain, gate: Gate) -> list[Workflow]:
+    """Return the brain's workflows, by name; a link that leads out and a file that does not parse are passed over.
+
+    Args:
+        brain: The brain.
+        gate: What may be shown of them.
+    """
     found = []
     for path in sorted(brain.tree.workflows.glob("*.md")):
         try:
-            text = brain.read_text(path)
-            meta, offset = split(text or "", brain.tree.relative(path))
+            text = gate.own(path)
+            if text is None:
+                continue
+            meta, offset = split(text, brain.tree.relative(path))
         except (ConfinementError, FormatError):
             continue
         described = {key: str(meta.get(key) or "") for key in ("description", "trigger")}
-        found.append(Workflow(str(meta.get("name") or path.stem), **described, steps=(text or "")[offset:].strip()))
+        found.append(Workflow(str(meta.get("name") or path.stem), **described, steps=text[offset:].strip()))
     return found
 
 
@@ -63,6 +71,7 @@ def started(known: list[Workflow], name: str) -> Block:
             return Block("workflow", [spoken(workflow.steps)], Stability.FOCUS, heading)
     there_are = ", ".join(workflow.name for workflow in known) or "none"
     raise ModelError(
-        f"There is no workflow `{one_line(name)}`.",
-        advice=f"Name one of system/workflows/ in the prompt's front matter: {there_are}.",
+        f"There is no workflow `{one_line(name)}` that this model may be shown.",
+        advice=f"Name one of system/workflows/ in the prompt's front matter: {there_are}. One that is private is for a "
+        "model on this machine: add `private: true` to the prompt.",
     )

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from brainiac.context.privacy import is_private_note
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, PathKind, content_hash, create, remove, update
 from brainiac.history.following import Following
 from brainiac.history.merging_copies import Removals, merged
+from brainiac.notes.discretion import is_private_note
 from brainiac.pipeline.reconcile import is_active
 from brainiac.review import Proposal, with_proposals
 

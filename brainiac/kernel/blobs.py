@@ -18,6 +18,7 @@ from brainiac.events import content_hash
 from brainiac.kernel.exchange import Disk, make_folders, read_bytes, temporary_beside
 
 MAX_DEPTH = 32
+MAX_SYNCED_SINGLY = 64  # nobody can commit meanwhile: a thousand files and their folders would take seconds
 _SUFFIX = ".splice"
 _WORTHWHILE_SHARE = 0.5  # a splice must be at most this share of the whole text
 
@@ -119,7 +120,10 @@ class BlobStore:
             self._disk.unlink(self._spliced(digest))
 
     def sync(self, digests: set[str]) -> None:
-        """Bring texts to the disk, each of their folders once."""
+        """Bring texts to the disk, each of their folders once; many at once with all that its filesystem holds back."""
+        if len(digests) > MAX_SYNCED_SINGLY and self.folder.is_dir():
+            self._disk.sync_filesystem(self.folder)
+            return
         folders = set()
         for digest in digests:
             whole = self._whole(digest)

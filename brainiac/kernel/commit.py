@@ -17,8 +17,9 @@ from brainiac.kernel.journal import Journal
 from brainiac.kernel.lastseen import LastSeen
 from brainiac.kernel.locks import locked
 from brainiac.kernel.noticing import Noticing, NotRestedError
-from brainiac.kernel.planning import Plan, Planner, confined, confined_change, is_off_record
+from brainiac.kernel.planning import Plan, Planner, confined, confined_change, is_unkept
 from brainiac.kernel.transactions import CHECKPOINT_BYTES, Recovery, Transactions
+from brainiac.notes.discretion import is_off_record
 from brainiac.tree import OUR_TEMPORARY_PREFIX, LocalPlaces, Tree
 
 
@@ -151,7 +152,7 @@ class Committer:
             ConflictError: A file moved meanwhile; nothing was changed.
         """
         plan, digest, data = self._plan(changes, {}, {}), content_hash(save), dict(data)
-        if not is_off_record(save):
+        if not is_unkept(self._tree, self.seen, path, save):
             plan.texts[digest] = save
             if any(change.path == path for change in changes):
                 plan.recorded.insert(0, RecordedChange("observe", path, base, digest))

@@ -64,13 +64,14 @@ class Disk:
 
     def sync_filesystem(self, folder: Path) -> None:
         """Bring everything on a folder's filesystem to the disk at once; for thousands of files."""
-        sync = getattr(ctypes.CDLL(None), "syncfs", None)
+        sync = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
         if sync is None:
             os.sync()
             return
         handle = os.open(folder, os.O_RDONLY)
         try:
-            sync(handle)
+            if sync(handle) != 0:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
         finally:
             os.close(handle)
 

@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from brainiac.errors import FormatError, UserError
+from brainiac.errors import UserError
 from brainiac.events import Change, RecordedChange, content_hash
 from brainiac.kernel.exchange import read_bytes, temporary_beside
 from brainiac.kernel.lastseen import LastSeen
 from brainiac.kernel.write_ahead import Step
-from brainiac.notes.frontmatter import split
-from brainiac.notes.prompt import in_lower_case
+from brainiac.notes.discretion import is_off_record
+from brainiac.notes.prompt import prompt_path_of
 from brainiac.tree import Tree
 
 _ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
-_HEAD_BYTES = 65_536
-_OFF_RECORD = re.compile(
-    rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:(?!---[ \t]*\r?\n).*\n)*?remember:[ \t]*[\"']?(?:false|no|off)\b",
-    re.IGNORECASE,
-)
 
 
-def is_off_record(content: bytes | None) -> bool:
-    """Tell from a text's front matter whether it asks not to be remembered (`remember: false`)."""
-    if content is None or b"remember" not in content[:_HEAD_BYTES].lower():
-        return False
-    if _OFF_RECORD.match(content):
-        return True
-    try:  # in another of YAML's spellings
-        return in_lower_case(split(content.decode("utf-8", "surrogateescape"))[0]).get("remember") is False
-    except FormatError:
-        return False
+def is_unkept(tree: Tree, seen: LastSeen, path: str, content: bytes | None) -> bool:
+    """Return whether no text of a file may be kept: it is off the record, or the answer to a prompt that is or was.
+
+    Args:
+        tree: The brain's folder.
+        seen: Tells what was not kept while its prompt still stood.
+        path: Relative.
+        content: What stands there, or is to.
+    """
+    if content is None or is_off_record(content):
+        return content is not None
+    prompts = prompt_path_of(path)
+    try:
+        standing = [raw for prompt in prompts if (raw := read_bytes(tree.absolute(prompt))) is not None]
+    except OSError:
+        return True  # nobody can tell
+    if prompts and not standing:
+        return seen.unkept(path) == content_hash(content)
+    return any(map(is_off_record, standing))
 
 
 def confined(tree: Tree, path: str) -> str:
@@ -149,11 +152,11 @@ class Planner:
         self._plan.steps.append(Step(op, path, before, after, temporary_beside(path), inode))  # type: ignore[arg-type]
 
     def _record(self, change: Change, before: str | None, after: str | None) -> None:
-        is_hidden = is_off_record(change.after)
+        is_hidden = self._is_unkept(change.path, change.after)
         if is_hidden and after is not None:
             self._plan.off_record.append(after)
-        if change.op != "append" and (is_hidden or is_off_record(change.before)):
-            path = change.source or change.path
+        path = change.source or change.path
+        if change.op != "append" and (is_hidden or self._is_unkept(path, change.before)):
             known = self._seen.get(path)
             if known is not None:  # it was on the record until now
                 self._plan.recorded.append(RecordedChange("observe", path, known.hash, None))
@@ -165,6 +168,9 @@ class Planner:
             known = self._seen.get(change.path)
             before = known.hash if known else None
         self._plan.recorded.append(RecordedChange(change.op, change.path, before, after, change.source))
+
+    def _is_unkept(self, path: str, content: bytes | None) -> bool:
+        return is_unkept(self._tree, self._seen, path, content)
 
     def _expect(self, path: str, expected: str | None) -> None:
         standing = self._read(path)

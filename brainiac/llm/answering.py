@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 from brainiac.context.budget import budget_tokens, tool_tokens
 from brainiac.context.tools import Toolbox
 from brainiac.errors import BrainiacError, ModelError
+from brainiac.gate import Gate
 from brainiac.llm.catalog import facts
 from brainiac.llm.completion import Completion
 from brainiac.llm.schemas import Answer, AnswerRequest
@@ -30,9 +31,10 @@ def answer(engine: LiteLLMEngine, brain: Brain, request: AnswerRequest) -> Answe
         ModelError: It failed, refused, said nothing twice, or asked for tools without end.
     """
     room = tool_tokens(budget_tokens(brain.settings, engine.name))
-    toolbox = Toolbox(brain, request, is_remote=engine.is_remote, room_tokens=room)
+    gate = Gate(brain, is_remote=engine.is_remote)
+    toolbox = Toolbox(brain, request, gate, room_tokens=room)
     rounds = brain.settings.context.tool_rounds if facts(engine.name).has_tools is not False else 0
-    messages = engine.memory(request, toolbox.descriptions() if rounds else ())
+    messages = engine.memory(request, gate, toolbox.descriptions() if rounds else ())
     tokens, cost = 0, 0.0
     completion = Completion()
     was_empty = False
@@ -40,7 +42,7 @@ def answer(engine: LiteLLMEngine, brain: Brain, request: AnswerRequest) -> Answe
         options: dict[str, Any] = {}
         if rounds:
             options = {"tools": toolbox.definitions(), "tool_choice": "auto" if left > 0 else "none"}
-        completion, usage, paid = engine.call(request, messages, on_text=request.on_text, **options)
+        completion, usage, paid = engine.call(request, gate, messages, on_text=request.on_text, **options)
         tokens, cost = tokens + usage.input + usage.output, cost + paid
         if completion.tool_calls and left > 0:
             messages = [*messages, *_tool_messages(completion, toolbox)]
@@ -58,7 +60,7 @@ def answer(engine: LiteLLMEngine, brain: Brain, request: AnswerRequest) -> Answe
     text = completion.text.strip()
     if completion.finish == "length":
         text += CUT_OFF.format(tokens=engine.max_output(request.purpose))
-    return _finished(brain, request, text, toolbox).model_copy(
+    return _finished(brain, request, text, toolbox, gate).model_copy(
         update={"model": engine.name, "tokens": tokens, "cost_usd": round(cost, 8)}
     )
 
@@ -83,13 +85,13 @@ def _tool_messages(completion: Completion, toolbox: Toolbox) -> list[dict[str, A
     return [{"role": "assistant", "content": completion.text or None, "tool_calls": asked}, *results]
 
 
-def _finished(brain: Brain, request: AnswerRequest, text: str, toolbox: Toolbox) -> Answer:
+def _finished(brain: Brain, request: AnswerRequest, text: str, toolbox: Toolbox, gate: Gate) -> Answer:
     """Return the answer with its links relative to the response, and what it cites of what it was shown.
 
     A link counts as citing only where it names a page that the model was shown. One that bears an identity and leads
     nowhere was made up, as small models do: its title stays.
     """
-    shown = {hit.path: hit.uuid for hit in request.hits} | dict.fromkeys(toolbox.read, "")
+    shown = {hit.path: hit.uuid for hit in gate.hits(request.hits)} | dict.fromkeys(toolbox.read, "")
     by_uuid = {uuid: path for path, uuid in shown.items() if uuid}
     folder = posixpath.dirname(request.prompt.path)
     cited: set[str] = set()

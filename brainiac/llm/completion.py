@@ -12,8 +12,9 @@ from typing import Any
 
 from brainiac.clock import SYSTEM
 from brainiac.errors import ModelError
+from brainiac.gate import Released
 from brainiac.llm.costs import PATIENCE, Usage
-from brainiac.llm.endpoints import Endpoint, missing_key
+from brainiac.llm.endpoints import Endpoint, host_of, missing_key
 from brainiac.llm.failures import is_unreachable, model_error
 
 _CHARS_PER_TOKEN = 16  # a server that ignores max_tokens is cut off here
@@ -81,13 +82,14 @@ class Call:
     """One request.
 
     Attributes:
+        messages: What the gate let through.
         options: Further arguments of `litellm.completion`: tools, response_format, temperature.
         on_text: Called with each piece of text.
         abandon: Asked between pieces; true ends the call.
     """
 
     endpoint: Endpoint
-    messages: list[dict[str, Any]]
+    messages: Released
     max_tokens: int
     timeout_seconds: float
     options: dict[str, Any] = field(default_factory=dict)
@@ -102,13 +104,14 @@ def complete(call: Call, completion: Completion) -> None:
         ModelError: It failed; nothing else is raised.
     """
     endpoint = call.endpoint
+    messages = call.messages.for_endpoint(endpoint)
     library = _ready_for(endpoint)
     # not the brain's clock: a server's time does not stand still when a test's does
     deadline = SYSTEM.monotonic() + PATIENCE * call.timeout_seconds
     try:
         stream = library.completion(
             model=endpoint.model,
-            messages=call.messages,
+            messages=messages,
             max_tokens=call.max_tokens,
             timeout=call.timeout_seconds,
             stream=True,
@@ -135,17 +138,18 @@ def complete(call: Call, completion: Completion) -> None:
         raise _failed(error, endpoint, completion) from None
 
 
-def embed(endpoint: Endpoint, texts: list[str], timeout_seconds: float, completion: Completion) -> list[list[float]]:
+def embed(endpoint: Endpoint, texts: Released, timeout_seconds: float, completion: Completion) -> list[list[float]]:
     """Return the vectors of texts, and fill in what is known of the call.
 
     Raises:
         ModelError: It failed; nothing else is raised.
     """
+    given = texts.for_endpoint(endpoint)
     library = _ready_for(endpoint)
     try:
         answer = library.embedding(
             model=endpoint.model,
-            input=texts,
+            input=given,
             timeout=timeout_seconds,
             max_retries=0,
             api_base=endpoint.api_base,
@@ -227,7 +231,7 @@ def _ready_for(endpoint: Endpoint) -> Any:
     library = litellm()
     _require_key(library, endpoint)
     if endpoint.is_local:
-        _keep_off_proxies()
+        _keep_off_proxies(endpoint)
     return library
 
 
@@ -242,9 +246,10 @@ def _require_key(library: Any, endpoint: Endpoint) -> None:
         raise missing_key(endpoint.model, missing)
 
 
-def _keep_off_proxies() -> None:
+def _keep_off_proxies(endpoint: Endpoint) -> None:
     """Keep what is said to a server on this machine from a proxy that the environment names."""
+    own = dict.fromkeys(("127.0.0.1", "localhost", "::1", host_of(endpoint.place)))
     for name in ("NO_PROXY", "no_proxy"):
         hosts = os.environ.get(name, "").split(",")
-        if "127.0.0.1" not in hosts:
-            os.environ[name] = ",".join([*filter(None, hosts), "127.0.0.1", "localhost", "::1"])
+        if missing := [host for host in own if host not in hosts]:
+            os.environ[name] = ",".join([*filter(None, hosts), *missing])

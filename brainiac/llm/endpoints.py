@@ -6,6 +6,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -23,6 +24,8 @@ LOCAL_DEFAULTS = {
 }
 _NO_KEY = "none"  # clients refuse to call without one; servers that need none ignore it
 _NAME = re.compile(r"[\w.:@+-]+(?:/[\w.:@+-]+)*", re.ASCII)
+# Ollama hands models of such names (`glm-4.6:cloud`, `gpt-oss:120b-CLOUD`) on to its makers' servers
+_IN_THE_CLOUD = re.compile(r"(?<![a-z0-9])cloud(?![a-z0-9])", re.IGNORECASE)
 _KEY_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)(?:_|$)")
 
 
@@ -73,8 +76,7 @@ def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str]
         or environ.get(f"{family}_BASE_URL")
         or LOCAL_DEFAULTS.get(provider)
     )
-    # Ollama hands models of such names (`glm-4.6:cloud`, `gpt-oss:120b-cloud`) on to its makers' servers
-    is_local = base is not None and is_loopback(base) and not re.search(r"[:-]cloud$", model)
+    is_local = base is not None and is_loopback(base) and not _IN_THE_CLOUD.search(model)
     return Endpoint(model, provider, base, _key(model, provider, base, is_local, machine, environ), is_local)
 
 
@@ -102,14 +104,29 @@ def missing_key(model: str, variables: list[str]) -> ModelError:
 
 
 def is_loopback(address: str) -> bool:
-    """Tell whether an address is this machine."""
-    host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
+    """Return whether an address is this machine; a name counts where it leads, and elsewhere if that is unknown."""
+    host = host_of(address)
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
+        return (host == "localhost" or host.endswith(".localhost")) and _leads_here(host)
+
+
+def host_of(address: str) -> str:
+    """Return the host of an address, in lower case; "" where there is none."""
+    try:
+        return urlsplit(address if "//" in address else f"//{address}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _leads_here(host: str) -> bool:
+    """Return whether all that a name resolves to is this machine: whoever calls it may take any of them."""
+    try:
+        found = {str(entry[4][0]).partition("%")[0] for entry in socket.getaddrinfo(host, None)}
+    except OSError:
         return False
+    return bool(found) and all(ipaddress.ip_address(each).is_loopback for each in found)
 
 
 def scrub(text: str, environ: Mapping[str, str] = os.environ) -> str:

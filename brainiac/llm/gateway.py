@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from brainiac.errors import ModelError
+from brainiac.gate import GatedEngine, is_private_request
 from brainiac.llm.costs import Ledger
 from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Purpose, QueriesRequest, Request, Result
 
@@ -62,7 +63,7 @@ class Gateway:
     def engine_for(self, request: Request) -> Engine:
         """Return the engine that would serve a request."""
         engine = self._engine(self.model_for(request))
-        return self._engine(OFFLINE) if request.is_private and engine.is_remote else engine
+        return self._engine(OFFLINE) if engine.is_remote and is_private_request(self._brain, request) else engine
 
     def is_remote(self, purpose: Purpose) -> bool:
         """Tell whether what is asked for a purpose leaves this machine by default."""
@@ -82,7 +83,7 @@ class Gateway:
 
             return cast(Engine, OfflineEngine(self._brain.settings.recall.language))
         if factory := self._registered().get(name):
-            return factory(self._brain)
+            return GatedEngine(self._brain, factory(self._brain))
         from brainiac.llm.providers import LiteLLMEngine
 
         return LiteLLMEngine(self._brain, name)

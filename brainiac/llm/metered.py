@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from brainiac.clock import SYSTEM
 from brainiac.context import tokens
+from brainiac.gate import released_texts
 from brainiac.llm import completion as calls
 from brainiac.llm.catalog import FREE, facts
 from brainiac.llm.completion import Completion
@@ -68,13 +69,14 @@ def _estimated(call: Metered, model: str, input_tokens: int, max_tokens: int) ->
 def embedded(
     endpoint: Endpoint, texts: Sequence[str], timeout_seconds: float, ledger: Ledger | None
 ) -> list[list[float]]:
-    """Return the vectors of texts; what is free is not journaled, since every page and question is a call.
+    """Return the vectors of texts; what is free here is not journaled, since every page and question is a call.
 
     Raises:
         ModelError: It failed, or does not fit the budget.
     """
-    if ledger is None or ledger.price_of(endpoint) == FREE:
-        return calls.embed(endpoint, list(texts), timeout_seconds, Completion())
+    released = released_texts(texts, endpoint)
+    if ledger is None or (endpoint.is_local and ledger.price_of(endpoint) == FREE):
+        return calls.embed(endpoint, released, timeout_seconds, Completion())
     estimate = sum(tokens.count(text, endpoint.model) for text in texts)
     with metered(ledger, endpoint, EMBED, estimate, 0) as call:
-        return calls.embed(endpoint, list(texts), timeout_seconds, call.completion)
+        return calls.embed(endpoint, released, timeout_seconds, call.completion)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from brainiac.context import tokens
 from brainiac.context.render import Assembler
 from brainiac.errors import ModelError, WindowError
+from brainiac.gate import Gate, Released
 from brainiac.llm.catalog import facts
 from brainiac.llm.completion import Call, Completion, complete
 from brainiac.llm.costs import FOREGROUND, Usage
@@ -82,13 +83,14 @@ class LiteLLMEngine:
                 return self._halved(request)
             raise
 
-    def memory(self, request: Request, tools: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    def memory(self, request: Request, gate: Gate, tools: tuple[str, ...] = ()) -> list[dict[str, Any]]:
         """Return the messages of a request's working memory."""
-        return self._assembler.assemble(request, model=self.name, tools=tools, is_remote=self.is_remote).messages
+        return self._assembler.assemble(request, model=self.name, tools=tools, gate=gate).messages
 
     def call(
         self,
         request: Request,
+        gate: Gate,
         messages: list[dict[str, Any]],
         *,
         on_text: Callable[[str], None] | None = None,
@@ -103,13 +105,14 @@ class LiteLLMEngine:
         """
         offered = {name: value for name, value in options.items() if name not in self._refused_options}
         try:
-            return self._paid(request, messages, on_text, offered)
+            return self._paid(request, gate.release(messages), on_text, offered)
         except ModelError as error:
             refused = [name for name in offered if _names(error, _OPTIONAL.get(name, ()))]
             if error.retryable or not refused:
                 raise
             self._refused_options.update(refused)
-            return self._paid(request, messages, on_text, {k: v for k, v in offered.items() if k not in refused})
+            left = {name: value for name, value in offered.items() if name not in refused}
+            return self._paid(request, gate.release(messages), on_text, left)
 
     def max_output(self, purpose: Purpose) -> int:
         """Return how many tokens an answer may have."""
@@ -120,13 +123,14 @@ class LiteLLMEngine:
     def _paid(
         self,
         request: Request,
-        messages: list[dict[str, Any]],
+        messages: Released,
         on_text: Callable[[str], None] | None,
         options: dict[str, Any],
     ) -> tuple[Completion, Usage, float]:
         settings, endpoint = self._brain.settings.llm, self.endpoint
         max_tokens = self.max_output(request.purpose)
-        estimate = tokens.count(json.dumps([messages, options.get("tools", "")], ensure_ascii=False), self.name)
+        sent = json.dumps([list(messages.content), options.get("tools", "")], ensure_ascii=False)
+        estimate = tokens.count(sent, self.name)
         made = Call(endpoint, messages, max_tokens, settings.timeout_seconds, options, on_text, request.abandon)
         with metered(self._ledger, endpoint, request.purpose, estimate, max_tokens, request.cause) as call:
             complete(made, call.completion)
@@ -134,11 +138,12 @@ class LiteLLMEngine:
 
     def _typed(self, request: Request) -> Result:
         """Ask for JSON, and once more with the errors when it does not validate."""
-        messages = self.memory(request)
+        gate = Gate(self._brain, is_remote=self.is_remote)
+        messages = self.memory(request, gate)
         options: dict[str, Any] = {"response_format": request.result, "temperature": 0}
         problems = ""
         for _ in range(2):
-            completion, *_ = self.call(request, messages, **options)
+            completion, *_ = self.call(request, gate, messages, **options)
             check_refusal(completion, self.name)
             try:
                 return request.result.model_validate_json(_json_in(completion.text))

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from brainiac.notes.prose import escape, unescape
+from brainiac.clock import parse_iso
+from brainiac.notes.prose import escape, newline_of, unescape
 
-EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
+# its time, and whatever else a person may have added to the line
+EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-][\d:]+)?)(?![^\s<])([^\r\n]*)\r?$", re.MULTILINE)
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_BLANK = " \t\r\n"
 _END = re.compile(r"^(?:#{1,3} |---[ \t]*\r?$)", re.MULTILINE)
 _COMMENT = re.compile(r"<!-- (?:event|exchange): (.*?) -->\s*")
 PRIVATE_MARK = "<!-- private -->"
@@ -35,6 +39,7 @@ class StmEvent:
         ai: The answer; empty for a note that was only captured.
         thoughts: What Reflection made of it; may be empty.
         is_private: Never to be shown to a remote model (`private: true` of its prompt).
+        remarks: What else a person wrote into it: whole lines that are no part of what was said.
     """
 
     id: str
@@ -43,6 +48,7 @@ class StmEvent:
     ai: str = ""
     thoughts: str = ""
     is_private: bool = False
+    remarks: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,50 +90,143 @@ def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[P
     end = len(text) if end is None else end
     found = EVENT_HEADING.search(text, start, end)
     while found:
+        if not _is_moment(found[1]):  # a heading of the person's own
+            found = EVENT_HEADING.search(text, found.end(), end)
+            continue
         body = min(found.end() + 1, end)
         stop = _END.search(text, body, end)
         upto = stop.start() if stop else end
         read = _read_again if upto - body <= _REMEMBERED_LENGTH else _read
-        yield Placed(read(found[1], text[body:upto]), found.start(), upto)
+        yield Placed(read(found[1], found[2], text[body:upto]), found.start(), upto)
         found = EVENT_HEADING.search(text, upto, end)
 
 
-def _read(at: str, body: str) -> StmEvent:
-    event_id, is_private = "", PRIVATE.search(at) is not None
-    texts: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in body.replace("\r\n", "\n").split("\n"):
-        if "<!--" in line and (marked := _ENDS_PRIVATE.fullmatch(line)):  # what was said stands in quotes
-            is_private, line = True, line[: marked.start(1)].rstrip()
+def outside(text: str, events: Iterable[Placed]) -> str:
+    """Return a text without events: what stands around them, and the remarks within them."""
+    kept, at = [], 0
+    for placed in events:
+        kept += [text[at : placed.start], with_gaps(text, placed)]
+        at = placed.end
+    return "".join(kept) + text[at:]
+
+
+def with_gaps(text: str, placed: Placed) -> str:
+    """Return the remarks of an event as they stand in its place once it is gone, a blank line after them."""
+    remarks = placed.event.remarks
+    if not remarks or placed.end == len(text):
+        return remarks
+    newline = newline_of(text)
+    return remarks + ("" if remarks.endswith("\n") else newline) + newline
+
+
+@lru_cache(maxsize=4096)
+def _is_moment(at: str) -> bool:
+    try:
+        parse_iso(at)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _read(at: str, words: str, body: str) -> StmEvent:
+    """Read an event.
+
+    Args:
+        at: Its time.
+        words: What else its heading says.
+        body: All below, down to the next heading.
+    """
+    event_id, is_private = "", PRIVATE.search(words) is not None
+    parts = [_Part("")]
+    for raw in _LINE.findall(body):
+        line = raw.rstrip("\n").removesuffix("\r")
+        if "<!--" in line and (hidden := _ENDS_PRIVATE.fullmatch(line)):  # what was said stands in quotes
+            is_private, line = True, line[: hidden.start(1)].rstrip()
+            if not line:
+                continue
         if not event_id and (comment := _COMMENT.fullmatch(line)):
             event_id = comment[1]
         elif label := _LABEL.match(line):
-            lines = texts.setdefault(label[1], [])
-            lines.append(label[2])
+            parts.append(_Part(label[1], label[2]))
         else:
-            lines.append(line)
-    said = {label: _said(label, found) for label, found in texts.items()}
-    event_id = event_id or "hand-" + hashlib.sha256(f"{at}\n{body}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    at = PRIVATE.sub("", at).strip()
-    return StmEvent(event_id, at, said.get("User", ""), said.get("AI", ""), said.get("Thoughts", ""), is_private)
+            parts[-1].lines.append((line, raw))
+    texts, remarks = _said(parts)
+    if words := PRIVATE.sub("", words).strip():
+        remarks.insert(0, words + newline_of(body))
+    event_id = event_id or id_by_hand(f"{at}{words}\n{body}")
+    kept = marked("".join(remarks)) if is_private else "".join(remarks)
+    return StmEvent(event_id, at, texts["User"], texts["AI"], texts["Thoughts"], is_private, _without_blank_ends(kept))
+
+
+def id_by_hand(text: str) -> str:
+    """Return the id of an event that a person wrote: it changes when the text does."""
+    return "hand-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 # the same log is read after each append: what stood there before need not be read again
 _read_again = lru_cache(maxsize=4096)(_read)
 
 
-def _said(label: str, lines: list[str]) -> str:
-    first, rest = lines[0], lines[1:]
-    if not first.strip() and any(line.startswith(">") for line in rest):
-        quoted = (line[2:] if line.startswith("> ") else line[1:] for line in rest if line.startswith(">"))
-        return unescape("\n".join(quoted))
-    text = "\n".join([first.removeprefix(" "), *rest])
-    if label == "Thoughts" and "\n" not in text:
-        return unescape(text)
-    text = text.strip()
-    if label != "Thoughts" and len(text) > 1 and text[0] == text[-1] == '"':
-        text = text[1:-1]
-    return unescape(text)
+@dataclass(slots=True)
+class _Part:
+    """A label with all below it, down to the next one; the first part has none.
+
+    Attributes:
+        first: What stands behind the label.
+        lines: Each as it is read, and as it stands.
+    """
+
+    label: str
+    first: str = ""
+    lines: list[tuple[str, str]] = field(default_factory=list)
+
+    def read(self) -> tuple[str, list[str]]:
+        """Return what was said, and the lines that are no part of it."""
+        first, below = self.first.strip(), [raw for _, raw in self.lines]
+        if not first and any(line.startswith(">") for line, _ in self.lines):
+            quoted = [line[2:] if line.startswith("> ") else line[1:] for line, _ in self.lines if line.startswith(">")]
+            return unescape("\n".join(quoted)), [raw for line, raw in self.lines if not line.startswith(">")]
+        if first and self.label == "Thoughts":
+            return unescape(self.first.removeprefix(" ")), below
+        if len(first) > 1 and first[0] == first[-1] == '"' and self.label != "Thoughts":
+            return unescape(first[1:-1]), below
+        return unescape("\n".join([self.first.removeprefix(" "), *(line for line, _ in self.lines)]).strip()), []
+
+
+def _said(parts: Sequence[_Part]) -> tuple[dict[str, str], list[str]]:
+    """Return what each side said, and what stands there besides; without any label the person said all of it."""
+    if len(parts) == 1:
+        return {"User": parts[0].read()[0], "AI": "", "Thoughts": ""}, []
+    said: dict[str, list[str]] = {"User": [], "AI": [], "Thoughts": []}
+    remarks = [raw for _, raw in parts[0].lines]
+    for part in parts[1:]:
+        text, rest = part.read()
+        said[part.label].append(text)
+        remarks += rest
+    return {label: "\n".join(texts) for label, texts in said.items()}, remarks
+
+
+def _without_blank_ends(text: str) -> str:
+    """Return lines without the blank ones above the first and below the last that is not."""
+    content = text.rstrip(_BLANK)
+    if not content:
+        return ""
+    start = text.rfind("\n", 0, len(text) - len(text.lstrip(_BLANK))) + 1
+    end = text.find("\n", len(content))
+    return text[start : end + 1 if end >= 0 else len(text)]
+
+
+def marked(text: str) -> str:
+    """Return remarks with the mark at the end of each paragraph that lacks it: what was private stays so by itself."""
+    return re.sub(r"\S[^\n]*(?:\n[ \t]*\S[^\n]*)*", _with_mark, text)
+
+
+def _with_mark(found: re.Match[str]) -> str:
+    text = found[0]
+    if PRIVATE.search(text):
+        return text
+    end = len(text.rstrip())
+    return f"{text[:end]} {PRIVATE_MARK}{text[end:]}"
 
 
 def render_exchange(event: StmEvent) -> str:

@@ -44,7 +44,6 @@ _CONVERT: dict[int, Callable[[str], Any]] = {
     6: float,
 }
 _TRUTH = {"true": True, "false": False}
-_NOT_PRIVATE = frozenset(("", "false", "no", "off", "null", "~", "0"))
 _STRANGE_LINE_END = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 
 
@@ -65,15 +64,6 @@ def split(text: str, path: str = "") -> tuple[dict[str, Any], int]:
         return {}, 0
     start, end, body = found
     return _load(text[start:end], path), body
-
-
-def is_private(meta: Mapping[str, Any]) -> bool:
-    """Tell whether front matter keeps its note on this machine: any `private` does that is no plain no."""
-    return any(
-        bool(value) and str(value).strip().casefold() not in _NOT_PRIVATE
-        for key, value in meta.items()
-        if str(key).casefold() == "private"
-    )
 
 
 def _bounds(text: str) -> tuple[int, int, int] | None:

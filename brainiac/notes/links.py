@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -88,6 +89,22 @@ def format_link(text: str, path: str, uuid: str) -> str:
 
 def _quoted(path: str) -> str:
     return _UNSAFE_IN_PATH.sub(percent_escaped, path)
+
+
+def relinked(text: str, target_of: Callable[[Link], str]) -> str:
+    """Return a text whose relative links lead elsewhere; all else stays byte for byte.
+
+    Args:
+        text: Of a note.
+        target_of: Gives a link's new target, "" to leave it as it is.
+    """
+    for link in reversed(find_links(text)):
+        if link.is_wiki or link.is_external or not link.target:
+            continue
+        target = target_of(link)
+        if target and target != link.target:
+            text = rewrite_link(text, link, target)
+    return text
 
 
 def rewrite_link(text: str, link: Link, target: str) -> str:

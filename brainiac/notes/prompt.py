@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainiac.errors import FormatError
-from brainiac.notes.frontmatter import is_private, render_meta, split
+from brainiac.notes.dialogue import PRIVATE
+from brainiac.notes.discretion import asks_for_privacy, is_off_record
+from brainiac.notes.frontmatter import render_meta, split
 from brainiac.notes.prose import newline_of
 
 _SEND = re.compile(r"(?:^|\n)[ \t]*/send\s*\Z")
@@ -29,8 +31,8 @@ class Prompt:
         at: ISO 8601 UTC, when it arrived.
         focus: Links to notes that "this" refers to, as written.
         answer: False: remember it without answering.
-        remember: False: off the record.
-        private: True: never to a remote model.
+        remember: False: off the record; whatever is unclear is.
+        private: True: never to a remote model; so is a text with a mark in it.
         is_send: Its last line says that it is finished.
         is_capture: It lies in `inbox/notes/`.
     """
@@ -127,8 +129,8 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         workflow=_text(path, meta, "workflow"),
         reply_to=_text(path, meta, "reply_to"),
         answer=_flag(path, meta, "answer", True),
-        remember=_flag(path, meta, "remember", True),
-        private=_flag(path, meta, "private", False) or is_private(meta),
+        remember=not is_off_record(raw),
+        private=_flag(path, meta, "private", False) or asks_for_privacy(text) or PRIVATE.search(said) is not None,
         is_draft=str(meta.get("status", "")).strip().lower() == "draft",
         is_capture=path.startswith(f"{inbox}/notes/"),
         is_send=unsent != body,
@@ -219,8 +221,8 @@ def parse_response(path: str, raw: bytes) -> Response:
         tokens=int(_number(path, meta, "tokens")),
         cost_usd=_number(path, meta, "cost_usd"),
         took_ms=int(_number(path, meta, "took_ms")),
-        remember=_flag(path, meta, "remember", True),
-        private=_flag(path, meta, "private", False) or is_private(meta),
+        remember=not is_off_record(raw),
+        private=_flag(path, meta, "private", False) or asks_for_privacy(text) or PRIVATE.search(body) is not None,
     )
 
 
@@ -251,7 +253,7 @@ def render_response(response: Response) -> str:
     return f"{render_meta(meta)}\n{response.text}\n"
 
 
-def render_error(prompt_path: str, what: str, why: str, todo: str, at: str) -> str:
+def render_error(prompt_path: str, what: str, why: str, todo: str, at: str, *, remember: bool = True) -> str:
     """Return the file that tells why a prompt was not answered.
 
     Args:
@@ -260,8 +262,10 @@ def render_error(prompt_path: str, what: str, why: str, todo: str, at: str) -> s
         why: What is behind it.
         todo: What the person can do.
         at: ISO 8601 UTC.
+        remember: False: off the record, as its prompt; it may quote it.
     """
-    meta = render_meta({"in_reply_to": prompt_path, "created_at": at})
+    keys = {"in_reply_to": prompt_path, "created_at": at, **({} if remember else {"remember": False})}
+    meta = render_meta(keys)
     return f"{meta}\n# Not answered\n\n**What:** {what}\n\n**Why:** {why}\n\n**What to do:** {todo}\n"
 
 

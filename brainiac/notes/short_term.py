@@ -7,15 +7,28 @@ made a while ago holds beside what a person or another process has written since
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from brainiac.errors import FormatError
-from brainiac.notes.dialogue import EVENT_HEADING, PRIVATE, PRIVATE_MARK, Placed, StmEvent, find_events, render_event
+from brainiac.notes.dialogue import (
+    EVENT_HEADING,
+    PRIVATE,
+    PRIVATE_MARK,
+    Placed,
+    StmEvent,
+    find_events,
+    id_by_hand,
+    marked,
+    render_event,
+    with_gaps,
+)
+from brainiac.notes.discretion import unmarked
 from brainiac.notes.prose import (
     end_of_content,
     find_line,
+    newline_of,
     one_line,
     parse_prose,
     render_prose,
@@ -46,12 +59,15 @@ SUMMARY, STRUCTURED_DATA, EVENT_LOG = "## Summary", "## Structured Data", "## Ev
 GOALS, FACTS, TASKS = "### Goals", "### Key Facts & Decisions", "### Tasks"
 HEADINGS = (TITLE, SUMMARY, STRUCTURED_DATA, GOALS, FACTS, TASKS, EVENT_LOG)
 
+_FRAME = re.compile(rf"^(?:{'|'.join(map(re.escape, HEADINGS))}|---)[ \t]*\r?$", re.MULTILINE)
 _SECTION_END = re.compile(r"^(?:#{1,6} |---[ \t]*\r?$)", re.MULTILINE)
 _LOG_END = re.compile(r"^#{1,2} ", re.MULTILINE)
 # a list item, its box, and the indented lines below it
 _ITEM = re.compile(r"^[-*+][ \t]+(?:\[([ xX])\](?:[ \t]+|(?=\r?$)))?([^\n]*(?:\n[ \t]+\S[^\n]*)*)\n?", re.MULTILINE)
 # lines that Markdown takes for more of the item above them although they are not indented
 _WRAPPED = re.compile(r"(?:(?![-*+][ \t]|#|---|[ \t]*\r?$)[^\n]+\n?)*", re.MULTILINE)
+_PARAGRAPH = re.compile(r"^[^\S\n]*\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*", re.MULTILINE)
+_MARK = re.compile(rf"[ \t]*{PRIVATE.pattern}", PRIVATE.flags)
 _BOX = re.compile(r"\\*\[[ xX]\](?:\s|$)")
 
 
@@ -61,22 +77,31 @@ class Item:
 
     Attributes:
         is_private: It came from a `private: true` exchange and is never shown to a remote model.
+        words: Its lines as they stand, bullet and box included, the mark of what is private left out.
+        remarks: The lines right below it that are not indented; they stay when it goes.
     """
 
     text: str
     is_done: bool = False
     is_private: bool = False
+    words: str = field(default="", compare=False)
+    remarks: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ShortTermMemory:
-    """`memory/short_term.md`; events newest first, as in the file."""
+    """`memory/short_term.md`; events newest first, as in the file.
+
+    Attributes:
+        is_private: A mark stands alone where it belongs to nothing: nobody can tell what of all this it is about.
+    """
 
     summary: str = ""
     goals: tuple[Item, ...] = ()
     facts: tuple[Item, ...] = ()
     tasks: tuple[Item, ...] = ()
     events: tuple[StmEvent, ...] = ()
+    is_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +162,15 @@ class ShortTermDocument:
             goals=tuple(placed.item for placed in self._items(GOALS)),
             facts=tuple(placed.item for placed in self._items(FACTS)),
             tasks=tuple(placed.item for placed in self._items(TASKS)),
-            events=tuple(placed.event for placed in self._events()),
+            events=tuple(placed.event for placed in self.logged),
+            is_private=PRIVATE.search(self._text) is not None and self._has_stray_mark(),
         )
+
+    def _has_stray_mark(self) -> bool:
+        items = (placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading))
+        document = self._without([*self.logged, *items])
+        start, end = document._section(SUMMARY)
+        return unmarked(document._text[:start] + "\n" + document._text[end:]) is None
 
     def _section(self, heading: str) -> tuple[int, int]:
         start = self._content[heading]
@@ -150,10 +182,27 @@ class ShortTermDocument:
         found = (_placed_item(match) for match in _ITEM.finditer(self._text, start, end))
         return [placed for placed in found if placed.item.text]
 
-    def _events(self) -> list[Placed]:
+    @cached_property
+    def logged(self) -> list[Placed]:
+        """The events with their places, newest first as in the file."""
         start = self._content[EVENT_LOG]
         found = _LOG_END.search(self._text, start)
-        return list(find_events(self._text, start, found.start() if found else len(self._text)))
+        placed = find_events(self._text, start, found.start() if found else len(self._text))
+        return list(_with_ids_of_their_own(placed))
+
+    @property
+    def remarks(self) -> str:
+        """What stands there beside summary, items, events and the seven headings: lines of the person's own."""
+        document = self._without([*self.logged, *self._all_items()])
+        start, end = document._section(SUMMARY)
+        return _FRAME.sub("", document._text[:start] + document._text[end:])
+
+    def paragraphs(self) -> list[str]:
+        """Return the paragraphs of the summary."""
+        return [parse_prose(paragraph) for paragraph in _PARAGRAPH.findall(self._text, *self._section(SUMMARY))]
+
+    def _all_items(self) -> list[_PlacedItem]:
+        return [placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading)]
 
     def has_event(self, event_id: str) -> bool:
         """Tell whether an event with this id stands in the log."""
@@ -175,14 +224,15 @@ class ShortTermDocument:
         gap = "\n" if text[at:].strip() else ""
         return ShortTermDocument(splice(text, len(text), gap + render_event(event)))
 
-    def without_event(self, event_id: str) -> ShortTermDocument:
-        """Remove an event with all that stands under it; an id that is not there changes nothing."""
-        return self._without(placed for placed in self._events() if placed.event.id == event_id)
+    def without_event(self, *event_ids: str) -> ShortTermDocument:
+        """Remove events; remarks within them stay in their place. An id that is not there changes nothing."""
+        return self._without(placed for placed in self.logged if placed.event.id in event_ids)
 
     def _without(self, places: Iterable[Placed | _PlacedItem]) -> ShortTermDocument:
         kept, at = [], 0
         for placed in sorted(places, key=lambda placed: placed.start):
             kept.append(self._text[at : placed.start])
+            kept.append(with_gaps(self._text, placed) if isinstance(placed, Placed) else placed.item.remarks)
             at = placed.end
         return ShortTermDocument("".join(kept) + self._text[at:])
 
@@ -238,16 +288,36 @@ class ShortTermDocument:
         keys = {heading: {_key(text) for text in texts} for heading, texts in gone.items()}
         return self._without(p for heading in gone for p in self._items(heading) if _key(p.item.text) in keys[heading])
 
-    def with_summary(self, summary: str) -> ShortTermDocument:
-        """Replace the summary; Promotion alone may."""
+    def with_summary(self, summary: str, is_ours: Callable[[str], bool] = lambda paragraph: True) -> ShortTermDocument:
+        """Put a summary in place of the paragraphs that are ours; the others stay below it. Promotion alone may.
+
+        Args:
+            summary: Paragraphs.
+            is_ours: Tells it of a paragraph, escapes undone.
+        """
         start, end = self._section(SUMMARY)
         if parse_prose(self._text[start:end]) == summary.strip():
             return self
-        written = render_prose(summary)
-        return ShortTermDocument(splice(self._text, start, f"{written}\n\n" if written else "\n", end))
+        written, theirs = render_prose(summary), self._theirs(is_ours)
+        before = f"{written}\n\n" if written else "" if theirs else "\n"
+        changed = splice(self._text, start, before, end)
+        at = len(changed) - (len(self._text) - end)
+        return ShortTermDocument(changed[:at] + theirs + changed[at:])
+
+    def _theirs(self, is_ours: Callable[[str], bool]) -> str:
+        """Return the paragraphs of the summary that are not ours, as they stand, with the blank lines below them."""
+        start, end = self._section(SUMMARY)
+        found = list(_PARAGRAPH.finditer(self._text, start, end))
+        ends = [*(each.start() for each in found), end][1:]
+        theirs = ((each, upto) for each, upto in zip(found, ends, strict=True) if not is_ours(parse_prose(each[0])))
+        return "".join(self._text[each.start() : upto] for each, upto in theirs)
 
     def reset(
-        self, summary: str | None, keep_events: Collection[str], keep_items: Collection[str]
+        self,
+        summary: str | None,
+        keep_events: Collection[str],
+        keep_items: Collection[str],
+        is_ours: Callable[[str], bool] = lambda paragraph: True,
     ) -> ShortTermDocument:
         """Remove all events and items but those to keep; whatever else a person wrote stays.
 
@@ -255,16 +325,17 @@ class ShortTermDocument:
             summary: The new summary; None leaves the one there.
             keep_events: Ids.
             keep_items: Texts.
+            is_ours: Tells which paragraphs of the summary the new one replaces.
         """
         kept = {_key(text) for text in keep_items}
-        items = (placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading))
+        items = self._all_items()
         document = self._without(
             [
-                *(placed for placed in self._events() if placed.event.id not in keep_events),
+                *(placed for placed in self.logged if placed.event.id not in keep_events),
                 *(placed for placed in items if _key(placed.item.text) not in kept),
             ]
         )
-        return document if summary is None else document.with_summary(summary)
+        return document if summary is None else document.with_summary(summary, is_ours)
 
 
 def _placed_item(found: re.Match[str]) -> _PlacedItem:
@@ -272,10 +343,25 @@ def _placed_item(found: re.Match[str]) -> _PlacedItem:
     if found[1] is None and text.startswith("\\") and _BOX.match(text):
         text = text[1:]
     wrapped = _WRAPPED.match(found.string, found.end(), found.endpos)
-    upto = wrapped.end() if wrapped else found.end()
-    item = Item(unescape(text), found[1] in ("x", "X"), PRIVATE.search(found.string, found.start(), upto) is not None)
+    below = wrapped[0] if wrapped else ""
+    is_private = PRIVATE.search(found[0] + below) is not None
+    words = _MARK.sub("", found[0]).replace("\r\n", "\n").rstrip("\n")
+    remarks = newline_of(found[0]) + (marked(below) if is_private else below) if below else ""
+    item = Item(unescape(text), found[1] in ("x", "X"), is_private, words, remarks)
     mark = found.start(2) if found[1] is None else found.start(1) - 1
-    return _PlacedItem(item, found.start(), found.end(), mark)
+    return _PlacedItem(item, found.start(), found.end() + len(below), mark)
+
+
+def _with_ids_of_their_own(events: Iterable[Placed]) -> Iterator[Placed]:
+    """Give an event whose id stands above already, as in a copy that a person made, one of its own."""
+    known: set[str] = set()
+    for placed in events:
+        event = placed.event
+        if event.id in known:
+            own = id_by_hand("\n".join((event.at, event.user, event.ai, event.thoughts)))
+            placed = replace(placed, event=replace(event, id=own))
+        known.add(event.id)
+        yield placed
 
 
 def _guard(fact: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from brainiac.events import Change, content_hash, create, update
-from brainiac.notes.frontmatter import is_private
+from brainiac.notes.discretion import is_private_note
 from brainiac.organization.judging import Action
 from brainiac.organization.past import EXPIRED
 from brainiac.review import Proposal, with_proposals
@@ -49,7 +49,7 @@ def _proposal(catalog: Catalog, action: Action, asked: set[tuple[str, str, str]]
     more = f" and {len(pages) - _SHOWN} more" if len(pages) > _SHOWN else ""
     what = f"{verb} {names}{more}" + (f" ({action.reason})" if action.reason else "")
     data = {"action": action.kind, "pages": [list(page) for page in pages], "target": action.target}
-    is_hidden = any(path in catalog.pages and is_private(catalog.pages[path].meta) for path in action.paths)
+    is_hidden = any(is_private_note(catalog.texts.get(path, "")) for path in action.paths)
     yield Proposal(identity.hexdigest()[:16], what, data, is_hidden)
 
 

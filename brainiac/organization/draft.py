@@ -120,7 +120,7 @@ class Draft:
                 continue
             if self._places and (now != path or path in self._texts or self._is_resting(path)):
                 after = healed(
-                    after, was=path, now=now, moved=self._places, places=places, standing=self._catalog.texts
+                    after, was=path, now=now, moved=self._places, places=places, is_standing=self._brain.tree.holds
                 )
             if now != path:
                 changes.append(move(path, now, before, after))

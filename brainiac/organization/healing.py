@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from brainiac.events import Change, Event, PathKind, update
+from brainiac.events import Change, Event, update
 from brainiac.notes.frontmatter import split
 from brainiac.notes.links import Link, find_links, rewrite_link
 from brainiac.recall.units import Link as Target
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def healed(
-    text: str, *, was: str, now: str, moved: Mapping[str, str], places: Mapping[str, str], standing: Container[str] = ()
+    text: str,
+    *,
+    was: str,
+    now: str,
+    moved: Mapping[str, str],
+    places: Mapping[str, str],
+    is_standing: Callable[[str], bool] = lambda path: False,
 ) -> str:
     """Return a page's text with its links leading where the pages they mean are now; all else stays byte for byte.
 
@@ -28,14 +34,14 @@ def healed(
         now: Where it stands, or will.
         moved: Old path to new one, of every file that moved.
         places: Path by uuid, of every page, as they stand now.
-        standing: Paths of other files, to which a link without uuid may lead from a page that itself moved.
+        is_standing: Tells it of a path to which a link without uuid may lead from a page that itself moved.
     """
     for link in reversed(find_links(text)):
         if link.is_wiki or link.is_external or not link.target or link.target.startswith("/"):
             continue
         led_to = meant_path(link, was)
         leads_to = places.get(link.uuid) or moved.get(led_to, led_to)
-        is_known = link.uuid in places or led_to in moved or led_to in standing
+        is_known = link.uuid in places or led_to in moved or is_standing(led_to)
         if is_known and (leads_to != led_to or posixpath.dirname(was) != posixpath.dirname(now)):
             text = rewrite_link(text, link, posixpath.relpath(leads_to, posixpath.dirname(now)))
     return text
@@ -82,8 +88,6 @@ def heal_move(brain: Brain, old: str, new: str) -> Event | None:
     moved, places = {old: new}, {str(uuid): new} if uuid else {}
     named = {link.uuid: graph.resolve(Target(link.uuid, "")) for link in find_links(text) if link.uuid}
     own = {name: path for name, path in named.items() if path} | places
-    led_to = {meant_path(link, old) for link in find_links(text) if not link.uuid}
-    standing = {path for path in led_to if brain.tree.kind_of(path) is not PathKind.IGNORED and _stands(brain, path)}
     changes = []
     above = posixpath.dirname(old)
     manifests = {f"{above}/_index.md", f"{posixpath.dirname(above)}/_index.md"}  # their links are no part of the graph
@@ -92,14 +96,10 @@ def heal_move(brain: Brain, old: str, new: str) -> Event | None:
         if before is None:
             continue
         was, known = (old, own) if path == new else (path, places)
-        after = healed(before, was=was, now=path, moved=moved, places=known, standing=standing)
+        after = healed(before, was=was, now=path, moved=moved, places=known, is_standing=brain.tree.holds)
         if after != before:
             changes.append(update(path, before, after))
     return _commit(brain, changes, {"moved": moved})
-
-
-def _stands(brain: Brain, path: str) -> bool:
-    return not path.startswith("../") and brain.tree.absolute(path).exists()
 
 
 def _commit(brain: Brain, changes: list[Change], data: Mapping[str, object]) -> Event | None:

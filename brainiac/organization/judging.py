@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import ConfinementError
 from brainiac.llm.schemas import Proposal
-from brainiac.notes.frontmatter import is_private
+from brainiac.notes.discretion import shareable
 from brainiac.organization.splitting import divide
 
 if TYPE_CHECKING:
@@ -187,12 +187,13 @@ class Judge:
         return self._catalog.pages[path].meta.get("importance") == "high" or path in self._past.edited
 
     def _resting(self, proposal: Proposal, paths: list[str]) -> list[Action]:
-        """Compress days that are not private, several of one month; archive all else."""
+        """Compress days that hold nothing private, several of one month; archive all else."""
         if proposal.action != "compress":
             return [Action("archive", tuple(paths), reason=proposal.reason)] if paths else []
         months: dict[str, list[str]] = {}
         for path in paths:
-            is_day = path.startswith(self._events + "/") and not is_private(self._catalog.pages[path].meta)
+            text = self._catalog.texts[path]
+            is_day = path.startswith(self._events + "/") and shareable(text) == text  # a digest bears no marks
             months.setdefault(month_of(path, self._events) if is_day else "", []).append(path)
         return [
             Action("compress" if month and len(found) > 1 else "archive", tuple(found), month, proposal.reason)

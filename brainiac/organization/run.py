@@ -10,9 +10,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from brainiac.context.privacy import is_hidden
 from brainiac.errors import ConflictError
 from brainiac.events import Change, Event
+from brainiac.gate import is_hidden
 from brainiac.kernel.locks import locked
 from brainiac.llm.offline.organizing import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposal, Proposals
@@ -135,7 +135,7 @@ def _parted(brain: Brain, work: _Work) -> tuple[Patterns, Patterns]:
         return found, Patterns([], [], [], [])
 
     def names_hidden(row: dict[str, Any]) -> bool:
-        return any(is_hidden(brain, path) for path in row.get("paths") or [row.get("path") or row["folder"]])
+        return any(is_hidden(brain.tree, path) for path in row.get("paths") or [row.get("path") or row["folder"]])
 
     sides = []
     for side in (False, True):

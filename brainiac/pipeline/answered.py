@@ -78,6 +78,9 @@ class Answered:
         self._gone: dict[str, tuple[Answer, float]] = {}  # prompts deleted a moment ago, by path
         self._undelivered: dict[str, Event] = {}  # own exchanges that nothing followed from yet, by id
         self._superseded: dict[str, str] = {}  # of these, the exchange that they revise
+        self._followed: set[str] = set()  # exchanges that an outcome stands for
+        self._prompts: dict[str, str] = {}  # exchange, revisions too: id of its prompt
+        self._places: dict[str, str] = {}  # id of a prompt: where it stands
         self._seq = 0  # every own event up to this one was taken in,
         self._ahead: set[int] = set()  # and these beyond it: threads tell of their events out of order
         self.last_exchange_at: str | None = None
@@ -106,6 +109,11 @@ class Answered:
         """Return what is known of the prompt at a path, whatever its text is by now."""
         with self._mutex:
             return self._by_path.get(path)
+
+    def place_of(self, exchange: str) -> str | None:
+        """Return where the prompt of an exchange stood last, moves followed; None for one that is not known."""
+        with self._mutex:
+            return self._places.get(self._prompts.get(exchange, ""))
 
     def is_answered(self, prompt: Prompt) -> bool:
         """Tell whether this text at this place was answered: a journal says so, or a response stands beside it."""
@@ -162,6 +170,11 @@ class Answered:
         """Tell whether nothing followed from an exchange of this device yet."""
         with self._mutex:
             return exchange in self._undelivered
+
+    def has_outcome(self, exchange: str) -> bool:
+        """Return whether it stands in a journal what followed from an exchange."""
+        with self._mutex:
+            return exchange in self._followed
 
     def undelivered(self) -> list[Event]:
         """Return this device's exchanges that nothing followed from yet."""
@@ -227,6 +240,7 @@ class Answered:
         else:
             self._take_changes(event)
         if event.kind in OUTCOMES:
+            self._followed.add(str(event.data.get("exchange")))
             self._undelivered.pop(str(event.data.get("exchange")), None)
             self._superseded.pop(str(event.data.get("exchange")), None)
 
@@ -246,6 +260,7 @@ class Answered:
             at=event.at,
             supersedes=former.exchange if former and former.prompt_id == data["prompt_id"] else None,
         )
+        self._prompts[event.id] = answer.prompt_id
         if former is None or former.exchange < event.id:  # ids ascend in time, across devices too
             self._put(answer)
         self._answered.setdefault(path, set()).add(answer.prompt_sha256)
@@ -267,6 +282,7 @@ class Answered:
 
     def _put(self, answer: Answer) -> None:
         self._by_path[answer.prompt] = answer
+        self._places[answer.prompt_id] = answer.prompt
         self._by_sha.setdefault(answer.prompt_sha256, set()).add(answer.prompt)
 
     def _forget(self, path: str, by: str | None = None) -> None:

@@ -198,8 +198,10 @@ class Bus:
         tree = self._brain.tree
         for known in self.settler.known_below(folder):
             self._saw(known, stamp_of(tree.absolute(known)))
-        for entry in tree.walk(tree.absolute(folder)):
-            self._saw(tree.relative(entry.path), stamp_of(entry.path))
+        found = ((tree.relative(entry.path), stamp_of(entry.path)) for entry in tree.walk(tree.absolute(folder)))
+        # a conversation's prompts in the order they were written
+        for path, stamp in sorted(found, key=lambda each: (each[1][1] if each[1] else 0, each[0])):
+            self._saw(path, stamp)
 
     def _is_known(self, relative: str) -> bool:
         return relative in self.settler.settled or self.settler.is_waiting(relative)
@@ -224,10 +226,15 @@ class Bus:
         action: Action = "deleted" if stamp is None else "modified" if was_known else "created"
         change = FileChange(action, path, self._brain.tree.kind_of(path))
         if change.kind in TO_ANSWER and stamp is not None:
-            self.ask(path)
-            # noted once it is answered, which records it: the answer waits for nothing
-            self.foreground.submit(self._conversation(path), lambda: self._submit_notice(change))
+            self.foreground.submit(self._conversation(path), lambda: self._answer(change))
         else:
+            self._submit_notice(change)
+
+    def _answer(self, change: FileChange) -> None:
+        """Deal with a prompt, which records it, and note it after that: the answer waits for nothing."""
+        try:
+            self.inbox.take(change.path)
+        finally:
             self._submit_notice(change)
 
     def _log_grew(self) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from brainiac.clock import iso
 from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, StorageError, storage_trouble
 from brainiac.events import Change, content_hash, create, move, new_id, observe, remove, update
+from brainiac.notes.discretion import is_off_record
 from brainiac.notes.frontmatter import edit_meta, split
 from brainiac.notes.prompt import (
     Prompt,
@@ -34,6 +35,7 @@ MAX_RETRY_SECONDS = 300.0
 MAX_STORAGE_SECONDS = 15.0  # a disk that is free again is worth nothing to a prompt that waits long
 MAX_NAME_BYTES = 255
 CONFLICT_SECONDS = 0.05
+UNTOLD = "off the record: why is not kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,8 @@ class Inbox:
             todo = error.advice or "Change `llm` in system/config.yaml, or save the prompt again."
             self._refuse(prompt.path, "This prompt was not answered.", error.problem, todo)
             return
-        self._later(prompt.path, error.problem, MAX_RETRY_SECONDS, error.retry_after_seconds or 0.0)
+        reason = error.problem if prompt.remember else UNTOLD
+        self._later(prompt.path, reason, MAX_RETRY_SECONDS, error.retry_after_seconds or 0.0)
 
     def _later(self, path: str, reason: str, max_seconds: float, min_seconds: float = 0.0) -> None:
         """Let a prompt wait and deal with it again, each time after a longer while."""
@@ -227,17 +230,19 @@ class Inbox:
 
     def _refuse(self, path: str, what: str, why: str, todo: str) -> None:
         """Write why beside the prompt, which stays as it is."""
-        self.hold(path, why)
+        is_kept = not is_off_record(self._brain.read(path))
+        reason = why if is_kept else UNTOLD  # it may quote the prompt
+        self.hold(path, reason)
         target = error_path(path)
         if _is_too_long(target):
             return  # `status` tells of it
-        text = render_error(path, what, why, todo, iso(self._brain.clock.now()))
+        text = render_error(path, what, why, todo, iso(self._brain.clock.now()), remember=is_kept)
         before = self._brain.read_text(target)
         if before is not None and before[split(before)[1] :] == text[split(text)[1] :]:
             return  # said already
         change = create(target, text) if before is None else update(target, before, text)
         try:
-            self._brain.commit("prompt-refused", by=BY, changes=[change], data={"prompt": path, "reason": why})
+            self._brain.commit("prompt-refused", by=BY, changes=[change], data={"prompt": path, "reason": reason})
         except BrainiacError as error:
             self._brain.log.warning("error_file_not_written", path=target, problem=str(error))
 

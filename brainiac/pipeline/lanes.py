@@ -1,10 +1,14 @@
-"""Tiers of work: jobs of one key run in order, jobs of different keys side by side (design: pipeline)."""
+"""Tiers of work: jobs of one key run in order, jobs of different keys side by side, and keys take turns.
+
+The turns go to the key that came last and to the one that waits longest, by turns: behind thousands that wait, one
+that comes fresh is next but one, and the oldest is never passed over for long. Who had a turn is fresh no more.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
@@ -36,6 +40,10 @@ class Lanes:
         self._workers, self._first = workers, first
         self._mutex = threading.Lock()
         self._lanes: dict[str, deque[Job]] = {}  # a key stands here while any of its jobs waits or runs
+        self._waiting: OrderedDict[str, None] = OrderedDict()  # keys that wait for their turn, longest first
+        self._fresh: OrderedDict[str, None] = OrderedDict()  # of these, the ones that had none yet
+        self._is_turn_of_newest = False
+        self._pending = self._busy = 0
         self._running: set[Future[None]] = set()
         self._is_stopping = False
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix=name)
@@ -43,10 +51,15 @@ class Lanes:
     def submit(self, key: str, job: Job) -> None:
         """Run a job after those submitted under the same key; once stopping, not at all."""
         with self._mutex:
-            lane = self._lanes.setdefault(key, deque())
-            lane.append(job)
-            if len(lane) == 1:
-                self._start(key)
+            if self._is_stopping:
+                return
+            self._pending += 1
+            if key in self._lanes:
+                self._lanes[key].append(job)
+                return
+            self._lanes[key] = deque([job])
+            self._waiting[key] = self._fresh[key] = None
+            self._start()
 
     def stop(self, wait_seconds: float) -> bool:
         """Start no further job; return whether those that ran ended in time."""
@@ -58,22 +71,33 @@ class Lanes:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether more jobs wait or run than twice its workers: a dropped file makes two."""
-        return self.pending > 2 * self._workers
+        """Whether more jobs wait or run than it has workers."""
+        return self._pending > self._workers
 
     @property
     def pending(self) -> int:
         """How many jobs wait or run."""
-        with self._mutex:
-            return sum(len(lane) for lane in self._lanes.values())
+        return self._pending
 
-    def _start(self, key: str) -> None:
-        if self._is_stopping:
-            self._lanes.pop(key)
-            return
-        future = self._pool.submit(self._run, key, self._lanes[key][0])
-        self._running.add(future)
-        future.add_done_callback(self._ended)
+    def _start(self) -> None:
+        """Put a worker to the next turn, if one is free; the mutex is held."""
+        if self._waiting and self._busy < self._workers and not self._is_stopping:
+            self._busy += 1
+            key = self._next()
+            future = self._pool.submit(self._run, key, self._lanes[key][0])
+            self._running.add(future)
+            future.add_done_callback(self._ended)
+
+    def _next(self) -> str:
+        """Take the key whose turn it is from those that wait."""
+        self._is_turn_of_newest = not self._is_turn_of_newest
+        if self._is_turn_of_newest and self._fresh:
+            key, _ = self._fresh.popitem()
+            del self._waiting[key]
+        else:
+            key, _ = self._waiting.popitem(last=False)
+            self._fresh.pop(key, None)
+        return key
 
     def _run(self, key: str, job: Job) -> None:
         try:
@@ -90,12 +114,15 @@ class Lanes:
 
     def _done(self, key: str) -> None:
         with self._mutex:
+            self._pending -= 1
+            self._busy -= 1
             lane = self._lanes[key]
             lane.popleft()
             if lane:
-                self._start(key)
+                self._waiting[key] = None
             else:
                 del self._lanes[key]
+            self._start()
             is_idle = not self._lanes
         if is_idle:
             self._on_idle()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from brainiac.clock import iso
-from brainiac.events import new_id
-from brainiac.notes.memory import Statement, new_memory
+from brainiac.errors import FormatError
+from brainiac.notes.discretion import is_private
+from brainiac.notes.memory import Statement
 from brainiac.promotion.deciding import Decision
 from brainiac.promotion.past import Past, text_hash
 from brainiac.promotion.placement import Place
+from brainiac.promotion.relinking import placed
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -48,18 +49,19 @@ class Applier:
     """
 
     def __init__(self, brain: Brain, draft: Draft, past: Past) -> None:
-        self._draft, self._past = draft, past
-        self._now = iso(brain.clock.now())
+        self._brain, self._draft, self._past = brain, draft, past
 
-    def apply(self, step: Step) -> list[dict[str, Any]] | None:
-        """Carry a step out and return its records; None when its page or statement is not there any more."""
-        decision, path = step.decision, step.place.path
+    def apply(self, step: Step) -> list[dict[str, Any]]:
+        """Carry a step out and return its records.
+
+        Raises:
+            FormatError: It does not fit what stands there any more.
+        """
+        path = step.place.path
         working = self._draft.page(path) or self._begin(step)
-        if decision.target and not any(
-            one.block_id == decision.target.statement.block_id and one.text == decision.target.statement.text
-            for one in self._draft.current(path)
-        ):
-            return None
+        step = self._placed(step)
+        decision = step.decision
+        self._check(working, decision, path)
         self._note_sources(working, decision)
         page = working.document.memory.uuid or path
         record = self._record(decision, path, page)
@@ -77,19 +79,37 @@ class Applier:
         again = {"block": statement.block_id, "hash": text_hash(statement.text)}
         return [record | again | self._kept(page, statement)]
 
+    def _placed(self, step: Step) -> Step:
+        """Return a step whose links lead from its page."""
+
+        def moved(text: str) -> str:
+            return placed(self._brain, text, step.place.path)
+
+        decision = replace(step.decision, content=moved(step.decision.content), rest=moved(step.decision.rest))
+        return Step(decision, replace(step.place, steps=tuple(map(moved, step.place.steps))))
+
+    def _check(self, working: Working, decision: Decision, path: str) -> None:
+        """Refuse what is about a statement that is gone, and what is private on a page that is not."""
+        if decision.target and not any(
+            one.block_id == decision.target.statement.block_id and one.text == decision.target.statement.text
+            for one in self._draft.current(path)
+        ):
+            raise FormatError(path, "the statement it is about was changed meanwhile")
+        if decision.content and decision.found.is_private and not is_private(working.document.memory.meta):
+            raise FormatError(path, "what is private cannot stand there: the page is not private any more")
+
     def _begin(self, step: Step) -> Working:
-        place, candidate = step.place, step.decision.found.candidate
-        uuid = new_id()
-        text = new_memory(place.title, uuid=uuid, now=self._now, **place.meta)
-        is_private = step.decision.found.is_private
-        self._draft.catalogue.add(place.path, uuid, place.title, str(place.meta.get("subject") or ""), is_private)
+        place, found = step.place, step.decision.found
+        text = self._draft.catalogue.begin(place.path, place.title, place.meta, is_private=found.is_private)
         working = self._draft.add(place.path, text)
-        working.emotion = candidate.emotion
+        working.emotion = found.candidate.emotion
         return working
 
     def _note_sources(self, working: Working, decision: Decision) -> None:
         candidate = decision.found.candidate
         working.sources.update(dict.fromkeys(event.id for event in decision.found.events))
+        if decision.found.is_private and not is_private(working.document.memory.meta):
+            return  # a request to forget: the page is not to tell what it was about
         working.tags.update(dict.fromkeys(candidate.tags))
         working.emotion = working.emotion or candidate.emotion
         working.importance = max(working.importance, importance_word(decision.importance), key=_RANK.__getitem__)

@@ -96,14 +96,15 @@ class Decider:
             existing=[one.existing for one in known],
         )
         model = self.brain.models.engine_for(request).name
-        decision = self._attempt(request, known, found, model)
-        return self._unless_corrected(decision)
+        decision = self._unless_corrected(self._attempt(request, known, found, model))
+        # what is stated beside a person's own statement is about it no more
+        return replace(decision, target=None) if decision.verb == "NEW" else decision
 
     def _attempt(self, request: IntegrateRequest, known: Sequence[Known], found: Found, model: str) -> Decision:
         for attempt in (1, 2):
             operation = self._ask(request, found, model)
             if operation is None:
-                return Decision(found, "SKIP", reasoning="nothing is to be done", model=model)
+                return Decision(found, "SKIP", reasoning="nothing was to be done with it", model=model)
             decision, complaint = self._checked(operation, known, found, model)
             if decision is not None:
                 return decision
@@ -142,13 +143,13 @@ class Decider:
         return _decision(found, "NEW", operation, model, content=content)
 
     def _reinforced(self, operation: Operation, target: Known, found: Found, model: str) -> tuple[Decision | None, str]:
-        old, new = target.statement.text, found.candidate.statement
+        old, new = target.text, found.candidate.statement
         if lost := check(old, new, old):
             return None, "REINFORCE would lose " + _named(lost) + ", which the statement does not say yet"
         return _decision(found, "REINFORCE", operation, model, content=old, target=target), ""
 
     def _updated(self, operation: Operation, target: Known, found: Found, model: str) -> tuple[Decision | None, str]:
-        old, new, content = target.statement.text, found.candidate.statement, operation.content.strip()
+        old, new, content = target.text, found.candidate.statement, operation.content.strip()
         gone = contradictions(old, new)
         if not content:
             return None, "UPDATE without content"
@@ -160,7 +161,7 @@ class Decider:
         return self._by_owner(replace(decision, is_past_kept=bool(gone))), ""
 
     def _deleted(self, operation: Operation, target: Known, found: Found, model: str) -> tuple[Decision | None, str]:
-        old, new, content = target.statement.text, found.candidate.statement, operation.content.strip()
+        old, new, content = target.text, found.candidate.statement, operation.content.strip()
         if found.candidate.is_forget:
             if not is_named(found, target):
                 return None, f"the person did not ask to forget {old!r}"
@@ -180,7 +181,7 @@ class Decider:
         target = decision.target
         if target is None or target.is_ours:
             return decision
-        old, new = target.statement.text, decision.found.candidate.statement
+        old, new = target.text, decision.found.candidate.statement
         if decision.found.candidate.is_forget:
             return _forgetting_proposed(decision)
         if not contradictions(old, new) and decision.verb == "UPDATE":
@@ -202,8 +203,9 @@ class Decider:
         )
         if not is_corrected:
             return decision
-        self._refuse(found, "a person put it right by hand after it was said", decision.model)
-        return replace(decision, verb="SKIP", proposal="")
+        reason = "a person put it right by hand after it was said"
+        self._refuse(found, reason, decision.model)
+        return replace(decision, verb="SKIP", proposal="", reasoning=reason)
 
     def _refuse(self, found: Found, reason: str, model: str) -> None:
         self.refused.append(Refusal(found.candidate.statement, reason, "", model))
@@ -233,7 +235,7 @@ def _is_asked(found: Found) -> bool:
 
 def _forgetting_proposed(decision: Decision) -> Decision:
     assert decision.target is not None
-    text, title = decision.target.statement.text, decision.target.title
+    text, title = decision.target.text, decision.target.title
     return replace(decision, proposal=f"Forget “{text}” on {title}")
 
 

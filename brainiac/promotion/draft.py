@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from brainiac.errors import FormatError
+from brainiac.clock import iso
+from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.language.sentences import content_stems
-from brainiac.notes.frontmatter import is_private, split
-from brainiac.notes.memory import MemoryDocument, Statement, title_of
+from brainiac.notes.discretion import is_off_record, is_private_note
+from brainiac.notes.frontmatter import split
+from brainiac.notes.memory import MemoryDocument, Statement, new_memory, title_of
 from brainiac.notes.statements import find_statements
+from brainiac.promotion.relinking import rooted
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -50,30 +53,38 @@ class Catalogue:
     Args:
         brain: The brain.
         lookup: Takes in the statements of all pages.
+        is_read: False: it knows of no page but those that are added.
     """
 
-    def __init__(self, brain: Brain, lookup: Lookup | None = None) -> None:
+    def __init__(self, brain: Brain, lookup: Lookup | None = None, *, is_read: bool = True) -> None:
         self._brain, self._lookup = brain, lookup
         self.root = brain.tree.relative(brain.tree.long_term)
         self.by_path: dict[str, PageInfo] = {}
-        self.by_uuid: dict[str, PageInfo] = {}
+        self.places: dict[str, str] = {}  # by uuid
+        self.begun: dict[str, dict[str, Any]] = {}  # front matter of the pages that this run begins, by path
         self._subjects: dict[tuple[str, bool], PageInfo] = {}
         self.folders: dict[str, set[str]] = {}  # stems taken, casefolded
-        for entry in sorted(brain.tree.walk(brain.tree.long_term), key=lambda entry: entry.path):
-            self._read(brain.tree.relative(entry.path), Path(entry.path))
+        entries = brain.tree.walk(brain.tree.long_term) if is_read else ()
+        for entry in sorted(entries, key=lambda entry: entry.path):
+            self._read(brain.tree.relative(entry.path))
 
-    def _read(self, path: str, file: Path) -> None:
+    def _read(self, path: str) -> None:
         kind = self._brain.tree.kind_of(path)
-        self.folders.setdefault(posixpath.dirname(path), set()).add(_stem(path))
+        if kind in (PathKind.MEMORY, PathKind.INDEX_PAGE):
+            self.folders.setdefault(posixpath.dirname(path), set()).add(_stem(path))
         if kind is not PathKind.MEMORY:
             return
         try:
-            text = file.read_bytes().decode("utf-8", "surrogateescape")  # the walk stays within the tree
+            text = self._brain.read_page(path)
+            if text is None:
+                return
             meta, offset = split(text, path)
-        except (FormatError, FileNotFoundError):
+        except FormatError:
             return  # nobody can tell whose it is: it is left alone, its name is taken
+        if is_off_record(text.encode("utf-8", "surrogateescape")):
+            return  # a decision that rests on it would be kept
         title = title_of(meta, text, offset, path)
-        self.add(path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), is_private(meta))
+        self.add(path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), is_private_note(text))
         if self._lookup:
             for one in find_statements(text, offset):
                 if not one.is_history:
@@ -89,8 +100,19 @@ class Catalogue:
             for name in names:
                 self._subjects.setdefault((name, is_private), info)
         if uuid:
-            self.by_uuid[uuid] = info
+            self.places[uuid] = path
         self.folders.setdefault(posixpath.dirname(path), set()).add(_stem(path))
+
+    def begin(self, path: str, title: str, meta: dict[str, Any], *, is_private: bool) -> str:
+        """Take in a page that a step begins, and return its text.
+
+        The step may be dropped or put off, and a later one begin the page in its place: what the page was begun with
+        is what it is begun with then, `private` above all.
+        """
+        uuid = new_id()
+        meta = self.begun.setdefault(path, meta | ({"private": True} if is_private else {}))
+        self.add(path, uuid, title, str(meta.get("subject") or ""), "private" in meta)
+        return new_memory(title, uuid=uuid, now=iso(self._brain.clock.now()), **meta)
 
     def of_subject(self, name: str, *, is_private: bool) -> PageInfo | None:
         """Return the page of a person, project or thing: a subject has one."""
@@ -110,6 +132,21 @@ class Catalogue:
         """Return the titles of the pages of subjects; what is kept about the user by topic is none."""
         pages = [page for page in self.by_path.values() if page.kind == "concrete" and page.subject not in ("", "User")]
         return [page.title for page in pages if is_private or not page.is_private]
+
+
+def can_hold(brain: Brain, folder: str) -> bool:
+    """Return whether a page can be made in a folder, which need not be there yet."""
+    at = brain.tree.absolute(folder)
+    try:
+        brain.tree.confine(folder)
+    except ConfinementError:
+        return False
+    return next(each for each in (at, *at.parents) if os.path.lexists(each)).is_dir()
+
+
+def is_free(brain: Brain, path: str) -> bool:
+    """Return whether a page can be made at a path."""
+    return not os.path.lexists(brain.tree.absolute(path)) and can_hold(brain, posixpath.dirname(path))
 
 
 def _stem(path: str) -> str:
@@ -149,16 +186,21 @@ class Draft:
         self.pages: dict[str, Working] = {}
 
     def page(self, path: str) -> Working | None:
-        """Return a page for work; None where there is none that can be read."""
+        """Return a page for work; None where nothing stands.
+
+        Raises:
+            FormatError: What stands there is no page that may be changed.
+        """
         if path not in self.pages:
-            text = self._brain.read_text(path)
+            text = self._brain.read_page(path)
             if text is None:
                 return None
-            try:
-                self.pages[path] = Working(text, MemoryDocument(text, path))
-            except FormatError:
-                return None
+            self.pages[path] = Working(text, MemoryDocument(text, path))
         return self.pages[path]
+
+    def rooted(self, text: str, path: str) -> str:
+        """Return a statement of a page, its links by their paths from the root."""
+        return rooted(self._brain, text, [posixpath.dirname(path)], self.catalogue.places) if "](" in text else text
 
     def add(self, path: str, text: str) -> Working:
         """Begin a new page."""
@@ -167,7 +209,10 @@ class Draft:
 
     def current(self, path: str) -> Iterator[Statement]:
         """Yield the statements of a page that hold, as it is by now."""
-        working = self.page(path)
+        try:
+            working = self.page(path)
+        except FormatError:
+            return
         if working is not None:
             yield from (one for one in working.document.memory.statements if not one.is_history)
 
@@ -189,10 +234,12 @@ def _finished(working: Working, now: str) -> MemoryDocument:
     is_touched = str(document) != working.before or working.reinforced or working.sources
     if not is_touched:
         return document
-    known = [str(one) for one in meta.get("sources") or () if one]
+    standing = meta.get("sources") or []
     keys: dict[str, object] = {"updated_at": now}
-    if fresh := [one for one in working.sources if one not in known]:
-        keys["sources"] = [*known, *fresh]
+    if isinstance(standing, list):  # else a person means something else by it
+        known = [str(one) for one in standing if one]
+        if fresh := [one for one in working.sources if one not in known]:
+            keys["sources"] = [*known, *fresh]
     if tags := [tag for tag in working.tags if tag not in document.memory.tags]:
         keys["tags"] = [*document.memory.tags, *tags][:12]
     if working.reinforced:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.clock import parse_iso
 from brainiac.history.record import UNDONE
+from brainiac.promotion.filed import filed
 from brainiac.promotion.past import PROMOTED
 
 if TYPE_CHECKING:
@@ -20,11 +21,14 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
         idle_seconds: How long nobody has exchanged anything.
     """
     settings = brain.settings.promotion
-    document = brain.short_term()
+    document, known = brain.short_term(), filed(brain)
     events = document.memory.events
-    if not events or max(event.at for event in events) <= _undone_at(brain):
+    filed_at = known.filed_at if known.waiting else ""
+    if max((filed_at, *(event.at for event in events))) <= _undone_at(brain):
         return False
     if idle_seconds >= settings.idle_seconds:
+        if known.waiting:
+            return True
         age_seconds = (brain.clock.now() - parse_iso(min(event.at for event in events))).total_seconds()
         if len(events) >= settings.min_events or age_seconds > settings.max_age_hours * 3600:
             return True

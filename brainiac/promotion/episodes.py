@@ -2,43 +2,58 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from brainiac.clock import iso
-from brainiac.events import new_id
+from brainiac.errors import FormatError
 from brainiac.notes.dialogue import StmEvent, find_events, render_exchange
-from brainiac.notes.links import find_links, rewrite_link
-from brainiac.notes.memory import MemoryDocument, new_memory
+from brainiac.notes.discretion import is_private
+from brainiac.notes.memory import MemoryDocument
 from brainiac.notes.prose import splice
+from brainiac.promotion.draft import can_hold, is_free
+from brainiac.promotion.filed import filed
 from brainiac.promotion.placement import day_place
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.promotion.draft import Draft
+    from brainiac.promotion.relinking import Origins
 
 SECTION = "## Conversation"
+PAGE_CHARACTERS = 32_000  # a day's page that has more is continued by the next
 
 
-def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dict[str, list[str]]:
-    """Put exchanges on the pages of their days, in the order they were said.
+def add_exchanges(
+    brain: Brain, draft: Draft, events: Sequence[StmEvent], origins: Origins, left: dict[str, str]
+) -> dict[str, list[str]]:
+    """Put exchanges on the pages of their days, in the order they were said; one that stands on a page stays there.
 
     Args:
         brain: The brain.
         draft: The pages in work.
         events: What is archived.
+        origins: Tells where their links lead.
+        left: Takes in the events for which no page can be written, with the reason.
 
     Returns:
         Path → ids of the exchanges that were added or stood there.
     """
+    places, days = filed(brain).places, _DayPages(brain, draft)
     said: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=lambda event: (event.at, event.id)):
-        path = _day_page(brain, draft, event)
-        answer = _with_links(brain, draft, event.ai, path)
-        said.setdefault(path, []).append(replace(event, thoughts="", ai=answer))
+        try:
+            path = places.get(event.id, "")
+            if not _stands(draft, path, event.id):
+                path = days.page_for(event)
+        except FormatError as error:
+            left[event.id] = str(error)
+        else:
+            said.setdefault(path, []).append(replace(origins.moved(event, path), thoughts=""))
     for path, exchanges in said.items():
         working = draft.pages[path]
         text, added = _with_exchanges(str(working.document), exchanges)
@@ -48,33 +63,80 @@ def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dic
     return {path: [event.id for event in exchanges] for path, exchanges in said.items()}
 
 
-def _day_page(brain: Brain, draft: Draft, event: StmEvent) -> str:
-    """Return the path of the page of an event's day, begun where there is none."""
-    place = day_place(brain, event.at, is_private=event.is_private)
-    if draft.page(place.path) is None:
-        uuid = new_id()
-        text = new_memory(place.title, uuid=uuid, now=iso(brain.clock.now()), **place.meta)
-        draft.catalogue.add(place.path, uuid, place.title, "", event.is_private)
-        draft.add(place.path, text)
-    return place.path
+def _stands(draft: Draft, path: str, exchange: str) -> bool:
+    """Return whether an exchange stands on the page that it was once put on."""
+    try:
+        working = draft.page(path) if path else None
+    except FormatError:
+        return False
+    return working is not None and f"<!-- exchange: {exchange} -->" in str(working.document)
 
 
-def _with_links(brain: Brain, draft: Draft, answer: str, path: str) -> str:
-    """Return an answer whose links lead from the day's page to where they led from the inbox; nothing else changes."""
-    for link in reversed(find_links(answer)):
-        if link.is_wiki or link.is_external or not link.target:
-            continue
-        page = draft.catalogue.by_uuid.get(link.uuid)
-        target = page.path if page else link.target.lstrip("./")
-        if page or brain.read(target) is not None:
-            answer = rewrite_link(answer, link, posixpath.relpath(target, posixpath.dirname(path)))
-    return answer
+class _DayPages:
+    """The pages of days, each continued by a further one when it is full: what a filing costs must not grow with a day.
+
+    Args:
+        brain: The brain.
+        draft: The pages in work.
+    """
+
+    def __init__(self, brain: Brain, draft: Draft) -> None:
+        self._brain, self._draft = brain, draft
+        self._last: dict[str, int] = {}  # number of a day's last page, by the path of its first
+        self._sizes: dict[str, int] = {}
+
+    def page_for(self, event: StmEvent) -> str:
+        """Return the path of the page that takes an event, begun where there is none with room for it.
+
+        Raises:
+            FormatError: The folder of the day cannot be one.
+        """
+        first = day_place(self._brain, event.at, is_private=event.is_private)
+        folder = posixpath.dirname(first.path)
+        if not can_hold(self._brain, folder):
+            raise FormatError(folder, "is no folder, so that nothing can be filed there; move away what stands there")
+        number = self._last.get(first.path) or self._last_number(first.path)
+        while not self._takes(event, number):
+            number += 1
+        self._last[first.path] = number
+        path = day_place(self._brain, event.at, is_private=event.is_private, number=number).path
+        self._sizes[path] += len(render_exchange(event))
+        return path
+
+    def _last_number(self, first: str) -> int:
+        """Return the number of a day's last page by the files that stand there."""
+        folder, name = posixpath.split(first.removesuffix(".md"))
+        numbered = re.compile(rf"{re.escape(name)}-([2-9]|[1-9]\d+)\.md")
+        try:
+            names = os.listdir(self._brain.tree.absolute(folder))
+        except FileNotFoundError:
+            return 1
+        return max((int(found[1]) for each in names if (found := numbered.fullmatch(each))), default=1)
+
+    def _takes(self, event: StmEvent, number: int) -> bool:
+        """Return whether a page has room for an event; one that is broken or not private is left to the person."""
+        place = day_place(self._brain, event.at, is_private=event.is_private, number=number)
+        if place.path not in self._sizes:
+            try:
+                working = self._draft.page(place.path)
+            except FormatError:
+                return False
+            if working is None and not is_free(self._brain, place.path):
+                return False
+            if working is None:
+                begin = self._draft.catalogue.begin
+                text = begin(place.path, place.title, place.meta, is_private=event.is_private)
+                working = self._draft.add(place.path, text)
+            if event.is_private and not is_private(working.document.memory.meta):
+                return False
+            self._sizes[place.path] = len(str(working.document))
+        return self._sizes[place.path] < PAGE_CHARACTERS
 
 
 def _with_exchanges(text: str, events: Sequence[StmEvent]) -> tuple[str, list[str]]:
     """Return a page with further exchanges, each after those said before it, and the ids of those it did not have.
 
-    The page is read once, however much stands there: a day has one page.
+    The page is read once, however much stands there.
     """
     placed = list(find_events(text))
     known = {one.event.id for one in placed}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.events import Event
     from brainiac.promotion.past import Past
+    from brainiac.promotion.relinking import Origins
 
 NAME = "promotion"
 MAX_CHARACTERS = 40_000  # of events in one look, so that a small window holds them
+MAX_CANDIDATES = 400  # of one look; a model that proposes more has lost its way
+_NO_TEXT = re.compile(r"[\ud800-\udfff]")
+End = Literal["written", "proposed", "left", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,25 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Fate:
+    """How a candidate ended in a run; each ends in one way.
+
+    Attributes:
+        end: `written` on a page; `proposed` in `review.md`, whatever was written beside; `left` for another run;
+            `refused` for good.
+        reason: Why it was left or refused.
+    """
+
+    statement: str
+    end: End
+    reason: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """Return what the journal keeps."""
+        return {"end": self.end, **({"reason": self.reason[:300]} if self.reason else {})}
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """Something that was not done, and why; journaled."""
 
@@ -83,6 +107,7 @@ class Finder:
         past: What the journals tell.
         cause: Id of the run's first event.
         known: Titles of pages there are, private ones apart.
+        origins: Tells where the links of an event lead.
         abandon: Asked whether somebody came back.
     """
 
@@ -90,6 +115,7 @@ class Finder:
     past: Past
     cause: str
     known: Mapping[bool, Sequence[str]]
+    origins: Origins
     abandon: Callable[[], bool] | None = None
     _titles: dict[bool, Heard] = field(default_factory=dict)
 
@@ -99,9 +125,10 @@ class Finder:
         Raises:
             ModelError: A model cannot serve now; what was analyzed before is kept.
         """
-        events = {event.id: event for event in memory.events}
         hashes = {event.id: event_hash(event) for event in memory.events}
-        analyses = [one for one in self.past.analyses if _holds(one, hashes)]
+        memory = replace(memory, events=tuple(_readable(self.origins.rooted(event)) for event in memory.events))
+        events = {event.id: event for event in memory.events}
+        analyses = list(self.past.analyses)
         read = {each for one in analyses for each, digest in one.data["events"].items() if hashes.get(each) == digest}
         for part in self._parts([event for event in memory.events if event.id not in read]):
             analyses.append(self._analyze(part, memory, hashes))
@@ -161,15 +188,15 @@ class Finder:
                 continue
             candidate = Candidate.model_validate(plain)
             behind = tuple(event for event in standing if event.id in candidate.events)
-            if any(one in read and one not in {event.id for event in behind} for one in candidate.events):
-                continue  # an event behind it was edited or is gone: that one is read again
-            problem = self._problem(candidate, behind, said)
+            is_stale = any(one in read and one not in {event.id for event in behind} for one in candidate.events)
+            problem = _STALE if is_stale else self._problem(candidate, behind, said)
             if problem:
                 refused.append(Refusal(candidate.statement, problem, name, model))
             else:
                 found.append(Found(name, candidate, behind, model))
-        for one in analysis.data.get("refused", ()):
-            refused.append(Refusal(one["statement"], one["reason"], "", model))
+        for number, one in enumerate(analysis.data.get("refused", ())):
+            if (name := f"{analysis.id}#r{number}") not in self.past.done:
+                refused.append(Refusal(one["statement"], one["reason"], name, model))
 
     def _problem(self, candidate: Candidate, behind: Sequence[StmEvent], said: Heard) -> str:
         if not candidate.statement.strip():
@@ -186,14 +213,19 @@ class Finder:
         return self._titles[is_private]
 
 
-def _holds(analysis: Event, hashes: Mapping[str, str]) -> bool:
-    return any(hashes.get(each) == digest for each, digest in analysis.data["events"].items())
+def _readable(event: StmEvent) -> StmEvent:
+    """Return an event that a model can be asked about: bytes that are no UTF-8 as the sign for what is unknown."""
+    user, ai, thoughts = (_NO_TEXT.sub("\ufffd", text) for text in (event.user, event.ai, event.thoughts))
+    return replace(event, user=user, ai=ai, thoughts=thoughts)
 
 
 def _plain(result: Candidates) -> dict[str, Any]:
     """Return a result as plain values, each candidate checked once more: an engine of a plugin may check nothing."""
     kept, refused = [], []
-    for one in result.candidates[:400]:
+    for number, one in enumerate(result.candidates):
+        if number >= MAX_CANDIDATES:
+            refused.append({"statement": str(one.statement)[:300], "reason": f"more than {MAX_CANDIDATES} at once"})
+            continue
         try:
             candidate = Candidate.model_validate(one.model_dump(warnings=False))
         except ValidationError as error:
@@ -204,14 +236,15 @@ def _plain(result: Candidates) -> dict[str, Any]:
     return {"candidates": kept, "refused": refused}
 
 
-def is_listed(candidate: Candidate, memory: ShortTermMemory) -> bool:
+def is_listed(candidate: Candidate, tasks: Sequence[str]) -> bool:
     """Tell whether a candidate is a task that short-term memory lists, open or done: it stays there until then."""
     stems = content_stems(candidate.statement)
-    for item in memory.tasks:
-        wanted = content_stems(item.text)
+    for task in tasks:
+        wanted = content_stems(task)
         if wanted and overlap(wanted, stems) >= 0.8 and overlap(stems, [*wanted, *_ASKING]) >= 0.8:
             return True
     return False
 
 
+_STALE = "what it rests on was edited, or taken out of the log"  # what was edited is read again
 _ASKING = tuple(content_stems("User needs to remind remember has must should task reminder add list"))

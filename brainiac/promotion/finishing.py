@@ -8,21 +8,23 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from brainiac.clock import iso
-from brainiac.errors import ConflictError
+from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, create, new_id, update
-from brainiac.notes.short_term import EMPTY, ShortTermMemory, StmEvent
+from brainiac.notes.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.promotion.applying import Applier, Step
 from brainiac.promotion.draft import Draft
 from brainiac.promotion.episodes import add_exchanges
-from brainiac.promotion.finding import NAME, Refusal
+from brainiac.promotion.finding import NAME, End, Fate, Found, Refusal
 from brainiac.promotion.folders import Folders
-from brainiac.promotion.past import PROMOTED, Past, event_hash, text_hash
+from brainiac.promotion.past import PROMOTED, Past, event_hash, line_id, text_hash
+from brainiac.promotion.relinking import Origins, placed
 from brainiac.review import Proposal, with_proposals
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
 
 ATTEMPTS = 10
+MAX_TOLD = 300  # characters of what a person wrote that the event tells; all of it stands in the tree
 
 
 @dataclass(slots=True)
@@ -37,26 +39,50 @@ class Work:
         left: Events that stay for the next run, with the reason.
         refused: What was not done, and why.
         summary: The new summary; None leaves the one there.
+        fates: How candidates ended that no step is left of, by their ids.
+        origins: Tells where the links of an event lead.
+        kept: What a person wrote beside what leaves short-term memory; it stays there.
+        filed: Lines of a person's that leave the lists, and thoughts that they changed; they go to the day's page.
         notes: Further data of the event.
+        gone: Ids of exchanges that waited to be consolidated and that a person took out.
     """
 
     memory: ShortTermMemory
     events: dict[str, StmEvent]
     lines: dict[str, str]
+    origins: Origins
     steps: list[Step] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
     refused: list[Refusal] = field(default_factory=list)
     summary: str | None = None
+    fates: dict[str, Fate] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
+    filed: list[StmEvent] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)
+    gone: Sequence[str] = ()
 
     @property
     def archived(self) -> list[StmEvent]:
         """The events of which nothing is left to decide."""
         return [event for event in self.events.values() if event.id not in self.left]
 
-    def leave(self, step: Step, reason: str) -> None:
-        """Keep the events behind a step for the next run."""
-        self.left |= {event.id: reason for event in step.decision.found.events}
+    def leave(self, found: Found, reason: str) -> None:
+        """Keep a candidate and the events behind it for the next run."""
+        self.left |= {event.id: reason for event in found.events}
+        self.end(found, "left", reason)
+
+    def end(self, found: Found, end: End, reason: str) -> None:
+        """Note how a candidate ended."""
+        self.fates[found.id] = Fate(found.candidate.statement, end, reason)
+
+    def fates_by_now(self) -> dict[str, Fate]:
+        """Return how every candidate ended, those of the steps too."""
+        done = (step.decision for step in self.steps)
+        carried_out = {
+            each.found.id: Fate(each.found.candidate.statement, "proposed" if each.proposal else "written")
+            for each in done
+        }
+        return self.fates | carried_out
 
 
 def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> Event | None:
@@ -77,20 +103,22 @@ def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> 
     """
     for _ in range(ATTEMPTS):
         paths = {step.place.path for step in work.steps} & decided.pages.keys()
-        _put_off(work, {path for path in paths if brain.read_text(path) != decided.pages[path].before})
+        _put_off(work, {path for path in paths if _is_changed(brain, path, decided.pages[path].before)})
         draft = Draft(brain, decided.catalogue)
         records = _carried_out(brain, work, draft, past)
-        pages = add_exchanges(brain, draft, work.archived)
-        if not records and not pages:
+        pages = add_exchanges(brain, draft, work.archived, work.origins, work.left)
+        if not records and not pages and not work.gone:
             return None
-        proposals = _proposals(work.steps, records)
-        data = _data(work, list(chain.from_iterable(records)), pages, proposals)
+        work.filed = _leaving(brain, work, past)
+        for path, ids in add_exchanges(brain, draft, work.filed, work.origins, work.left).items():
+            pages.setdefault(path, []).extend(ids)
+        proposals = _proposals(brain, work.steps, records)
         changes = _changes(brain, draft, work, proposals)
         try:
             with brain.short_term_lock():
-                return brain.commit(
-                    PROMOTED, by=NAME, changes=[*changes, *_short_term(brain, work)], data=data, cause=cause
-                )
+                changes += _short_term(brain, work, past)
+                data = _data(work, list(chain.from_iterable(records)), pages, proposals)
+                return brain.commit(PROMOTED, by=NAME, changes=changes, data=data, cause=cause)
         except ConflictError as error:
             _put_off(work, set(error.paths))
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
@@ -102,24 +130,31 @@ def _carried_out(brain: Brain, work: Work, draft: Draft, past: Past) -> list[lis
     records: list[list[dict[str, Any]]] = []
     kept: list[Step] = []
     for step in work.steps:
-        done = applier.apply(step)
-        if done is None:
-            work.leave(step, "the statement it is about was changed meanwhile")
+        try:
+            records.append(applier.apply(step))
+        except FormatError as error:
+            work.leave(step.decision.found, str(error))
         else:
-            records.append(done)
             kept.append(step)
     work.steps = kept
     return records
 
 
+def _is_changed(brain: Brain, path: str, before: str | None) -> bool:
+    try:
+        return brain.read_page(path) != before
+    except FormatError:
+        return True
+
+
 def _put_off(work: Work, paths: set[str]) -> None:
     for step in work.steps:
         if step.place.path in paths:
-            work.leave(step, f"{step.place.path} was edited meanwhile")
+            work.leave(step.decision.found, f"{step.place.path} was edited meanwhile")
     work.steps = [step for step in work.steps if step.place.path not in paths]
 
 
-def _proposals(steps: Sequence[Step], records: Sequence[Sequence[Mapping[str, Any]]]) -> list[Proposal]:
+def _proposals(brain: Brain, steps: Sequence[Step], records: Sequence[Sequence[Mapping[str, Any]]]) -> list[Proposal]:
     """Make a proposal of each step about a person's own statement."""
     proposals = []
     for step, (record, *_) in zip(steps, records, strict=True):
@@ -136,7 +171,8 @@ def _proposals(steps: Sequence[Step], records: Sequence[Sequence[Mapping[str, An
                 "sources": record["sources"],
             }
             is_private = decision.found.is_private or decision.target.is_private
-            proposals.append(Proposal(new_id(), decision.proposal, data, is_private))
+            what = placed(brain, decision.proposal, brain.tree.relative(brain.tree.review))
+            proposals.append(Proposal(new_id(), what, data, is_private))
     return proposals
 
 
@@ -147,12 +183,15 @@ def _data(
     proposals: Sequence[Proposal],
 ) -> dict[str, Any]:
     return {
-        "exchanges": [event.id for event in work.archived],
+        "exchanges": [*(event.id for event in work.archived), *work.gone],
         "left": work.left,
         "statements": list(records),
         "episodes": {path: list(ids) for path, ids in pages.items()},
         "proposals": [proposal.as_json() for proposal in proposals],
         "refused": [refusal.as_json() for refusal in work.refused],
+        "candidates": {name: fate.as_json() for name, fate in work.fates_by_now().items()},
+        "kept": [{"text": text[:MAX_TOLD]} for text in work.kept],
+        "filed": [{"exchange": event.id, "text": (event.user or event.ai)[:MAX_TOLD]} for event in work.filed],
         **work.notes,
     }
 
@@ -185,7 +224,7 @@ def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def _short_term(brain: Brain, work: Work) -> list[Change]:
+def _short_term(brain: Brain, work: Work, past: Past) -> list[Change]:
     """Return the change of short-term memory, as operations on what stands there now."""
     document = brain.short_term()
     memory, before = document.memory, work.memory
@@ -194,18 +233,45 @@ def _short_term(brain: Brain, work: Work) -> list[Change]:
     removed = _removed_items(brain, work)
     keep_items = [item.text for item in (*memory.goals, *memory.facts, *memory.tasks) if item not in removed]
     summary = work.summary if memory.summary == before.summary else None  # a person's summary wins
-    after = document.reset(summary, keep_events, keep_items)
+
+    def is_ours(paragraph: str) -> bool:
+        return text_hash(paragraph) in past.summaries
+
+    after = document.reset(summary, keep_events, keep_items, is_ours)
+    work.kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
+    work.kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
+    if summary is not None:
+        work.kept += [paragraph for paragraph in document.paragraphs() if not is_ours(paragraph)]
+        work.notes["summary"] = [text_hash(paragraph) for paragraph in document.with_summary(summary).paragraphs()]
     path = brain.tree.relative(brain.tree.short_term)
     if brain.read_text(path) is None:
         return [create(path, str(after))] if str(after) != EMPTY else []
     return [update(path, str(document), str(after))] if str(after) != str(document) else []
 
 
-def _removed_items(brain: Brain, work: Work) -> list[object]:
+def _removed_items(brain: Brain, work: Work) -> list[Item]:
     """Return the items that go: facts that were looked at, what is done, and open ones unless they carry over."""
-    memory = work.memory
     kept_lines = {text for one, text in work.lines.items() if one in work.left}
-    removed: list[object] = [item for item in memory.facts if item.text not in kept_lines]
+    removed = [item for item in work.memory.facts if item.text not in kept_lines]
+    return removed + [item for item in _done(brain, work.memory) if line_id(item.words) not in work.left]
+
+
+def _done(brain: Brain, memory: ShortTermMemory) -> list[Item]:
     is_carried = brain.settings.promotion.carry_open_items
-    removed += [item for item in (*memory.goals, *memory.tasks) if item.is_done or not is_carried]
-    return removed
+    return [item for item in (*memory.goals, *memory.tasks) if item.is_done or not is_carried]
+
+
+def _leaving(brain: Brain, work: Work, past: Past) -> list[StmEvent]:
+    """Return what leaves short-term memory without being an event of it, as events for the page of the day.
+
+    Whoever ticked an item, it is filed as it stands. What a process worded is not said by the person.
+    """
+    now = iso(brain.clock.now())
+    filed = []
+    for item in _done(brain, work.memory):
+        side = {"ai" if text_hash(item.text) in past.noted else "user": item.words}
+        filed.append(StmEvent(line_id(item.words), now, **{"user": "", **side}, is_private=item.is_private))
+    for event in work.archived:
+        if event.thoughts and text_hash(event.thoughts) not in past.noted:
+            filed.append(StmEvent(line_id(event.thoughts), event.at, "", event.thoughts, is_private=event.is_private))
+    return filed

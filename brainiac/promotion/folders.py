@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
-from brainiac.notes.dialogue import PRIVATE, find_events
-from brainiac.notes.frontmatter import is_private
+from brainiac.notes.dialogue import find_events
+from brainiac.notes.discretion import is_off_record, shareable
 from brainiac.notes.index_page import IndexDocument, IndexEntry, new_index
 from brainiac.notes.memory import Memory, parse_memory
+from brainiac.promotion.relinking import placed, rooted
 from brainiac.tree import is_temporary
 
 if TYPE_CHECKING:
@@ -80,12 +81,11 @@ class Folders:
     def _open(self, folder: str) -> None:
         """Take an index page up, or begin one; what a person left broken is theirs to mend: `doctor` names it."""
         path = f"{folder}/_index.md"
-        before = self._brain.read_text(path)
-        text = before
-        if text is None:
-            about = _about(folder, posixpath.basename(folder))
-            text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=about)
         with suppress(FormatError):
+            before = text = self._brain.read_page(path)
+            if text is None:
+                about = _about(folder, posixpath.basename(folder))
+                text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=about)
             self._indexes[folder] = IndexDocument(text, path)
             self._before[folder] = before
 
@@ -111,25 +111,25 @@ class Folders:
 
     def _folder_entry(self, path: str, name: str) -> Iterator[IndexEntry]:
         index = self._indexes.get(path)
-        text = str(index) if index else self._brain.read_text(f"{path}/_index.md")
-        if text is None:
-            return
         try:
+            text = str(index) if index else self._brain.read_page(f"{path}/_index.md")
+            if text is None:
+                return
             page = IndexDocument(text, f"{path}/_index.md").page
         except FormatError:
             return
-        yield IndexEntry(page.title, f"{name}/_index.md", page.uuid, _first_sentence(page.summary))
+        about = placed(self._brain, rooted(self._brain, _first_sentence(page.summary), [path]), f"{path}.md")
+        yield IndexEntry(page.title, f"{name}/_index.md", page.uuid, about)
 
     def _page_entry(self, path: str, name: str) -> Iterator[IndexEntry]:
         memory = self._memory(path)
-        if memory is not None:
-            about = "" if is_private(memory.meta) else _line(memory)
+        if memory is not None and not is_off_record(memory.text.encode("utf-8", "surrogateescape")):
+            about = _line(memory)
             yield IndexEntry(memory.title, name, memory.uuid, about)
 
     def _memory(self, path: str) -> Memory | None:
-        text = self._texts.get(path) or self._brain.read_text(path)
         try:
-            return parse_memory(path, text or "")
+            return parse_memory(path, self._texts.get(path) or self._brain.read_page(path) or "")
         except FormatError:
             return None
 
@@ -168,14 +168,20 @@ def _about(folder: str, name: str) -> str:
 
 
 def _line(memory: Memory) -> str:
-    """Return what a manifest says of a page: how much was said that day, else its first statement without a mark."""
+    """Return what a manifest says of a page: how much was said that day, else its first statement that is not private.
+
+    Of a page that is private as a whole, nothing.
+    """
+    rest = shareable(memory.text)
+    if rest is None:
+        return ""
     said = len(list(find_events(memory.text)))
     if said:
         return f"{said} exchange{'' if said == 1 else 's'}"
     if memory.steps:
         return f"{len(memory.steps)} steps"
-    texts = (one.text for one in memory.statements if not one.is_history)
-    first = next((text for text in texts if not PRIVATE.search(text)), "")
+    statements = parse_memory(memory.path, rest).statements
+    first = next((one.text for one in statements if not one.is_history), "")
     return first if len(first) <= _MAX_SUMMARY else first[: _MAX_SUMMARY - 1].rsplit(" ", 1)[0] + "…"
 
 

@@ -6,6 +6,7 @@ Ours or theirs is decided statement by statement: ours iff its block id and text
 from __future__ import annotations
 
 import hashlib
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from brainiac.history.following import Following
 from brainiac.history.record import undone_events
 from brainiac.kernel.noticing import FOUND
 from brainiac.notes.memory import Memory, parse_memory
+from brainiac.promotion.relinking import rooted
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
     from brainiac.notes.short_term import StmEvent
 
 PROMOTED, ANALYZED, REFUSED, ADOPTED = "memory-promoted", "events-analyzed", "candidates-refused", "statements-adopted"
+LINE = "line-"  # begins the id of an event made of a line that a person wrote
 _BY_HAND = FOUND | {"note-merged"}
-_KINDS = _BY_HAND | {PROMOTED, ANALYZED, ADOPTED, "exchange-reflected", "memory-organized"}
+_KINDS = _BY_HAND | {PROMOTED, ANALYZED, REFUSED, ADOPTED, "exchange-reflected", "memory-organized"}
 
 
 def text_hash(text: str) -> str:
@@ -32,9 +35,15 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(" ".join(text.split()).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def line_id(text: str) -> str:
+    """Return the id of an event that is made of a line a person wrote."""
+    return LINE + text_hash(text)
+
+
 def event_hash(event: StmEvent) -> str:
-    """Return a hash of all that an event says, by which an edit of it is noticed."""
-    return text_hash(f"{event.at}\n{event.user}\n{event.ai}\n{event.thoughts}\n{event.is_private}")
+    """Return a hash of all that an event says, by which an edit of it is noticed; a line of a list has no time."""
+    at = "" if event.id.startswith(LINE) else event.at
+    return text_hash(f"{at}\n{event.user}\n{event.ai}\n{event.thoughts}\n{event.is_private}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,9 @@ class Past:
         touched: When a person last changed a file, by path.
         analyses: Earlier looks at the event log, oldest first.
         done: Ids of candidates that were decided.
-        noted: Hashes of the items that Reflection wrote into the lists.
+        noted: Hashes of the items and thoughts that Reflection wrote.
+        summaries: Hashes of the paragraphs that Promotion wrote into the summary.
+        prompts: Paths of prompts, by exchange.
     """
 
     since: dict[tuple[str, str, str], str] = field(default_factory=dict)
@@ -73,6 +84,8 @@ class Past:
     analyses: list[Event] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
     noted: set[str] = field(default_factory=set)
+    summaries: set[str] = field(default_factory=set)
+    prompts: dict[str, str] = field(default_factory=dict)
 
     def is_ours(self, page: str, statement: Statement) -> bool:
         """Tell whether a statement stands as a process wrote it."""
@@ -122,6 +135,8 @@ def _take(brain: Brain, known: _Known, event: Event, is_own: bool) -> None:
     if event.kind == "exchange-reflected":  # whichever device reflected it: a person did not write it
         if event.id not in known.undone:
             known.noted.update(event.data.get("items", ()))
+            known.noted.update(filter(None, [event.data.get("thoughts")]))
+        known.prompts[str(event.data.get("exchange"))] = str(event.data.get("prompt") or "")
     elif not is_own:
         if event.kind in (PROMOTED, ADOPTED, "memory-organized"):
             _take_statements(known, event.data)
@@ -150,12 +165,15 @@ def _take_statements(past: Past, data: Mapping[str, Any]) -> None:
         if one.get("candidate"):
             past.done.add(one["candidate"])
     past.done.update(one["candidate"] for one in data.get("refused", ()) if one.get("candidate"))
+    past.done.update(name for name, fate in data.get("candidates", {}).items() if fate["end"] == "refused")
+    past.summaries.update(data.get("summary", ()))
 
 
 def _take_correction(brain: Brain, past: Past, change: RecordedChange, at: str) -> None:
     before, after = (_statements(brain, change.path, digest) for digest in (change.before, change.after))
     for key in before.keys() - after.keys():
-        past.corrections.append(Correction(key[0], before[key], at))
+        text = rooted(brain, before[key], [posixpath.dirname(change.path)])
+        past.corrections.append(Correction(key[0], text, at))
     for page, text in after.items() - before.items():
         past.by_hand[page[0], text_hash(text)] = at
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from brainiac.clock import parse_iso
@@ -12,7 +14,7 @@ from brainiac.errors import ConfinementError, FormatError
 from brainiac.language.times import format_date
 from brainiac.llm.schemas import Page, SynthesizeRequest
 from brainiac.notes.index_page import parse_index
-from brainiac.promotion.draft import Catalogue
+from brainiac.promotion.draft import Catalogue, can_hold, is_free
 from brainiac.promotion.finding import Found, Refusal
 from brainiac.tree import slugify
 
@@ -75,7 +77,7 @@ class Placer:
         if is_skill or (answer.kind == "skill" and has_steps):
             return self._skill(found, answer, model)
         if answer.kind == "event" and candidate.subject in ("", _USER):
-            return day_place(self._brain, found.at, is_private=found.is_private)
+            return day_of(self._brain, self._catalogue, found.at, is_private=found.is_private)
         return self._concrete(found, answer, model)
 
     def _ask(self, found: Found) -> tuple[Page, str]:
@@ -105,7 +107,7 @@ class Placer:
 
     def _summary(self, path: str) -> str:
         try:
-            return parse_index(path, self._brain.read_text(path) or "").summary
+            return parse_index(path, self._brain.read_page(path) or "").summary
         except FormatError:
             return ""
 
@@ -138,8 +140,9 @@ class Placer:
     ) -> Place:
         candidate = found.candidate
         where = self._folder(found, kind, folder, model)
-        taken = self._catalogue.folders.get(where, set())
-        path = f"{where}/{slugify(title, taken)}.md"
+        taken = set(self._catalogue.folders.get(where, ()))
+        while not is_free(self._brain, path := f"{where}/{slugify(title, taken)}.md"):
+            taken.add(posixpath.splitext(posixpath.basename(path))[0].casefold())
         meta |= {"category": candidate.category} if candidate.category else {}
         meta |= {"canonical_key": candidate.canonical_key} if candidate.canonical_key else {}
         meta |= {"private": True} if found.is_private else {}
@@ -161,17 +164,38 @@ class Placer:
         spelled = standing.get("/".join([root, *parts]).casefold()) or standing.get(where.casefold(), where)
         try:
             self._brain.tree.confine(spelled, inside=self._brain.tree.long_term)
+            if can_hold(self._brain, spelled):
+                return spelled
+            reason = f"{spelled} is no folder"
         except ConfinementError as error:  # a symbolic link on the way
-            self.refused.append(Refusal(found.candidate.statement, str(error), "", model))
-            return f"{root}/general"
-        return spelled
+            reason = str(error)
+        self.refused.append(Refusal(found.candidate.statement, reason, "", model))
+        general = f"{root}/general"
+        return general if can_hold(self._brain, general) else root
 
 
-def day_place(brain: Brain, at: str, *, is_private: bool) -> Place:
+def day_of(brain: Brain, catalogue: Catalogue, at: str, *, is_private: bool) -> Place:
+    """Return the page of a day that can be written: a further one where something else stands in its place.
+
+    Raises:
+        FormatError: Its folder cannot be one.
+    """
+    for number in count(1):
+        place = day_place(brain, at, is_private=is_private, number=number)
+        folder = posixpath.dirname(place.path)
+        if not can_hold(brain, folder):
+            raise FormatError(folder, "is no folder, so that nothing can be filed there; move away what stands there")
+        page = catalogue.by_path.get(place.path)
+        if page.is_private >= is_private if page else is_free(brain, place.path):
+            return place
+    raise AssertionError("unreachable")
+
+
+def day_place(brain: Brain, at: str, *, is_private: bool, number: int = 1) -> Place:
     """Return the page of a day: what happened, and what was said word for word."""
     day = parse_iso(at).date()
-    suffix = "-private" if is_private else ""
+    suffix = ("-private" if is_private else "") + (f"-{number}" if number > 1 else "")
     root = brain.tree.relative(brain.tree.long_term)
     path = f"{root}/events/{day:%Y/%m/%d}/{day.isoformat()}{suffix}.md"
-    title = format_date(day) + (" (private)" if is_private else "")
+    title = format_date(day) + (f" ({number})" if number > 1 else "") + (" (private)" if is_private else "")
     return Place(path, title, {"private": True} if is_private else {})

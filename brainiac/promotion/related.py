@@ -36,6 +36,7 @@ class Known:
         statement: As it stands by now.
         is_ours: A process wrote it so.
         is_private: It must not leave this machine.
+        text: What it says, its links by their paths from the root (`relinking`).
         since: The date it was said, if a journal tells.
     """
 
@@ -46,12 +47,13 @@ class Known:
     statement: Statement
     is_ours: bool
     is_private: bool
+    text: str
     since: str = ""
 
     @property
     def existing(self) -> Existing:
         """As a model is shown it."""
-        return Existing(self.id, self.statement.text, self.title, self.since)
+        return Existing(self.id, self.text, self.title, self.since)
 
 
 def related(lookup: Lookup, draft: Draft, past: Past, found: Found) -> list[Known]:
@@ -85,11 +87,11 @@ def is_named(found: Found, known: Known) -> bool:
 def _nearest(candidate: str, known: Sequence[Known]) -> list[Known]:
     """Order statements by relevance; what merely shares a person comes after what shares rare words."""
     wanted = _stems(candidate)
-    frequency = Counter(stem for one in known for stem in _stems(one.statement.text))
+    frequency = Counter(stem for one in known for stem in _stems(one.text))
 
     def nearness(one: Known) -> tuple[float, float]:
-        relevance = score(candidate, one.statement.text).score
-        shared = sum(1 / frequency[stem] for stem in wanted & _stems(one.statement.text))
+        relevance = score(candidate, one.text).score
+        shared = sum(1 / frequency[stem] for stem in wanted & _stems(one.text))
         return (relevance if relevance >= MODERATE else 0.0), shared + relevance
 
     return sorted(known, key=nearness, reverse=True)
@@ -112,6 +114,7 @@ def statements_of(draft: Draft, past: Past, info: PageInfo) -> list[Known]:
             statement=one,
             is_ours=past.is_ours(page, one),
             is_private=info.is_private or PRIVATE.search(one.text) is not None,
+            text=draft.rooted(one.text, info.path),
             since=past.since_of(page, one),
         )
         for one in draft.current(info.path)

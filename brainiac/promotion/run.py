@@ -6,12 +6,13 @@ candidate and the events behind it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from brainiac.clock import iso, parse_iso
-from brainiac.errors import ModelError
+from brainiac.errors import FormatError, ModelError, UserError
 from brainiac.events import Event, content_hash
 from brainiac.kernel.locks import locked
 from brainiac.llm.schemas import SummarizeRequest, Summary
@@ -19,11 +20,13 @@ from brainiac.notes.short_term import ShortTermMemory, StmEvent
 from brainiac.promotion.applying import Applier, Step
 from brainiac.promotion.deciding import Decider, Decision
 from brainiac.promotion.draft import Catalogue, Draft
-from brainiac.promotion.finding import NAME, Finder, Found, Refusal, is_listed
+from brainiac.promotion.filed import filed, waiting_events
+from brainiac.promotion.finding import NAME, Fate, Finder, Found, Refusal, is_listed
 from brainiac.promotion.finishing import Work, finish
 from brainiac.promotion.lookup import Lookup
-from brainiac.promotion.past import REFUSED, Past, read_past, text_hash
+from brainiac.promotion.past import REFUSED, Past, line_id, read_past, text_hash
 from brainiac.promotion.placement import Place, Placer
+from brainiac.promotion.relinking import Origins, rooted
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -43,6 +46,9 @@ class Outcome:
         statements: How many times each operation was done.
         left: Events that stay for the next run, with the reason.
         refused: What was not done, and why.
+        fates: How each candidate ended, by its id.
+        kept: What a person wrote beside what left short-term memory; it stays there.
+        filed: Lines that left its lists for the page of the day, word for word.
         problem: Why it ended early; "" when it did not.
     """
 
@@ -51,6 +57,9 @@ class Outcome:
     statements: dict[str, int] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
     refused: Sequence[Refusal] = ()
+    fates: Mapping[str, Fate] = field(default_factory=dict)
+    kept: Sequence[str] = ()
+    filed: Sequence[str] = ()
     problem: str = ""
 
 
@@ -60,7 +69,7 @@ def promote(
     abandon: Callable[[], bool] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
-    """Promote the event log of short-term memory.
+    """Promote what was filed unconsolidated and the event log of short-term memory, in runs of a bounded size.
 
     Args:
         brain: The brain.
@@ -73,29 +82,81 @@ def promote(
         FormatError: Short-term memory lacks a heading.
     """
     with locked(brain.places.state / "promotion.lock", wait_seconds=0):
-        with brain.short_term_lock():
-            memory = brain.short_term().memory
-        if not memory.events:
-            return Outcome(None)
-        return _Run(brain, memory, abandon, progress).run()
+        done = _promote_once(brain, abandon, progress)
+        while done.event is not None and not done.problem and filed(brain).waiting:
+            further = _promote_once(brain, abandon, progress)
+            done = _joined(done, further)
+            if further.event is None:
+                break  # what waits could not be decided now
+        return done
+
+
+def _promote_once(
+    brain: Brain, abandon: Callable[[], bool] | None, progress: Callable[[int, int], None] | None
+) -> Outcome:
+    exchanges, gone, is_partial = waiting_events(brain)
+    with brain.short_term_lock():
+        snapshot = Snapshot(brain.short_term().memory, exchanges, gone, is_partial)
+    if not snapshot.memory.events and not exchanges and not gone:
+        return Outcome(None)
+    return _Run(brain, snapshot, abandon, progress).run()
+
+
+def _joined(one: Outcome, other: Outcome) -> Outcome:
+    """Return what two runs did, one after the other."""
+    statements = Counter(one.statements) + Counter(other.statements)
+    return replace(
+        other,
+        event=other.event or one.event,
+        exchanges=one.exchanges + other.exchanges,
+        statements=dict(statements),
+        refused=[*one.refused, *other.refused],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a run looks at.
+
+    Attributes:
+        memory: Short-term memory.
+        filed: Exchanges that were filed unconsolidated, oldest first.
+        gone: Ids of such that a person took out since.
+        is_partial: Whether more of them wait than one run takes: what was said later is decided later.
+    """
+
+    memory: ShortTermMemory
+    filed: Sequence[StmEvent]
+    gone: Sequence[str]
+    is_partial: bool
+
+    @property
+    def promoted(self) -> ShortTermMemory:
+        """What of short-term memory is looked at in this run."""
+        return ShortTermMemory(self.memory.summary) if self.is_partial else self.memory
 
 
 class _Run:
     def __init__(
         self,
         brain: Brain,
-        memory: ShortTermMemory,
+        snapshot: Snapshot,
         abandon: Callable[[], bool] | None,
         progress: Callable[[int, int], None] | None,
     ) -> None:
         self._brain, self._abandon, self._progress = brain, abandon, progress
-        self._past = read_past(brain, min(event.at for event in memory.events))
-        lines = _own_lines(memory, self._past, iso(brain.clock.now()))
-        events = {event.id: event for event in (*memory.events, *lines)}
-        self._work = Work(memory, events, {event.id: event.user for event in lines})
-        self._started = brain.record(STARTED, by=NAME, data={"exchanges": len(memory.events)})
+        memory, now = snapshot.promoted, iso(brain.clock.now())
+        said = {event.id: event for event in (*snapshot.filed, *memory.events)}
+        self._past = read_past(brain, min((event.at for event in said.values()), default=now))
+        lines = _own_lines(memory, self._past, now)
+        events = said | {event.id: event for event in lines}
+        self._snapshot = snapshot
+        self._started = brain.record(STARTED, by=NAME, data={"exchanges": len(said)})
         self._lookup = Lookup()
         self._draft = Draft(brain, Catalogue(brain, self._lookup))
+        origins = Origins(brain, self._past.prompts, self._draft.catalogue.places)
+        texts = {line_id(item.text): item.text for item in memory.facts}
+        self._work = Work(memory, events, {event.id: texts[event.id] for event in lines}, origins, gone=snapshot.gone)
         self._problem = ""
 
     def run(self) -> Outcome:
@@ -107,30 +168,45 @@ class _Run:
             self._summarize()
             event = finish(self._brain, work, self._draft, self._past, cause)
         except BaseException:
-            self._tell_refusals()
+            self._tell_fates()
             raise
+        fates = work.fates_by_now()
         if event is None:
-            self._tell_refusals()
-            return Outcome(None, left=work.left, refused=work.refused, problem=self._problem)
-        counts: dict[str, int] = {}
-        for one in event.data["statements"]:
-            counts[one["operation"]] = counts.get(one["operation"], 0) + 1
-        return Outcome(event, len(work.archived), counts, work.left, work.refused, self._problem)
+            self._tell_fates()
+            return Outcome(None, left=work.left, refused=work.refused, fates=fates, problem=self._problem)
+        counts = Counter(one["operation"] for one in event.data["statements"])
+        filed = [each.user or each.ai for each in work.filed if each.id not in work.left]
+        return Outcome(
+            event, len(work.archived), counts, work.left, work.refused, fates, work.kept, filed, self._problem
+        )
 
-    def _tell_refusals(self) -> None:
-        """Journal what was refused although the run came to nothing."""
-        if self._work.refused:
-            data = {"refused": [one.as_json() for one in self._work.refused]}
+    def _tell_fates(self) -> None:
+        """Journal what became of the candidates although the run came to nothing: none was written."""
+        work = self._work
+        for step in work.steps:
+            work.leave(step.decision.found, "the run came to nothing")
+        work.steps = []
+        if work.refused or work.fates:
+            data = {
+                "refused": [one.as_json() for one in work.refused],
+                "candidates": {name: fate.as_json() for name, fate in work.fates.items()},
+            }
             self._brain.record(REFUSED, by=NAME, data=data, cause=self._started.id)
 
     def _find(self) -> list[Found]:
         catalogue = self._draft.catalogue
         known = {is_private: catalogue.titles(is_private=is_private) for is_private in (False, True)}
-        finder = Finder(self._brain, self._past, self._started.id, known, self._abandon)
-        memory = replace(self._work.memory, events=tuple(self._work.events.values()))
-        found, refused = finder.find(memory)
-        self._work.refused += refused
-        return [one for one in found if not is_listed(one.candidate, self._work.memory)]
+        brain, work = self._brain, self._work
+        finder = Finder(brain, self._past, self._started.id, known, work.origins, self._abandon)
+        found, refused = finder.find(replace(work.memory, events=tuple(work.events.values())))
+        work.refused += refused
+        work.fates |= {one.candidate: Fate(one.statement, "refused", one.reason) for one in refused}
+        folders = [brain.tree.relative(folder) for folder in (brain.tree.inbox, brain.tree.memory)]
+        tasks = [rooted(brain, item.text, folders) for item in self._snapshot.memory.tasks]
+        listed = [one for one in found if is_listed(one.candidate, tasks)]
+        for one in listed:
+            work.end(one, "refused", "it stands in the list of tasks, and stays there until it is done")
+        return [one for one in found if one not in listed]
 
     def _decide(self, found: Sequence[Found]) -> None:
         brain, work = self._brain, self._work
@@ -144,33 +220,43 @@ class _Run:
             if not self._problem:
                 self._decide_one(one, decider, placer, applier)
             if self._problem:
-                work.left |= {event.id: self._problem for event in one.events}
+                work.leave(one, self._problem)
         if self._progress:
             self._progress(len(found), len(found))
 
     def _decide_one(self, found: Found, decider: Decider, placer: Placer, applier: Applier) -> None:
+        """Decide a candidate and carry it out on the pages in work; what is wrong with it costs no other."""
         if self._abandon and self._abandon():
             self._problem = "somebody came back"
             return
         try:
-            decision = _skill(found) or decider.decide(self._draft, found)
-            if decision.verb == "SKIP":
-                return
-            target = decision.target
-            page = self._draft.catalogue.by_path.get(target.path) if target else None
-            kept = target if decision.verb != "NEW" else None
-            place = Place(page.path, page.title, {}) if kept and page else placer.place(found)
+            step = self._step(found, decider, placer)
+            if step is not None:
+                applier.apply(step)
         except ModelError as error:
             self._problem = error.problem
-            return
-        step = Step(decision, place)
+        except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
+            self._work.leave(found, str(error))
+        except (UserError, ValueError) as error:  # it will not
+            self._work.end(found, "refused", str(error))
+        else:
+            if step is not None:
+                self._work.steps.append(step)
+                for text in filter(None, (step.decision.content, step.decision.rest)):
+                    self._lookup.add(step.place.path, text)
+
+    def _step(self, found: Found, decider: Decider, placer: Placer) -> Step | None:
+        """Return what is to be done with a candidate; None where it ends here."""
+        decision = _skill(found) or decider.decide(self._draft, found)
+        if decision.verb == "SKIP":
+            self._work.end(found, "refused", decision.reasoning)
+            return None
+        page = self._draft.catalogue.by_path.get(decision.target.path) if decision.target else None
+        place = Place(page.path, page.title, {}) if page else placer.place(found)
         if self._is_being_edited(place.path):
-            self._work.leave(step, f"{place.path} was edited a moment ago")
-        elif applier.apply(step) is not None:
-            self._work.steps.append(step)
-            for text in (decision.content, decision.rest):
-                if text:
-                    self._lookup.add(place.path, text)
+            self._work.leave(found, f"{place.path} was edited a moment ago")
+            return None
+        return Step(decision, place)
 
     def _is_being_edited(self, path: str) -> bool:
         """Tell whether a person changed a page within the last minute."""
@@ -178,8 +264,8 @@ class _Run:
         now = self._brain.clock.now()
         if touched and (now - parse_iso(touched)).total_seconds() < REST_SECONDS:
             return True
-        content = self._brain.read(path)
-        if content is None or self._brain.observed.hash_of(path) in (None, content_hash(content)):
+        text = self._brain.read_page(path)
+        if text is None or self._brain.observed.hash_of(path) in (None, content_hash(text.encode())):
             return False
         self._brain.observed.note_change(path)  # nobody watches, perhaps: its minute begins now
         return True
@@ -203,9 +289,9 @@ class _Run:
     def _summarize(self) -> None:
         """Have what is left summarized; the old summary is obsolete. Without a model it stays for now."""
         work = self._work
-        if self._problem:
+        if self._problem or self._snapshot.is_partial:
             return
-        left = [event for event in work.events.values() if event.id in work.left and event.id not in work.lines]
+        left = [event for event in work.memory.events if event.id in work.left]
         request = SummarizeRequest(
             now=self._brain.clock.now(),
             cause=self._started.id,
@@ -226,7 +312,7 @@ class _Run:
 def _own_lines(memory: ShortTermMemory, past: Past, now: str) -> list[StmEvent]:
     """Return the facts that a person wrote into the list as events: they are remembered like what was said."""
     return [
-        StmEvent(f"line-{text_hash(item.text)}", now, item.text, is_private=item.is_private)
+        StmEvent(line_id(item.text), now, item.words, is_private=item.is_private)
         for item in memory.facts
         if text_hash(item.text) not in past.noted
     ]
@@ -243,6 +329,6 @@ def _skill(found: Found) -> Decision | None:
 def _proposed(decision: Decision) -> Decision:
     target = decision.target
     assert target is not None
-    change = f"Replace “{target.statement.text}” by “{decision.content}”" if decision.content else "Forget "
-    what = change if decision.content else f"{change}“{target.statement.text}”"
+    change = f"Replace “{target.text}” by “{decision.content}”" if decision.content else "Forget "
+    what = change if decision.content else f"{change}“{target.text}”"
     return replace(decision, proposal=f"{what} on {target.title}")

@@ -16,9 +16,10 @@ from urllib.parse import unquote
 
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
-from brainiac.notes.dialogue import PRIVATE, StmEvent, find_events
-from brainiac.notes.frontmatter import is_private, split
-from brainiac.notes.short_term import parse_short_term
+from brainiac.notes.dialogue import PRIVATE, StmEvent, find_events, outside
+from brainiac.notes.discretion import is_private_event, shareable
+from brainiac.notes.frontmatter import split
+from brainiac.notes.short_term import document_of
 from brainiac.recall.units import Link, Page, Unit, UnitKind
 
 SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM})
@@ -50,7 +51,7 @@ def page_of(path: str, text: str, kind: PathKind) -> Page:
     try:
         meta, start = split(text, path)
     except FormatError:
-        meta, start = {"private": "private" in text.casefold()}, 0
+        meta, start = {}, 0
     body = text[start:]
     title = _text(meta, "title") or _first(_TITLE, body) or posixpath.basename(path).removesuffix(".md")
     if kind is PathKind.INDEX_PAGE:
@@ -58,7 +59,7 @@ def page_of(path: str, text: str, kind: PathKind) -> Page:
         title = f"{title} ({posixpath.dirname(path)})" if title == "_index" else title
     else:
         units = tuple(_units(body))
-    if is_private(meta):
+    if shareable(text) is None:
         units = tuple(replace(unit, is_private=True) for unit in units)
     return Page(
         path=path,
@@ -91,7 +92,7 @@ def _units(body: str) -> Iterator[Unit]:
             is_dialogue = _is_dialogue([found.event for found in placed])
             for found in placed:
                 yield from _turns(found.event, is_dialogue)
-            body = body[: placed[0].start] + body[placed[-1].end :]
+            body = outside(body, placed)
     is_marked = PRIVATE.search(body) is not None  # on some line: all are kept rather than one be missed
     yield from (replace(unit, is_private=True) if is_marked else unit for unit in _prose_units(body))
 
@@ -125,25 +126,30 @@ def _block_id(line: str) -> re.Match[str] | None:
 
 
 def _summary_units(body: str) -> Iterator[Unit]:
+    is_marked = PRIVATE.search(body) is not None
     for unit in _prose_units(body):
-        yield Unit(unit.text, UnitKind.SUMMARY)
+        yield Unit(unit.text, UnitKind.SUMMARY, is_private=is_marked)
 
 
 def _short_term_units(text: str) -> Iterator[Unit]:
     try:
-        memory = parse_short_term(text)
+        document = document_of(text)
     except FormatError:
         yield from _units(text)
         return
+    memory = document.memory
     items = (*memory.goals, *memory.facts, *memory.tasks)
-    is_marked = any(item.is_private for item in items) or any(event.is_private for event in memory.events)
+    is_marked = PRIVATE.search(text) is not None
     for paragraph in memory.summary.split("\n\n"):
         if paragraph.strip():
             yield Unit(paragraph.strip(), is_private=is_marked)
-    yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private) for item in items)
+    is_all = memory.is_private
+    yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private or is_all) for item in items)
+    rest = document.remarks
+    yield from (replace(unit, is_private=is_all or PRIVATE.search(rest) is not None) for unit in _prose_units(rest))
     is_dialogue = _is_dialogue(memory.events)
     for event in reversed(memory.events):  # as they were said: neighbours are those before and after
-        yield from _turns(event, is_dialogue)
+        yield from (replace(unit, is_private=True) if is_all else unit for unit in _turns(event, is_dialogue))
 
 
 def _is_dialogue(events: Sequence[StmEvent]) -> bool:
@@ -160,7 +166,7 @@ def _turns(event: StmEvent, is_dialogue: bool) -> tuple[Unit, ...]:
 
 def _turns_of(event: StmEvent, is_dialogue: bool) -> tuple[Unit, ...]:
     return tuple(
-        Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, event.is_private)
+        Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, is_private_event(event))
         for side, said in (("user", event.user), ("ai", event.ai))
         if said.strip()
         for speaker, text in _by_speaker(said, is_dialogue)

@@ -64,12 +64,9 @@ class LinkGraph:
         """Return the path a link means; "" when there is no such page or file."""
         if link.uuid in self._path_of:
             return self._path_of[link.uuid]
-        if link.path in self._pages or (not link.uuid and self._exists(link.path)):
+        if link.path in self._pages or (not link.uuid and self._tree.holds(link.path)):
             return link.path
         return ""
-
-    def _exists(self, path: str) -> bool:
-        return not path.startswith("../") and self._tree.absolute(path).exists()
 
     def forward(self, name: str) -> list[str]:
         """Return the paths that a page, named by path or uuid, links to."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from brainiac.clock import SYSTEM, Clock
@@ -159,6 +160,7 @@ class Recall:
         setting = self._settings.recall.embedder
         if setting == "none":
             return None
+        from brainiac.gate import may_be_embedded
         from brainiac.recall.embed import EmbedderError, make_embedder
         from brainiac.recall.vectors import Vectors
         from brainiac.settings import MachineSettings, load
@@ -168,4 +170,6 @@ class Recall:
         except EmbedderError as error:
             self._embedder_problem = str(error)
             return None
-        return Vectors(self._places.cache / "vectors", embedder) if embedder else None
+        if embedder is None:
+            return None
+        return Vectors(self._places.cache / "vectors", embedder, partial(may_be_embedded, self._tree))

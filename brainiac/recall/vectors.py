@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from brainiac.recall.embed import Embedder, EmbedderError
 from brainiac.recall.encode import content_key
 from brainiac.recall.neighbours import EXACT_ROWS, Neighbours
 from brainiac.recall.signals import Signals, Units, relative
-from brainiac.recall.units import Page
+from brainiac.recall.units import Page, Unit
 
 _NEAREST = 100
 _KNOWN_SHARE = 0.9
@@ -121,10 +121,13 @@ class Vectors:
     Args:
         folder: In the cache.
         embedder: What makes vectors.
+        may_leave: Whether a text of the page at a path may be given to an embedder elsewhere.
     """
 
-    def __init__(self, folder: Path, embedder: Embedder) -> None:
-        self._embedder, self.is_remote = embedder, embedder.is_remote
+    def __init__(
+        self, folder: Path, embedder: Embedder, may_leave: Callable[[str, str], bool] = lambda path, text: True
+    ) -> None:
+        self._embedder, self.is_remote, self._may_leave = embedder, embedder.is_remote, may_leave
         self._file = VectorFile(folder, embedder.name)
         self._paths: dict[int, str] = {}
         self._asked: dict[str, NDArray[np.float32]] = {}
@@ -143,7 +146,7 @@ class Vectors:
 
     def take_in(self, page: Page) -> bool:
         """Embed what is new on a page, given with its units; return whether that could be done."""
-        texts = {content_key(unit): unit.text for unit in page.units if not (unit.is_private and self.is_remote)}
+        texts = {content_key(unit): unit.text for unit in page.units if self._is_embedded(page.path, unit)}
         missing = self._file.missing(list(texts))
         vectors = self._embedded([texts[key] for key in missing]) if missing else None
         if missing and vectors is None:
@@ -153,6 +156,9 @@ class Vectors:
                 self._file.add(missing, vectors)
             self._paths.update(dict.fromkeys(texts, page.path))
         return True
+
+    def _is_embedded(self, path: str, unit: Unit) -> bool:
+        return not self.is_remote or (not unit.is_private and self._may_leave(path, unit.text))
 
     def grow(self) -> None:
         """See to it that very many vectors are searched fast."""

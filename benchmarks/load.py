@@ -1,0 +1,278 @@
+"""A running brain under load: thousands of prompts at once, then one every 50 ms; keyless, a real daemon.
+
+    python benchmarks/load.py [--prompts 20000] [--minutes 10] [--every-ms 50] [--patience 3600] [--folder DIR]
+
+Is each answered and reflected exactly once, how fast, and what does it cost: journal bytes an exchange, the largest
+short-term memory, resident memory? All the while a fresh prompt in a conversation of its own is dropped every two
+seconds: its latency is told as a ratio to that at rest. What came of it is judged from the files alone. Prints a table
+and one line of JSON; exit 1 when anything was lost or done twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import re
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from answering import WORDS, Scratch, cpu_seconds, quantile
+
+from brainiac.context.tokens import count
+
+AT_REST, PROBE_SECONDS = 20, 2.0
+STRETCHES = ("start", "middle", "end")
+_KIND = re.compile(rb'"kind":"([a-z-]+)"')
+_MARK = re.compile(r"<!-- (?:event|exchange): ([0-9a-f-]{36}) -->")
+
+
+def prompt(number: int) -> str:
+    """Return a statement, a question or a few lines of talk, in turn."""
+    word = WORDS[number % len(WORDS)]
+    if number % 3 == 0:
+        return f"I put the {word} jar into drawer {number}.\n"
+    if number % 3 == 1:
+        return f"What does the {word} box {number} hold?\n"
+    return f"Somebody called about the {word} order {number}.\n\nIt is for Tuesday, and I said that I would look.\n"
+
+
+class Tail:
+    """Counts what the journal gains by kind, reading only what is new."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._offsets = folder, collections.Counter[Path]()
+        self.kinds = collections.Counter[str]()
+
+    def read(self) -> None:
+        """Take in the whole lines that were added."""
+        for path in self._folder.glob("*/*.jsonl"):
+            with path.open("rb") as file:
+                file.seek(self._offsets[path])
+                added = file.read()
+            whole = added[: added.rfind(b"\n") + 1]
+            self._offsets[path] += len(whole)
+            self.kinds.update(kind.decode() for kind in _KIND.findall(whole))
+
+    @property
+    def answered(self) -> int:
+        return self.kinds["prompt-answered"]
+
+    @property
+    def reflected(self) -> int:
+        return self.kinds["exchange-reflected"]
+
+
+class Watch(threading.Thread):
+    """Samples short-term memory and the daemon's resident memory."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        super().__init__(daemon=True)
+        assert scratch.daemon is not None
+        self._file, self._pid = scratch.root / "memory/short_term.md", scratch.daemon.pid
+        self.largest = ""
+        self.rss_mb: list[float] = []
+        self._is_over = threading.Event()
+
+    def run(self) -> None:
+        for number in range(10**9):
+            if self._is_over.wait(0.05):
+                return
+            with suppress(OSError):
+                if self._file.stat().st_size > len(self.largest):
+                    self.largest = max(self.largest, self._file.read_text(), key=len)
+            if number % 20 == 0:
+                pages = int(Path(f"/proc/{self._pid}/statm").read_text().split()[1])
+                self.rss_mb.append(pages * os.sysconf("SC_PAGE_SIZE") / 1e6)
+
+    def end(self) -> None:
+        """Stop sampling."""
+        self._is_over.set()
+        self.join()
+
+
+class Probes(threading.Thread):
+    """Drops a fresh prompt of its own every now and then and takes the time of its answer."""
+
+    def __init__(self, scratch: Scratch, name: str) -> None:
+        super().__init__(daemon=True)
+        self._scratch, self._name = scratch, name
+        self._is_over = threading.Event()
+        self.taken: list[float] = []
+
+    def run(self) -> None:
+        while not self._is_over.is_set():
+            number = len(self.taken)
+            self.taken.append(self._scratch.answer(f"{self._name}-{number:04d}", f"Where is the key {number}?"))
+            self._is_over.wait(PROBE_SECONDS)
+
+    def end(self) -> dict[str, list[float]]:
+        """Stop; return the milliseconds taken in the first, the middle and the last third of the time."""
+        self._is_over.set()
+        self.join()
+        third = max(1, len(self.taken) // 3)
+        return dict(zip(STRETCHES, (self.taken[:third], self.taken[third:-third], self.taken[-third:]), strict=True))
+
+
+class Run:
+    """One run of the load against a scratch brain."""
+
+    def __init__(self, scratch: Scratch, options: argparse.Namespace) -> None:
+        self._scratch, self._options = scratch, options
+        self._tail = Tail(scratch.root / "logs/journal")
+        self._dropped = 0
+        self.figures: dict[str, Any] = {}
+
+    def measure(self) -> None:
+        """Load it and take the figures."""
+        scratch, options = self._scratch, self._options
+        assert scratch.daemon is not None
+        rest = [scratch.answer(f"rest-{n:03d}", f"Where is the ring {n}?") for n in range(AT_REST)]
+        self.figures["rest_latency_ms"] = round(statistics.median(rest), 1)
+        watch = Watch(scratch)
+        watch.start()
+        with self._phase("burst", options.prompts):
+            for _ in range(options.prompts):
+                self._drop()
+            self._await(lambda: self._missing(), options.patience)
+        with self._phase("steady", round(options.minutes * 60_000 / options.every_ms)):
+            self._drop_steadily(options.minutes * 60, options.every_ms / 1000)
+            self._await(lambda: self._missing(), options.patience)
+        started = time.monotonic()
+        self._await(lambda: self._tail.answered - self._tail.reflected, options.patience)
+        self.figures["reflected_after_s"] = round(time.monotonic() - started, 1)
+        watch.end()
+        self.figures |= self._sizes(watch)
+
+    def _drop(self) -> None:
+        self._scratch.drop(f"load-{self._dropped:06d}", prompt(self._dropped))
+        self._dropped += 1
+
+    def _drop_steadily(self, seconds: float, step: float) -> None:
+        began = time.monotonic()
+        for number in range(round(seconds / step)):
+            time.sleep(max(0.0, began + number * step - time.monotonic()))
+            self._drop()
+
+    def _missing(self) -> int:
+        return self._dropped - self._tail.answered  # probes are a few more: they are waited for by themselves
+
+    def _await(self, left: Any, patience: float) -> None:
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            self._tail.read()
+            if left() <= 0:
+                return
+            time.sleep(0.1)
+
+    def _phase(self, name: str, prompts: int) -> Phase:
+        return Phase(self, name, prompts)
+
+    def _sizes(self, watch: Watch) -> dict[str, Any]:
+        files = [path.stat() for path in (self._scratch.root / "logs/journal").rglob("*") if path.is_file()]
+        exchanges = max(1, self._tail.reflected)
+        return {
+            "exchanges": self._tail.reflected,
+            "largest_short_term_tokens": count(watch.largest),
+            "largest_short_term_bytes": len(watch.largest.encode()),
+            "rss_mb_first": round(watch.rss_mb[0]),
+            "rss_mb_most": round(max(watch.rss_mb)),
+            "journal_bytes_per_exchange": round(sum(each.st_size for each in files) / exchanges),
+            "journal_disk_bytes_per_exchange": round(sum(each.st_blocks * 512 for each in files) / exchanges),
+            "journal_files_per_exchange": round(len(files) / exchanges, 2),
+        }
+
+
+class Phase:
+    """A stretch of the run: how much was answered and reflected in it, at what cost, and how long a fresh one took."""
+
+    def __init__(self, run: Run, name: str, prompts: int) -> None:
+        self._run, self._name, self._prompts = run, name, prompts
+
+    def __enter__(self) -> None:
+        scratch, tail = self._run._scratch, self._run._tail
+        assert scratch.daemon is not None
+        tail.read()
+        self._before = tail.answered, tail.reflected, cpu_seconds(scratch.daemon.pid)
+        self._began = time.monotonic()
+        self._probes = Probes(scratch, self._name)
+        self._probes.start()
+
+    def __exit__(self, *_: object) -> None:
+        seconds = time.monotonic() - self._began
+        scratch, tail, figures = self._run._scratch, self._run._tail, self._run.figures
+        assert scratch.daemon is not None
+        tail.read()
+        answered, reflected, cpu = self._before
+        figures[f"{self._name}_seconds"] = round(seconds, 1)
+        figures[f"{self._name}_answers_per_s"] = round((tail.answered - answered) / seconds, 1)
+        figures[f"{self._name}_reflections_per_s"] = round((tail.reflected - reflected) / seconds, 1)
+        figures[f"{self._name}_cpu_s"] = round(cpu_seconds(scratch.daemon.pid) - cpu, 1)
+        figures[f"{self._name}_left_to_reflect"] = tail.answered - tail.reflected
+        rest = figures["rest_latency_ms"]
+        for stretch, taken in self._probes.end().items():
+            if taken:
+                figures[f"{self._name}_{stretch}_latency_ratio"] = round(statistics.median(taken) / rest, 1)
+                figures[f"{self._name}_{stretch}_latency_ms_p95"] = round(quantile(taken, 0.95))
+
+
+def wrong(root: Path) -> dict[str, int]:
+    """Judge from the files what was lost or done twice: answers, reflections, and where each exchange stands."""
+    answered, reflected = collections.Counter[str](), collections.Counter[str]()
+    exchanges = set()
+    for path in (root / "logs/journal").glob("*/*.jsonl"):
+        for line in path.read_bytes().splitlines():
+            event = json.loads(line)
+            if event["kind"] == "prompt-answered":
+                answered[event["data"]["prompt"]] += 1
+                exchanges.add(event["id"])
+            elif event["kind"] == "exchange-reflected":
+                reflected[event["data"]["exchange"]] += 1
+    prompts = {path.name for path in (root / "inbox").glob("*.md") if ".response" not in path.name}
+    responses = {path.name.replace(".response", "") for path in (root / "inbox").glob("*.response*.md")}
+    standing = collections.Counter[str]()
+    for page in (root / "memory").rglob("*.md"):
+        standing.update(_MARK.findall(page.read_text()))
+    return {
+        "without_answer": len(prompts - responses),
+        "answered_twice": sum(number > 1 for number in answered.values()),
+        "not_reflected": len(exchanges - reflected.keys()),
+        "reflected_twice": sum(number > 1 for number in reflected.values()),
+        "not_in_memory": len(exchanges - standing.keys()),
+        "twice_in_memory": sum(number > 1 for number in standing.values()),
+    }
+
+
+def main() -> None:
+    """Load a brain, judge and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prompts", type=int, default=20_000, help="dropped at once")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of steady load after that")
+    parser.add_argument("--every-ms", type=float, default=50.0, help="between two prompts of the steady load")
+    parser.add_argument("--patience", type=float, default=3600.0, help="seconds to wait for what is left")
+    parser.add_argument("--folder", type=Path, help="where to make the brain; it is kept")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="brainiac-load-") as temporary:
+        scratch = Scratch(options.folder or Path(temporary), 0)
+        scratch.start()
+        run = Run(scratch, options)
+        try:
+            run.measure()
+        finally:
+            scratch.stop()
+        faults = wrong(scratch.root)
+    for name, value in (run.figures | faults).items():
+        print(f"{name:34} {value}")
+    print(json.dumps(run.figures | faults))
+    sys.exit(any(faults.values()))
+
+
+if __name__ == "__main__":
+    main()
