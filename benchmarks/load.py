@@ -61,6 +61,11 @@ class Tail:
             self._offsets[path] += len(whole)
             self.kinds.update(kind.decode() for kind in _KIND.findall(whole))
 
+    def of(self, kind: str) -> int:
+        """Return how many events of a kind there are by now."""
+        self.read()
+        return self.kinds[kind]
+
     @property
     def answered(self) -> int:
         return self.kinds["prompt-answered"]
@@ -235,8 +240,9 @@ def wrong(root: Path) -> dict[str, int]:
                 exchanges.add(event["id"])
             elif event["kind"] == "exchange-reflected":
                 reflected[event["data"]["exchange"]] += 1
-    prompts = {path.name for path in (root / "inbox").glob("*.md") if ".response" not in path.name}
-    responses = {path.name.replace(".response", "") for path in (root / "inbox").glob("*.response*.md")}
+    paths = [str(path.relative_to(root)) for path in (root / "inbox").rglob("*.md")]
+    responses = {path.replace(".response", "") for path in paths if ".response" in path}
+    prompts = {path for path in paths if ".response" not in path}
     standing = collections.Counter[str]()
     for page in (root / "memory").rglob("*.md"):
         standing.update(_MARK.findall(page.read_text()))
