@@ -272,6 +272,6 @@ def _leaving(brain: Brain, work: Work, past: Past) -> list[StmEvent]:
         side = {"ai" if text_hash(item.text) in past.noted else "user": item.words}
         filed.append(StmEvent(line_id(item.words), now, **{"user": "", **side}, is_private=item.is_private))
     for event in work.archived:
-        if event.thoughts and text_hash(event.thoughts) not in past.noted:
+        if event.thoughts and text_hash(event.thoughts) not in past.thoughts:
             filed.append(StmEvent(line_id(event.thoughts), event.at, "", event.thoughts, is_private=event.is_private))
     return filed
