@@ -38,7 +38,8 @@ class Work:
         refused: What was not done, and why.
         summary: The new summary; None leaves the one there.
         notes: Further data of the event.
-        gone: Ids of exchanges that waited to be consolidated and that a person took out.
+        filed: Ids of the events that stand on the pages of their days already.
+        gone: Ids of exchanges that stood there too and that a person took out.
     """
 
     memory: ShortTermMemory
@@ -49,6 +50,7 @@ class Work:
     refused: list[Refusal] = field(default_factory=list)
     summary: str | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+    filed: frozenset[str] = frozenset()
     gone: Sequence[str] = ()
 
     @property
@@ -82,8 +84,8 @@ def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> 
         _put_off(work, {path for path in paths if brain.read_text(path) != decided.pages[path].before})
         draft = Draft(brain, decided.catalogue)
         records = _carried_out(brain, work, draft, past)
-        pages = add_exchanges(brain, draft, work.archived)
-        if not records and not pages and not work.gone:
+        pages = add_exchanges(brain, draft, [event for event in work.archived if event.id not in work.filed])
+        if not records and not work.archived and not work.gone:
             return None
         proposals = _proposals(work.steps, records)
         data = _data(work, list(chain.from_iterable(records)), pages, proposals)

@@ -143,7 +143,8 @@ class _Run:
         self._past = read_past(brain, min((event.at for event in said.values()), default=now))
         lines = _own_lines(memory, self._past, now)
         events = said | {event.id: event for event in lines}
-        self._work = Work(memory, events, {event.id: event.user for event in lines}, gone=snapshot.gone)
+        filed = frozenset(event.id for event in snapshot.filed)
+        self._work = Work(memory, events, {event.id: event.user for event in lines}, filed=filed, gone=snapshot.gone)
         self._snapshot = snapshot
         self._started = brain.record(STARTED, by=NAME, data={"exchanges": len(said)})
         self._lookup = Lookup()
