@@ -49,6 +49,7 @@ class Brain:
         self.places = LocalPlaces.of(self.tree.root, settings.brain_id)
         self._machine_file = SettingsFile(self.places.config, MachineSettings)
         self.stream_to: Callable[[str], None] | None = None  # who wants an answer's text as it comes
+        self.before_commit: Callable[[], None] | None = None  # raises where this process must change nothing any more
         self._listeners: list[Callable[[Event], None]] = []
         self._mutex = threading.RLock()
 
@@ -197,6 +198,8 @@ class Brain:
             ConflictError: A file moved meanwhile; nothing was changed.
             StorageError: The disk refuses for now.
         """
+        if changes and self.before_commit:
+            self.before_commit()
         with storage_trouble():
             return self.committer.commit(kind, by=by, changes=changes, data=data, cause=cause, expect=expect)
 

@@ -14,6 +14,7 @@ from brainiac.events import PathKind
 from brainiac.history.devices import rivals
 from brainiac.kernel.locks import locked
 from brainiac.notes.prompt import error_path, response_path
+from brainiac.pipeline.heartbeat import seen_lately, serves
 from brainiac.pipeline.runstate import LOCK, read_run_state
 from brainiac.readiness import nobody_answers, notices, shortfalls, survey
 
@@ -43,7 +44,7 @@ def overview(brain: Brain) -> dict[str, Any]:
         "daemon": daemon,
         "model": brain.settings.llm.model,
         "counts": {name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": _exchanges(brain)},
-        "pending": daemon.pop("pending") if daemon["is_running"] else list(_unanswered(brain, inbox)),
+        "pending": daemon.pop("pending") if daemon["is_running"] else list(_unanswered(brain, inbox, daemon)),
         "problems": list(_problems(brain)),
         "notices": [str(notice) for notice in notices(brain)],
         **_last_day(brain),
@@ -56,7 +57,8 @@ def _daemon(brain: Brain) -> dict[str, Any]:
     state = read_run_state(brain.places.state)
     try:
         with locked(brain.places.state / LOCK, wait_seconds=0):
-            return {"is_running": False}
+            other = seen_lately(brain)
+            return {"is_running": False} | ({"elsewhere": serves(brain, other)} if other else {})
     except LockedError:
         known = ("pid", "since", "watch", "passed_over", "problem", "pending")
         return {"is_running": True, **{name: getattr(state, name) for name in known}}
@@ -66,11 +68,11 @@ def _exchanges(brain: Brain) -> int:
     return (brain.read_text(brain.tree.short_term) or "").count("\n<!-- event: ")
 
 
-def _unanswered(brain: Brain, inbox: set[str]) -> Iterator[dict[str, Any]]:
+def _unanswered(brain: Brain, inbox: set[str], daemon: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the prompts that wait, and why; the journals are read only where no answer stands beside one."""
     from brainiac.pipeline.reconcile import read_prompt
 
-    waits = nobody_answers(brain) or "no daemon is running; start `brainiac run`"
+    waits = daemon.get("elsewhere") or nobody_answers(brain) or "no daemon is running; start `brainiac run`"
     for path in sorted(inbox):
         if brain.tree.kind_of(path) is not PathKind.PROMPT or response_path(path) in inbox:
             continue

@@ -117,7 +117,7 @@ def _register_plugin_commands(arguments: list[str]) -> None:
     elif arguments and arguments[0].startswith("--brain="):
         name_brain(arguments[0].removeprefix("--brain="))
     try:
-        with opened_brain() as brain:
+        with opened_brain(is_shared=True) as brain:
             brain.plugins.call("register_commands", cli=app)
     except UserError:
         return

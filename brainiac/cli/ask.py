@@ -44,7 +44,7 @@ def ask(
     from brainiac.history.devices import waiting
     from brainiac.pipeline.reconcile import is_active
 
-    with opened_brain() as brain:
+    with opened_brain(is_shared=True) as brain:
         if again:
             path = brain.tree.relative(brain.tree.confine(again, inside=brain.tree.inbox))
         else:

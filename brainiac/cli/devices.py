@@ -20,7 +20,7 @@ def takeover(as_json: JsonOption = False) -> None:
     """
     from brainiac.history.devices import takeover as take_over
 
-    with opened_brain() as brain:
+    with opened_brain(is_shared=True) as brain:  # a line that a person could write
         event, device = take_over(brain), brain.journal.device
     if as_json:
         print_json({"device": device, "event": event.id if event else None})

@@ -54,7 +54,7 @@ def _unless_ready(state: str) -> str:
 
 def _daemon(daemon: dict[str, Any]) -> str:
     if not daemon["is_running"]:
-        return "not running; start it with `brainiac run`"
+        return str(daemon.get("elsewhere", "not running; start it with `brainiac run`"))
     from brainiac.cli.history import local_time
 
     since = f" since {local_time(daemon['since'])}" if daemon["since"] else ""

@@ -52,7 +52,7 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Let a plugin of the brain run on this machine, as its files stand now; any change to them asks again."""
-    with opened_brain() as brain:
+    with opened_brain(is_shared=True) as brain:
         host = host_of(brain)
         fingerprint = host.trust.fingerprint(name)
         say("These files will run with all your rights, exactly as they stand:")
@@ -69,7 +69,7 @@ def trust(
 
 def distrust(name: NameArgument) -> None:
     """Keep a plugin of the brain from running on this machine, from the next start on."""
-    with opened_brain() as brain:
+    with opened_brain(is_shared=True) as brain:
         if not host_of(brain).trust.distrust(name):
             raise UserError(f"{name} was not trusted here; `brainiac plugins list` shows what is")
         brain.record("plugin-distrusted", by="person", data={"plugin": name})

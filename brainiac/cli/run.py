@@ -28,14 +28,18 @@ def run(
     from brainiac.logs import configure
     from brainiac.pipeline.daemon import Daemon, run_once
 
-    with opened_brain() as brain:
-        if once:
-            outcome = run_once(brain, is_backlog_answered=answer_backlog)
-            say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
-            return
+    if not once:
         configure(is_verbose=verbose)
-        say(f"Watching {brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
-        is_clean = Daemon(brain, is_backlog_answered=answer_backlog).run()
+    is_clean, is_ousted = True, True
+    while is_ousted:
+        with opened_brain(is_shared=True) as brain:
+            if once:
+                outcome = run_once(brain, is_backlog_answered=answer_backlog)
+                say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
+                return
+            daemon = Daemon(brain, is_backlog_answered=answer_backlog, tell=say)
+            is_clean = daemon.run() and is_clean
+            is_ousted = daemon.is_ousted
     if not is_clean:
         sys.stdout.flush()
         os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed

@@ -66,7 +66,7 @@ def reindex() -> None:
     """Build the search index anew; searches go on meanwhile."""
     from brainiac.cli.styling import bar
 
-    with opened_brain() as brain, bar("Reading memories") as progress:
+    with opened_brain(is_shared=True) as brain, bar("Reading memories") as progress:
         start = time.perf_counter()
         count = brain.recall.reindex(progress)
         status = brain.recall.status()

@@ -32,16 +32,19 @@ def name_brain(folder: str | None) -> None:
 
 
 @contextmanager
-def opened_brain(*, is_reading: bool = False) -> Iterator[Brain]:
+def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterator[Brain]:
     """Open the brain named by `--brain`, `BRAINIAC_HOME` or the current folder, and close it afterwards.
 
     Args:
         is_reading: Nothing is written and no model called: while the settings are broken, which is told on
             standard error, the last good ones serve.
+        is_shared: Go on beside a daemon of another home on the same folder: what is done changes nothing in the tree
+            but what a person could, or sees to it by itself.
 
     Raises:
         NotABrainError: There is none.
         SettingsError: The settings are broken, and it is not for reading.
+        LockedError: A daemon of another home serves the folder, and it is neither for reading nor shared.
     """
     from brainiac.brain import Brain
 
@@ -49,6 +52,10 @@ def opened_brain(*, is_reading: bool = False) -> Iterator[Brain]:
     try:
         if is_reading:
             _tell_broken_settings(brain)
+        elif not is_shared:
+            from brainiac.pipeline.heartbeat import require_alone
+
+            require_alone(brain)
         yield brain
     finally:
         brain.close()

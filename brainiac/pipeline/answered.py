@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from brainiac.errors import FormatError
 from brainiac.events import Change, Event, content_hash, remove
 from brainiac.notes.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
+from brainiac.pipeline.heartbeat import left_by
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -76,7 +77,8 @@ class Answered:
         self._answered: dict[str, set[str]] = {}  # path: normalized hashes of its text, former revisions too
         self._responses: dict[str, set[str]] = {}  # prompt path: content hashes of responses that were told of
         self._gone: dict[str, tuple[Answer, float]] = {}  # prompts deleted a moment ago, by path
-        self._undelivered: dict[str, Event] = {}  # own exchanges that nothing followed from yet, by id
+        # exchanges that nothing followed from yet, by id: this device's, and those of whom it serves this folder for
+        self._undelivered: dict[str, Event] = {}
         self._superseded: dict[str, str] = {}  # of these, the exchange that they revise
         self._followed: set[str] = set()  # exchanges that an outcome stands for
         self._prompts: dict[str, str] = {}  # exchange, revisions too: id of its prompt
@@ -84,8 +86,9 @@ class Answered:
         self._seq = 0  # every own event up to this one was taken in,
         self._ahead: set[int] = set()  # and these beyond it: threads tell of their events out of order
         self.last_exchange_at: str | None = None
-        for _, event in brain.journal.foreign_events():
-            self._take(event, is_own=False)
+        left = left_by(brain)
+        for device, event in brain.journal.foreign_events():
+            self._take(event, is_own=device in left)
         self.refresh()
         self._gone.clear()
         brain.on_event(self.note)
@@ -268,7 +271,7 @@ class Answered:
             self._responses.setdefault(path, set()).add(str(seen))
         if self.last_exchange_at is None or self.last_exchange_at < event.at:
             self.last_exchange_at = event.at
-        if is_own:
+        if is_own and event.id not in self._followed:
             self._undelivered[event.id] = event
             if answer.supersedes:
                 self._superseded[event.id] = answer.supersedes

@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from brainiac.clock import iso
@@ -29,6 +31,7 @@ from brainiac.pipeline.announce import exchange_of
 from brainiac.pipeline.answered import EXCHANGES
 from brainiac.pipeline.bus import Bus
 from brainiac.pipeline.growth import AccessLogTail
+from brainiac.pipeline.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serves
 from brainiac.pipeline.quiet import QuietTimer
 from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
 from brainiac.pipeline.runstate import LOCK, RunState, read_run_state, write_run_state
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 LOCK_WAIT_SECONDS = 1.0  # `is_running` of another process holds the lock for a moment
 DISPLACED_SECONDS = 10.0
 REPORT_SECONDS = 1.0
+LOOK_SECONDS = 0.2  # how often one that waits looks whether the other is gone
 LEFT_SECONDS = 600.0  # longer than `ask` takes to reflect what it answered
 SIGNAL_SECONDS = 0.5
 # a thread that waits for a file gives the interpreter away; getting it back from one that computes took 5 ms each time
@@ -55,17 +59,21 @@ class Daemon:
     Args:
         brain: The brain.
         is_backlog_answered: Answer a backlog that would otherwise wait for a person's word.
+        tell: Called with what a person who started it should know.
     """
 
-    def __init__(self, brain: Brain, *, is_backlog_answered: bool = False) -> None:
+    def __init__(
+        self, brain: Brain, *, is_backlog_answered: bool = False, tell: Callable[[str], None] = lambda sentence: None
+    ) -> None:
         self._brain, self._is_backlog_answered = brain, is_backlog_answered
         self._held = ExitStack()
-        self._is_asked_to_stop = threading.Event()
+        self._is_asked_to_stop, self._is_signalled = threading.Event(), False
         former = read_run_state(brain.places.state)
         self.bus = Bus(brain, AccessLogTail(brain.tree.access_log, former.access_log))
         self.watcher = Watcher(brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan)
         self.quiet = QuietTimer(brain, self.bus)
-        self._state = RunState()
+        self._state, self._tell = RunState(), tell
+        self._heartbeat = Heartbeat(brain, self._is_asked_to_stop.set)
         from brainiac.history.purge import Tombstones  # 0.2 s, which `ask` need not wait for
 
         self._tombstones = Tombstones(brain)
@@ -73,14 +81,18 @@ class Daemon:
     def run(self) -> bool:
         """Serve until SIGTERM, SIGINT or `ask_to_stop`; return whether all work ended in time.
 
+        While a daemon of another home serves this folder it waits.
+
         Raises:
-            LockedError: Another daemon serves this brain.
+            LockedError: Another daemon of this home serves this brain.
         """
         _share_heaps()
         sys.setswitchinterval(SWITCH_SECONDS)
         former = {each: signal.signal(each, self._signalled) for each in (signal.SIGTERM, signal.SIGINT)}
         try:
-            self.start()
+            if not self._start(True, self._wait):
+                return True
+            self._tell(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
             # a signal that another thread received, or that came just before the wait, wakes nobody up
             while not self._is_asked_to_stop.wait(SIGNAL_SECONDS):
                 pass
@@ -102,12 +114,49 @@ class Daemon:
         Raises:
             LockedError: Another daemon serves this brain.
         """
-        self._lock()
-        try:
+        require_alone(self._brain)
+        until = time.monotonic() + DEAD_SECONDS
+        self._start(is_watching, partial(self._refuse, until))
+
+    def _start(self, is_watching: bool, wait: Callable[[Beat], bool]) -> bool:
+        """Begin to work once no other daemon serves; return whether that came to be."""
+        with ExitStack() as held:
+            self._lock(held)
+            if not self._heartbeat.claim(wait):
+                return False
+            held.callback(self._stand_down)
+            self._brain.before_commit = self._heartbeat.check
             self._begin(is_watching)
-        except BaseException:
-            self._held.close()
-            raise
+            self._held = held.pop_all()
+        return True
+
+    def _wait(self, other: Beat) -> bool:
+        """Tell, once, who serves, and wait a moment; False when it is time to stop."""
+        problem = f"{serves(self._brain, other)}. This one waits and takes over when that one is gone; to have it serve"
+        problem += f" at once, stop process {other.pid} there"
+        if problem != self._state.problem:
+            self._tell(f"{problem[0].upper()}{problem[1:]}.")
+            self._state = RunState(pid=os.getpid(), since=iso(self._brain.clock.now()), problem=problem)
+            with suppress(OSError):
+                write_run_state(self._brain.places.state, self._state)
+        return not self._is_asked_to_stop.wait(LOOK_SECONDS)
+
+    def _refuse(self, until: float, other: Beat) -> bool:
+        """Wait for one that begins at the same time, but not for one that serves."""
+        if time.monotonic() > until:
+            raise LockedError(f"{serves(self._brain, other)}; stop that one first")
+        time.sleep(LOOK_SECONDS)
+        return True
+
+    def _stand_down(self) -> None:
+        self._heartbeat.stop()
+        if not self._heartbeat.is_ousted:  # else what still hangs must write no more
+            self._brain.before_commit = None
+
+    @property
+    def is_ousted(self) -> bool:
+        """Whether it ended because another daemon serves by now, behind which it is to begin anew."""
+        return self._heartbeat.is_ousted and not self._is_signalled
 
     def stop(self) -> bool:
         """End in order; return whether all work ended in time."""
@@ -116,7 +165,8 @@ class Daemon:
         is_clean = self.bus.stop()
         try:
             with storage_trouble():
-                self._brain.committer.check_displaced()
+                if not self._heartbeat.is_ousted:
+                    self._brain.committer.check_displaced()
         except StorageError as error:
             self._brain.log.warning("left_for_next_start", problem=error.problem)
         self._report(pid=0)
@@ -124,10 +174,10 @@ class Daemon:
         self._brain.log.info("stopped", is_clean=is_clean)
         return is_clean
 
-    def _lock(self) -> None:
+    def _lock(self, held: ExitStack) -> None:
         path = self._brain.places.state / LOCK
         try:
-            self._held.enter_context(locked(path, LOCK_WAIT_SECONDS))
+            held.enter_context(locked(path, LOCK_WAIT_SECONDS))
         except LockedError as error:
             pid = read_run_state(self._brain.places.state).pid
             whose = f" (process {pid})" if pid else ""
@@ -230,6 +280,7 @@ class Daemon:
                 self._state = state
 
     def _signalled(self, number: int, frame: object) -> None:
+        self._is_signalled = True
         self.ask_to_stop()
 
 
@@ -240,12 +291,13 @@ def _share_heaps() -> None:
 
 
 def is_running(brain: Brain) -> bool:
-    """Tell whether a daemon serves this brain on this machine."""
+    """Return whether a daemon serves this brain's folder, of this home or another."""
     try:
         with locked(brain.places.state / LOCK, wait_seconds=0):
-            return False
+            pass
     except LockedError:
         return True
+    return other_daemon(brain) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +313,7 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
     """Answer and reflect what stands in the inbox, and end.
 
     Raises:
-        LockedError: A daemon serves this brain; it does so anyway.
+        LockedError: A daemon serves this brain, of this home or another; it does so anyway.
     """
     answered: list[Event] = []
     brain.on_event(lambda event: answered.append(event) if event.kind == "prompt-answered" else None)
@@ -287,6 +339,7 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         ModelError: No model could serve.
     """
     require_active(brain)
+    require_alone(brain)
     if not is_running(brain):
         brain.committer.recover()
     prompt = read_prompt(brain, path)
