@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -179,6 +181,52 @@ def test_a_displaced_save_survives_the_end_of_the_process(kernel: Kernel) -> Non
     again = open_kernel(kernel.tree.root, clock=kernel.clock)
     assert [A] == again.committer.recover().merged
     assert b"ours\none\nmine\n" == again.read(A)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_displaced_save_is_not_merged_by_what_came_after_it(kernel: Kernel, is_killed: bool) -> None:
+    """Two saves are displaced, nobody merges them, the person saves again: no line of any of the three goes."""
+    kernel.write(A, "one\n")
+    kernel.observed.note_change(A)
+    texts = [b"one\n", b"one\nours 1\n", b"one\nours 1\nours 2\n"]
+    with ExitStack() as stack:
+        editors = []
+        for before, after in pairwise(texts):
+            editors.append(stack.enter_context(open(kernel.tree.absolute(A), "ab")))
+            kernel.committer.commit("x", by="t", changes=[update(A, before, after)])
+        for number, editor in enumerate(editors):
+            editor.write(b"mine %d\n" % number)
+    (kernel.committer.seen if is_killed else kernel.committer).close()
+    kernel.write(A, texts[-1] + b"mine, later\n")
+    again = open_kernel(kernel.tree.root, clock=kernel.clock)
+    again.committer.recover()
+    again.observed.adopt()
+    for path in again.observed.open_paths:
+        again.observed.note_change(path)
+    lines = {b"one", b"ours 1", b"ours 2", b"mine 0", b"mine 1", b"mine, later"}
+    assert lines == set((again.read(A) or b"").splitlines())
+    assert again.tracked() == again.folded()
+
+
+def test_a_file_that_an_editor_moved_away_for_a_moment_is_waited_for(kernel: Kernel) -> None:
+    """Some move the old file aside before they put the new one there; our change is not given up for that."""
+    kernel.write(A, "one\n")
+    path = kernel.tree.absolute(A)
+
+    class Editor(Disk):
+        saving: threading.Timer | None = None
+
+        def exchange(self, one: Path, other: Path) -> bool:
+            if self.saving is None:
+                os.rename(path, path.with_name("a.md~"))
+                self.saving = threading.Timer(0.03, path.write_bytes, [b"one\nmine\n"])
+                self.saving.start()
+            return super().exchange(one, other)
+
+    other = open_kernel(kernel.tree.root, Editor(), kernel.clock)
+    event = other.committer.commit("x", by="t", changes=[update(A, "one\n", "ours\none\n")])
+    assert "left" not in event.data
+    assert b"ours\none\nmine\n" == kernel.read(A)
 
 
 def test_off_the_record_texts_are_not_kept(kernel: Kernel) -> None:

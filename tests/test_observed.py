@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -129,6 +132,160 @@ def test_short_term_memory_without_headings_is_believed_after_a_rest(kernel: Ker
     assert 10 == caught.value.again_in_seconds
     kernel.clock.advance(10)  # type: ignore[attr-defined]
     assert ("modified", STM) == ((change := kernel.observed.note_change(STM)) and change.action, STM)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("path", [A, STM])
+def test_a_save_made_while_no_process_ran_is_merged(kernel: Kernel, path: str, is_killed: bool) -> None:
+    """What we added after the version that the save grew from stays; what the person took out goes."""
+    opened = (kernel.read(path) or b"") + b"by hand\n"
+    kernel.write(path, opened)
+    kernel.observed.note_change(path)
+    kernel.committer.commit("x", by="t", changes=[update(path, opened, opened + b"ours\n")])
+    (kernel.committer.seen if is_killed else kernel.committer).close()
+    kernel.write(path, opened.replace(b"by hand\n", b"") + b"new\n")
+    again = open_kernel(kernel.tree.root, clock=kernel.clock)
+    again.committer.recover()
+    reported = [change.path for change in again.observed.adopt()]
+    assert {path} == {*reported, *again.observed.open_paths}
+    for each in again.observed.open_paths:
+        again.observed.note_change(each)
+    lines = (again.read(path) or b"").splitlines()
+    assert (True, True, False) == (b"ours" in lines, b"new" in lines, b"by hand" in lines)
+    assert again.tracked() == again.folded()
+
+
+@pytest.mark.parametrize(("path", "torn"), [(A, b""), (A, b"one\n"), (STM, b""), (STM, EMPTY_STM[:60].encode())])
+def test_a_file_in_the_middle_of_a_save_at_a_start_is_waited_for(kernel: Kernel, path: str, torn: bytes) -> None:
+    """It is not taken for a person who emptied it: nothing is recorded until it rests, and then its whole text."""
+    before = kernel.read(path) or b""
+    kernel.committer.close()
+    kernel.write(path, torn)
+    moment = time.time() + 60  # written this instant, however slow the machine is
+    os.utime(kernel.tree.absolute(path), (moment, moment))
+    again = open_kernel(kernel.tree.root, clock=kernel.clock)
+    again.committer.recover()
+    assert [] == again.observed.adopt()
+    assert [path] == again.observed.open_paths
+    assert before == again.folded()[path]
+    again.write(path, before + b"saved\n")
+    assert again.observed.note_change(path) is not None
+    assert before + b"saved\n" == again.read(path) == again.folded()[path]
+
+
+def test_an_empty_file_that_rested_before_a_start_is_believed(kernel: Kernel) -> None:
+    """Who emptied short-term memory an hour ago meant it; a start does not wait for what rested long."""
+    kernel.committer.close()
+    kernel.write(STM, b"")
+    os.utime(kernel.tree.absolute(STM), (time.time() - 3600, time.time() - 3600))
+    again = open_kernel(kernel.tree.root, clock=kernel.clock)
+    again.committer.recover()
+    assert [("modified", STM, None)] == list(seen(again.observed.adopt()))
+    assert again.tracked() == again.folded()
+
+
+def test_an_empty_file_dated_in_the_future_keeps_nobody_waiting(kernel: Kernel) -> None:
+    """It is believed when it has rested before our eyes."""
+    kernel.write(A, b"")
+    os.utime(kernel.tree.absolute(A), (time.time() + 1e8, time.time() + 1e8))
+    assert kernel.observed.note_change(A) is not None
+    assert b"" == kernel.folded()[A]
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+def test_a_version_that_stood_before_is_never_merged(kernel: Kernel, is_down: bool) -> None:
+    """A checkout of an older commit stands as it is, however old, whether anybody was there or not."""
+    oldest = kernel.read(A) or b""
+    edited = oldest + b"by hand\n"
+    kernel.write(A, edited)
+    kernel.observed.note_change(A)
+    kernel.committer.commit("x", by="t", changes=[update(A, edited, edited + b"ours\n")])
+    if is_down:
+        kernel.committer.close()
+    kernel.write(A, oldest)
+    if is_down:
+        kernel = open_kernel(kernel.tree.root, clock=kernel.clock)
+        kernel.committer.recover()
+        kernel.observed.adopt()
+    for path in [*kernel.observed.open_paths, A]:
+        kernel.observed.note_change(path)
+    assert oldest == kernel.read(A) == kernel.folded()[A]
+
+
+def test_what_we_added_outlives_a_save_in_between(kernel: Kernel) -> None:
+    """A stale buffer is one also after somebody else, who had seen our addition, saved the file."""
+    text = b"one\ntwo\nthree\n"
+    kernel.committer.commit("x", by="t", changes=[update(A, text, text + b"ours\n")])
+    kernel.write(A, b"zero\n" + text + b"ours\n")
+    kernel.observed.note_change(A)
+    kernel.write(A, b"one\ntwo\nthree, mended\n")
+    kernel.observed.note_change(A)
+    assert b"ours" in (kernel.read(A) or b"").splitlines()
+    assert b"zero" in (kernel.read(A) or b"").splitlines()
+    for _ in range(2):
+        kernel.write(A, b"one\ntwo\nfour\n")
+        kernel.observed.note_change(A)
+    assert b"one\ntwo\nfour\n" == kernel.read(A)  # who says so twice is obeyed
+
+
+@pytest.mark.parametrize(
+    ("save", "merged"),
+    [
+        ("- [x] last\n\n## Log\nold\n", "- [x] last\n- [ ] ours\n\n## Log\nours too\nold\n"),  # beside our line
+        ("\n## Log\nmine\n", "- [ ] ours\n\n## Log\nours too\nmine\n"),  # took out what stood beside both
+        ("- [ ] last\n\n## Log\nold\nmine", "- [ ] last\n- [ ] ours\n\n## Log\nours too\nold\nmine"),  # no newline
+    ],
+)
+def test_an_edit_right_beside_ours_is_no_conflict(kernel: Kernel, save: str, merged: str) -> None:
+    """Who ticks the last task, or takes the newest event out, in a stale buffer: what we added there stays."""
+    text = "- [ ] last\n\n## Log\nold\n"
+    kernel.write(A, text)
+    ours = "- [ ] last\n- [ ] ours\n\n## Log\nours too\nold\n"
+    kernel.committer.commit("x", by="t", changes=[update(A, text, ours)])
+    kernel.write(A, save)
+    assert kernel.observed.note_change(A) is not None
+    assert merged == (kernel.read(A) or b"").decode()
+
+
+def test_a_same_size_edit_with_its_time_put_back_is_seen(kernel: Kernel) -> None:
+    """The time of change tells that something happened; the content, whether it was written."""
+    path = kernel.tree.absolute(A)
+    os.utime(path, (time.time() - 60, time.time() - 60))
+    kernel.observed.note_change(A)
+    kernel.committer.close()
+    time.sleep(2.1)  # stamps are kept of what is older than the coarsest of clocks
+    again = open_kernel(kernel.tree.root, clock=kernel.clock)
+    again.observed.adopt()
+    assert A not in again.observed.changed()
+    stat = path.stat()
+    path.chmod(0o600)
+    assert [A] == again.observed.changed()
+    assert again.observed.note_change(A) is None
+    path.write_bytes(b"ONE\ntwo\nthree\n")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert [A] == again.observed.changed()
+    assert again.observed.note_change(A) is not None
+    assert again.tracked() == again.folded()
+
+
+def test_a_large_file_that_was_not_written_is_no_news(kernel: Kernel) -> None:
+    """What is not hashed is known by its size and times of writing: a `chmod` of it is nothing."""
+    kernel.write(B, b"x" * (MAX_BYTES + 1))
+    assert kernel.observed.note_change(B) is not None
+    kernel.tree.absolute(B).chmod(0o600)
+    assert kernel.observed.note_change(B) is None
+    assert B not in kernel.observed.changed()
+
+
+def test_a_table_of_an_earlier_version_is_read(kernel: Kernel) -> None:
+    """Stamps without the time of change cost one more hash, and nothing else."""
+    kernel.committer.close()
+    table = kernel.places.state / "observed.sqlite"
+    with closing(sqlite3.connect(table)) as database, database:
+        database.execute("UPDATE seen SET stamp = '14:1:2'")
+    again = open_kernel(kernel.tree.root, clock=kernel.clock)
+    again.committer.recover()
+    assert [] == again.observed.adopt()
 
 
 def test_many_deletions_at_once_are_held_until_confirmed(kernel: Kernel) -> None:

@@ -43,7 +43,7 @@ class Seen:
         is_ours: Whether a process wrote this version.
         is_told: Whether the bus has heard of the last outside edit.
         is_held: It vanished among too many others; its deletion waits to be confirmed.
-        stamp: Size, modification time and inode when it was hashed; "" when it must be hashed again.
+        stamp: What `stamp_of` gave when it was hashed; "" when it must be hashed again.
     """
 
     path: str
@@ -219,7 +219,16 @@ class LastSeen:
 
 
 def stamp_of(stat: os.stat_result) -> str:
-    """Return what tells that a file was not written since."""
+    """Return what tells that a file was not written since: its size, both its times, its inode.
+
+    The modification time can be put back; the time of change cannot, and moves also when nothing was written (git,
+    rsync, a backup, `chmod`): a file whose stamp moved is hashed again, and that alone tells.
+    """
+    return f"{size_stamp(stat)}:{stat.st_ctime_ns}"
+
+
+def size_stamp(stat: os.stat_result) -> str:
+    """Return by what a file is known that is not hashed, being too large or no regular file."""
     return f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
 
 

@@ -18,7 +18,7 @@ from brainiac.clock import Clock
 from brainiac.errors import BlobError, BrainiacError, ConflictError
 from brainiac.events import FileChange, PathKind, RecordedChange, content_hash, update
 from brainiac.kernel.exchange import read_bytes
-from brainiac.kernel.lastseen import PERSONS, LastSeen, Seen, stamp_of
+from brainiac.kernel.lastseen import PERSONS, LastSeen, Seen, size_stamp
 from brainiac.kernel.merge import distance, is_stale, woven
 from brainiac.kernel.planning import is_unkept
 from brainiac.tree import Tree
@@ -84,7 +84,7 @@ class Noticing:
         except (FileNotFoundError, NotADirectoryError):
             return self._forget_unkept(path)
         if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES or not self._tree.is_tracked(path):
-            return self._look_at_stamp(path, stamp_of(found))
+            return self._look_at_stamp(path, size_stamp(found))
         content = self._read_settled(path)
         if content is None:
             return None

@@ -16,7 +16,7 @@ from brainiac.events import FileChange, PathKind, RecordedChange, content_hash
 from brainiac.kernel.commit import Committer
 from brainiac.kernel.exchange import read_bytes
 from brainiac.kernel.journal import BASELINE, Journal
-from brainiac.kernel.lastseen import Seen, stamp_of
+from brainiac.kernel.lastseen import Seen, size_stamp, stamp_of
 from brainiac.kernel.noticing import MAX_BYTES
 from brainiac.kernel.planning import is_unkept
 from brainiac.tree import Tree
@@ -146,8 +146,8 @@ class Observed:
         paths, found = [], set()
         for path, stat in self._files():
             found.add(path)
-            stamp = stamp_of(stat)
-            if stamp != (known[path].stamp if path in known else unkept.get(path)):
+            is_same = known[path].stamp == stamp_of(stat) if path in known else unkept.get(path) == size_stamp(stat)
+            if not is_same:
                 paths.append(path)
         return paths + [path for path, seen in known.items() if path not in found and not seen.is_held]
 
@@ -222,7 +222,7 @@ class Observed:
                 continue
             if seen is None or seen.hash != content_hash(content):
                 scan.texts[path] = content
-            if stat.st_mtime_ns < newest:
+            if max(stat.st_mtime_ns, stat.st_ctime_ns) < newest:
                 scan.stamps[path] = stamp
         return scan
 

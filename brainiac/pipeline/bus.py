@@ -25,7 +25,7 @@ from brainiac.pipeline.growth import AccessLogTail
 from brainiac.pipeline.inbox import Inbox
 from brainiac.pipeline.lanes import Lanes
 from brainiac.pipeline.reconcile import TO_ANSWER, differences, is_free
-from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, stamp_from, stamp_of
+from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, is_touched, stamp_from, stamp_of
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -218,7 +218,10 @@ class Bus:
             return
         with ExitStack() as undo:
             undo.callback(self.settler.prime, path, former)  # what failed on its way is seen by the rescan
-            self._take_in(path, stamp, was_known=former is not None)
+            if is_touched(former, stamp):
+                self._submit_touched(path)
+            else:
+                self._take_in(path, stamp, was_known=former is not None)
             undo.pop_all()
 
     def _take_in(self, path: str, stamp: Stamp | None, *, was_known: bool) -> None:
@@ -236,6 +239,12 @@ class Bus:
             self.inbox.take(change.path)
         finally:
             self._submit_notice(change)
+
+    def _submit_touched(self, path: str) -> None:
+        """Hash a file again that seems not to have been written: nobody hears of it unless it was."""
+        if self._brain.tree.is_tracked(path):
+            change = FileChange("modified", path, self._brain.tree.kind_of(path))
+            self._submit_notice(change, is_touched=True)
 
     def _log_grew(self) -> None:
         """Read the log soon, however fast it grows: it never rests while memories are read."""
@@ -259,28 +268,39 @@ class Bus:
 
     # --- the notice tier --------------------------------------------------------------------------------
 
-    def _submit_notice(self, change: FileChange, attempt: int = 1) -> None:
-        self.notice.submit("in order", lambda: self._notice(change, attempt))
+    def _submit_notice(self, change: FileChange, attempt: int = 1, *, is_touched: bool = False) -> None:
+        self.notice.submit("in order", lambda: self._notice(change, attempt, is_touched=is_touched))
 
-    def _notice(self, change: FileChange, attempt: int) -> None:
+    def _notice(self, change: FileChange, attempt: int, *, is_touched: bool) -> None:
         """Journal what came from outside and pass it on."""
         try:
             is_tracked = self._brain.tree.is_tracked(change.path)
             with storage_trouble():
                 noted = self._brain.observed.note_change(change.path) if is_tracked else change
         except NotRestedError as error:
-            self.later(error.again_in_seconds, lambda: self._submit_notice(change))
+            self.later(error.again_in_seconds, lambda: self._submit_notice(change, is_touched=is_touched))
             return
         except StorageError as error:
             self._brain.log.warning("file_unreadable", path=change.path, problem=error.problem)
-            self.later(min(MAX_NOTICE_SECONDS, 2.0**attempt), lambda: self._submit_notice(change, attempt + 1))
+            again = partial(self._submit_notice, change, attempt + 1, is_touched=is_touched)
+            self.later(min(MAX_NOTICE_SECONDS, 2.0**attempt), again)
             return
-        if noted is None and change.kind in TO_ANSWER:
+        if is_touched:
+            self._take_touched(change.path, is_new=noted is not None)
+        elif noted is None and change.kind in TO_ANSWER:
             noted = change  # the commit that answered it recorded it, or nobody yet; we write no prompts: a person did
         if noted is not None:
             self.pass_on(noted)
         elif change.kind is PathKind.CONFIG:  # `takeover` wrote it: journaled by the process that did
             self.retry()
+
+    def _take_touched(self, path: str, *, is_new: bool) -> None:
+        """Deal with a file that was hashed again: written after all, or a prompt whose turn came in the meantime."""
+        if is_new:
+            self._brain.recall.note_change(path)
+        is_waiting = any(pending.prompt == path for pending in self.inbox.pending)
+        if self._brain.tree.kind_of(path) in TO_ANSWER and (is_new or is_waiting):
+            self.ask(path)
 
     def pass_on(self, change: FileChange) -> None:
         """Deal with a change that was journaled, and tell plugins of it."""

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Stamp = tuple[int, int, int]  # size, mtime_ns, inode: what tells two states of a file apart without reading it
+Stamp = tuple[int, int, int, int]  # size, mtime_ns, inode, ctime_ns: by which a file that was written is known
 
 SEND_LINE = b"/send"
 
@@ -38,7 +38,12 @@ def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
 
 def stamp_from(found: os.stat_result) -> Stamp:
     """Return the stamp in a stat result."""
-    return found.st_size, found.st_mtime_ns, found.st_ino
+    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns
+
+
+def is_touched(former: Stamp | None, stamp: Stamp | None) -> bool:
+    """Return whether only the time of change moved: by git, a backup, `chmod`, or a writer that put its time back."""
+    return former is not None and stamp is not None and former[:3] == stamp[:3]
 
 
 def ends_with_send(path: str | os.PathLike[str]) -> bool:
@@ -98,7 +103,12 @@ class Settler:
     def _rest(self, path: str, stamp: Stamp | None, is_typed: bool) -> float:
         pace = self._pace()
         # a note may be renamed while it is typed: it is known by its inode then
-        if not is_typed or stamp is None or (path not in self.settled and stamp[2] not in self._typed):
+        if (
+            not is_typed
+            or stamp is None
+            or is_touched(self.settled.get(path), stamp)
+            or (path not in self.settled and stamp[2] not in self._typed)
+        ):
             return pace.settle_seconds
         if self._is_sent(path):
             return 0.0
