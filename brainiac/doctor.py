@@ -101,6 +101,7 @@ def examine(brain: Brain) -> Iterator[Problem]:
     pages = Pages(brain)
     for check in (check_names, check_front_matter, check_uuids, check_index_pages, check_links):
         yield from check(pages)
+    yield from check_readable(brain)
     yield from check_short_term(brain)
     yield from check_access_log(brain)
     yield from check_journal(brain)
@@ -287,6 +288,15 @@ def _with_links_to(text: str, uuid: str, target: str) -> str:
         if link.uuid == uuid and link.target != target:
             text = rewrite_link(text, link, target)
     return text
+
+
+def check_readable(brain: Brain) -> Iterator[Problem]:
+    """Short-term memory and the review are text that every process can read."""
+    for path in map(brain.tree.relative, (brain.tree.short_term, brain.tree.review)):
+        try:
+            brain.read_page(path)
+        except FormatError as error:
+            yield Problem(path, error.problem, "mend it by hand; what stands there is kept")
 
 
 def check_short_term(brain: Brain) -> Iterator[Problem]:

@@ -75,8 +75,8 @@ def look_over(brain: Brain) -> dict[str, str]:
 
 @pytest.mark.parametrize("is_remote", [False, True])
 def test_any_link_is_filed_with_all_else(tmp_path: Path, is_remote: bool) -> None:
-    """F-LNK-5: names that no file system can hold, addresses, control characters, escapes that mean nothing, ways out of
-    the brain, in prompts and answers: each stands word for word on the page of its day, each statement on its page."""
+    """F-LNK-5: names that no file system can hold, addresses, control characters, escapes that mean nothing, ways out:
+    in prompts and answers, each stands word for word on the page of its day, and each statement on its page."""
     brain = make_brain(tmp_path / "b", engine=ScriptedEngine({}, is_remote=is_remote))
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/x.md").write_text("secret")
@@ -224,6 +224,7 @@ def test_a_line_of_short_term_memory_that_is_no_utf8_costs_nothing(tmp_path: Pat
     assert_all_filed(brain, outcome)
     assert {"I work at the caf\udce9 Luna.", "My sister Ruth is a GP in Bristol."} <= set(said(brain))
     assert b"- caf\xe9 at the end\n" in file.read_bytes()
+    assert "is not UTF-8" in look_over(brain)["memory/short_term.md"]
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), ConfinementError("leads outside"), PermissionError(13, "no")])

@@ -15,8 +15,8 @@ from functools import lru_cache
 from brainiac.clock import parse_iso
 from brainiac.notes.prose import escape, newline_of, unescape
 
-# its time, and whatever else a person may have added to the line
-EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-][\d:]+)?)(?![^\s<])([^\r\n]*)\r?$", re.MULTILINE)
+EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T| \d\d:)\S+")  # of a heading; a person may have added words behind it
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _BLANK = " \t\r\n"
 _END = re.compile(r"^(?:#{1,3} |---[ \t]*\r?$)", re.MULTILINE)
@@ -90,14 +90,11 @@ def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[P
     end = len(text) if end is None else end
     found = EVENT_HEADING.search(text, start, end)
     while found:
-        if not _is_moment(found[1]):  # a heading of the person's own
-            found = EVENT_HEADING.search(text, found.end(), end)
-            continue
         body = min(found.end() + 1, end)
         stop = _END.search(text, body, end)
         upto = stop.start() if stop else end
         read = _read_again if upto - body <= _REMEMBERED_LENGTH else _read
-        yield Placed(read(found[1], found[2], text[body:upto]), found.start(), upto)
+        yield Placed(read(found[1], text[body:upto]), found.start(), upto)
         found = EVENT_HEADING.search(text, upto, end)
 
 
@@ -120,7 +117,8 @@ def with_gaps(text: str, placed: Placed) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _is_moment(at: str) -> bool:
+def is_moment(at: str) -> bool:
+    """Return whether an event has a time, without which nobody can tell its day."""
     try:
         parse_iso(at)
     except (ValueError, OverflowError):
@@ -128,15 +126,9 @@ def _is_moment(at: str) -> bool:
     return True
 
 
-def _read(at: str, words: str, body: str) -> StmEvent:
-    """Read an event.
-
-    Args:
-        at: Its time.
-        words: What else its heading says.
-        body: All below, down to the next heading.
-    """
-    event_id, is_private = "", PRIVATE.search(words) is not None
+def _read(heading: str, body: str) -> StmEvent:
+    event_id, is_private = "", PRIVATE.search(heading) is not None
+    at, words = _at(PRIVATE.sub("", heading).strip())
     parts = [_Part("")]
     for raw in _LINE.findall(body):
         line = raw.rstrip("\n").removesuffix("\r")
@@ -151,11 +143,19 @@ def _read(at: str, words: str, body: str) -> StmEvent:
         else:
             parts[-1].lines.append((line, raw))
     texts, remarks = _said(parts)
-    if words := PRIVATE.sub("", words).strip():
+    if words:
         remarks.insert(0, words + newline_of(body))
-    event_id = event_id or id_by_hand(f"{at}{words}\n{body}")
+    event_id = event_id or id_by_hand(f"{heading}\n{body}")
     kept = marked("".join(remarks)) if is_private else "".join(remarks)
     return StmEvent(event_id, at, texts["User"], texts["AI"], texts["Thoughts"], is_private, _without_blank_ends(kept))
+
+
+def _at(heading: str) -> tuple[str, str]:
+    """Return the time that a heading begins with, and the words behind it; all of it where that is no moment."""
+    found = _TIME.match(heading)
+    if found and is_moment(found[0]):
+        return found[0], heading[found.end() :].strip()
+    return heading, ""
 
 
 def id_by_hand(text: str) -> str:

@@ -20,6 +20,7 @@ from brainiac.notes.dialogue import (
     StmEvent,
     find_events,
     id_by_hand,
+    is_moment,
     marked,
     render_event,
     with_gaps,
@@ -188,7 +189,7 @@ class ShortTermDocument:
         start = self._content[EVENT_LOG]
         found = _LOG_END.search(self._text, start)
         placed = find_events(self._text, start, found.start() if found else len(self._text))
-        return list(_with_ids_of_their_own(placed))
+        return list(_with_ids_of_their_own(each for each in placed if is_moment(each.event.at)))
 
     @property
     def remarks(self) -> str:

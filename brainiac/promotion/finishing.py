@@ -134,6 +134,8 @@ def _carried_out(brain: Brain, work: Work, draft: Draft, past: Past) -> list[lis
     kept: list[Step] = []
     for step in work.steps:
         try:
+            if step.decision.proposal:
+                brain.read_page(brain.tree.relative(brain.tree.review))  # where nothing can be asked, nothing is done
             records.append(applier.apply(step))
         except FormatError as error:
             work.leave(step.decision.found, str(error))
@@ -260,8 +262,11 @@ def _removed_items(brain: Brain, work: Work) -> list[Item]:
 
 
 def _done(brain: Brain, memory: ShortTermMemory) -> list[Item]:
+    """Return the goals and tasks that go; one that stands there open too stays with it."""
     is_carried = brain.settings.promotion.carry_open_items
-    return [item for item in (*memory.goals, *memory.tasks) if item.is_done or not is_carried]
+    items = (*memory.goals, *memory.tasks)
+    staying = {item.text.casefold() for item in items if is_carried and not item.is_done}
+    return [item for item in items if (item.is_done or not is_carried) and item.text.casefold() not in staying]
 
 
 def _leaving(brain: Brain, work: Work, past: Past) -> list[StmEvent]:

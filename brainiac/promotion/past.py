@@ -36,8 +36,8 @@ def text_hash(text: str) -> str:
 
 
 def line_id(text: str) -> str:
-    """Return the id of an event that is made of a line a person wrote."""
-    return LINE + text_hash(text)
+    """Return the id of an event that is made of a line a person wrote, every space of it counting."""
+    return LINE + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def event_hash(event: StmEvent) -> str:

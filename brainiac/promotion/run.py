@@ -155,7 +155,7 @@ class _Run:
         self._lookup = Lookup()
         self._draft = Draft(brain, Catalogue(brain, self._lookup))
         origins = Origins(brain, self._past.prompts, self._draft.catalogue.places)
-        texts = {line_id(item.text): item.text for item in memory.facts}
+        texts = {line_id(item.words): item.text for item in memory.facts}
         self._work = Work(memory, events, {event.id: texts[event.id] for event in lines}, origins, gone=snapshot.gone)
         self._work.standing = frozenset(event.id for event in snapshot.filed)
         self._problem = ""
@@ -313,7 +313,7 @@ class _Run:
 def _own_lines(memory: ShortTermMemory, past: Past, now: str) -> list[StmEvent]:
     """Return the facts that a person wrote into the list as events: they are remembered like what was said."""
     return [
-        StmEvent(line_id(item.text), now, item.words, is_private=item.is_private)
+        StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
         for item in memory.facts
         if text_hash(item.text) not in past.noted
     ]
