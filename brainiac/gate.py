@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from brainiac.errors import ConfinementError, FormatError, ModelError
 from brainiac.kernel.exchange import read_bytes
 from brainiac.notes.dialogue import PRIVATE, StmEvent, find_events
-from brainiac.notes.discretion import is_private_event, is_private_note, shareable, unmarked
+from brainiac.notes.discretion import is_off_record, is_private_event, is_private_note, shareable, unmarked
 from brainiac.notes.frontmatter import split
 from brainiac.notes.links import Link, find_links
 from brainiac.notes.memory import title_of
@@ -303,7 +303,7 @@ class Gate:
     def is_private_by_now(self, exchange: str) -> bool:
         """Return whether a file of an exchange says so now, whatever was noted when it was said."""
         path = self._brain.answered.place_of(exchange) if self.is_remote else None
-        return path is not None and not self.knows(path)
+        return path is not None and (not self.knows(path) or is_off_record(self._brain.read(path)))
 
     def turns(self, turns: Iterable[Exchange]) -> list[Exchange]:
         """Return earlier turns of a conversation that may be shown, without secrets: the inbox holds them as typed."""
@@ -492,7 +492,7 @@ def _is_withheld(exchange: str, page: str) -> bool:
 
 def _paths_in(row: Any) -> list[str]:
     if not isinstance(row, Mapping):
-        return []
+        return [str(row)]
     named = [*row.get("paths", ()), row.get("path"), row.get("folder")]
     return [str(path) for path in named if path]
 

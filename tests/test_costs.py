@@ -55,6 +55,7 @@ def test_call_is_journaled_with_numbers_only(paid: Brain, server: ChatServer) ->
     assert {
         "purpose": "answer",
         "model": "openai/test-model",
+        "is_remote": False,
         "input_tokens": 1000,
         "cached_tokens": 0,
         "output_tokens": 50,

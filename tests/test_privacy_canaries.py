@@ -120,6 +120,7 @@ SHAPES: dict[str, Shape] = {
     "heading": page("## Health {m}\n\nThe {c} is hidden.\n\nAnd more."),
     "underlined heading": page("Health {m}\n------\n\nThe {c} is hidden."),
     "title": page("It is so.", title="{c} {m}"),
+    "mark below a heading": page("## Health\n{m}\n\nThe {c} is hidden.\n\nOpen."),
     "mark alone": page("The {c} is hidden.\n\n{m}\n\nOpen."),
     "history": page("## History\n- ~~The {c} is hidden {m}~~ (until 2025-01-01) ^c1"),
     "day with an event": page(

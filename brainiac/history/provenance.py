@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, RecordedChange
 from brainiac.history.exchanges import Exchanges, Said
+from brainiac.history.record import MADE_PRIVATE
 from brainiac.notes.memory import Memory, Statement, parse_memory
 from brainiac.promotion.past import ADOPTED, PROMOTED, text_hash
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
 
-STATING = frozenset({PROMOTED, "memory-organized", "proposal-applied", ADOPTED})
+STATING = frozenset({PROMOTED, "memory-organized", "proposal-applied", ADOPTED, MADE_PRIVATE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 UNDONE = "event-undone"
 HONOURED = "purge-honoured"  # words of earlier lines are gone
+MADE_PRIVATE = "exchange-made-private"  # data: prompt, exchanges (none while a promotion ran), sent, statements, left
 MIN_PREFIX = 6
 
 

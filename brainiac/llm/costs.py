@@ -107,12 +107,34 @@ class Ledger:
                 claims.pop(name, None)
 
     def record(
-        self, purpose: str, model: str, usage: Usage, cost_usd: float, took_ms: int, cause: str | None = None
+        self,
+        purpose: str,
+        model: str,
+        usage: Usage,
+        cost_usd: float,
+        took_ms: int,
+        cause: str | None = None,
+        *,
+        is_remote: bool = True,
+        about: str = "",
     ) -> None:
-        """Journal a call: numbers only, never a text."""
+        """Journal a call: numbers only, never a text.
+
+        Args:
+            purpose: What it was for.
+            model: Which.
+            usage: Its tokens.
+            cost_usd: What it cost.
+            took_ms: How long it took.
+            cause: Id of the journal event that led to it.
+            is_remote: Whether it left this machine.
+            about: Id of the prompt or exchange that it dealt with.
+        """
         data = {
             "purpose": str(purpose),
             "model": model,
+            "is_remote": is_remote,
+            **({"about": about} if about else {}),
             "input_tokens": usage.input,
             "cached_tokens": usage.cached,
             "output_tokens": usage.output,

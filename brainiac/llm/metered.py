@@ -31,7 +31,13 @@ class Metered:
 
 @contextmanager
 def metered(
-    ledger: Ledger, endpoint: Endpoint, purpose: str, input_tokens: int, max_tokens: int, cause: str | None = None
+    ledger: Ledger,
+    endpoint: Endpoint,
+    purpose: str,
+    input_tokens: int,
+    max_tokens: int,
+    cause: str | None = None,
+    about: str = "",
 ) -> Iterator[Metered]:
     """Give a call to fill in, within the budget, and journal it.
 
@@ -42,6 +48,7 @@ def metered(
         input_tokens: An estimate.
         max_tokens: The longest answer.
         cause: Id of the event that led here.
+        about: Id of the prompt or exchange that it deals with.
 
     Raises:
         BudgetError: It does not fit the budget; it is not made.
@@ -55,7 +62,9 @@ def metered(
             call.cost_usd = price.cost(usage.input, usage.output, usage.cached, usage.written)
             if call.completion.is_begun:
                 took_ms = round((SYSTEM.monotonic() - started) * 1000)
-                ledger.record(purpose, endpoint.model, usage, call.cost_usd, took_ms, cause)
+                is_remote = not endpoint.is_local
+                cost = call.cost_usd
+                ledger.record(purpose, endpoint.model, usage, cost, took_ms, cause, is_remote=is_remote, about=about)
 
 
 def _estimated(call: Metered, model: str, input_tokens: int, max_tokens: int) -> Usage:

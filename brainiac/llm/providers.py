@@ -18,7 +18,16 @@ from brainiac.llm.completion import Call, Completion, complete
 from brainiac.llm.costs import FOREGROUND, Usage
 from brainiac.llm.endpoints import Endpoint, endpoint_of
 from brainiac.llm.metered import metered
-from brainiac.llm.schemas import AnalyzeRequest, AnswerRequest, Candidates, Purpose, Request, Result
+from brainiac.llm.schemas import (
+    AnalyzeRequest,
+    AnswerRequest,
+    Candidates,
+    Purpose,
+    QueriesRequest,
+    ReflectRequest,
+    Request,
+    Result,
+)
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -132,7 +141,8 @@ class LiteLLMEngine:
         sent = json.dumps([list(messages.content), options.get("tools", "")], ensure_ascii=False)
         estimate = tokens.count(sent, self.name)
         made = Call(endpoint, messages, max_tokens, settings.timeout_seconds, options, on_text, request.abandon)
-        with metered(self._ledger, endpoint, request.purpose, estimate, max_tokens, request.cause) as call:
+        about = _about(request)
+        with metered(self._ledger, endpoint, request.purpose, estimate, max_tokens, request.cause, about) as call:
             complete(made, call.completion)
         return call.completion, call.usage, call.cost_usd
 
@@ -164,6 +174,13 @@ class LiteLLMEngine:
         middle = len(request.events) // 2
         found = [self.run(replace(request, events=part)) for part in (request.events[:middle], request.events[middle:])]
         return Candidates(candidates=[candidate for part in found for candidate in part.candidates])  # type: ignore[attr-defined]
+
+
+def _about(request: Request) -> str:
+    """Return the id of the prompt or exchange that a request deals with; "" for one that deals with many."""
+    if isinstance(request, ReflectRequest):
+        return request.exchange.id
+    return request.prompt.id if isinstance(request, AnswerRequest | QueriesRequest) else ""
 
 
 def check_refusal(completion: Completion, model: str) -> None:

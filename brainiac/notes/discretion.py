@@ -22,6 +22,10 @@ _MARKED_HEADING = re.compile(
     rf"^#{{1,6}} .*{PRIVATE.pattern}|{PRIVATE.pattern}.*\n[ ]{{0,3}}(?:=+|-+)[ \t\r]*$", re.MULTILINE | re.IGNORECASE
 )
 _FENCE = re.compile(r"^[ ]{0,3}(?:[-*+>][ \t]+)*(`{3,}|~{3,})")
+# the mark itself, headings and rules: what is left of a paragraph is what the mark is about
+_NO_WORDS = re.compile(
+    rf"{PRIVATE.pattern}|^[ ]{{0,3}}(?:#{{1,6}}[ \t].*|[-=*_]{{3,}}[ \t\r]*)$", re.MULTILINE | re.IGNORECASE
+)
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
 _END = re.compile(r"^(?:---|\.\.\.)[ \t\r]*$", re.MULTILINE)
 
@@ -142,7 +146,7 @@ def unmarked(text: str) -> str | None:
         return text
     parts = _paragraphs(text)
     marked = [part for part in parts if PRIVATE.search(part)]
-    if any(not PRIVATE.sub("", part).strip() for part in marked):
+    if any(not _NO_WORDS.sub("", part).strip() for part in marked):
         return None
     return "".join(part for part in parts if part not in marked)
 

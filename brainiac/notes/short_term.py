@@ -263,6 +263,21 @@ class ShortTermDocument:
             lines.append("\n")  # a rule right below a text would make a heading of it
         return ShortTermDocument(splice(self._text, at, "".join(lines)))
 
+    def with_private_items(self, is_meant: Callable[[str], bool]) -> ShortTermDocument:
+        """Mark items private by their texts."""
+        text = self._text
+        items = [placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading)]
+        for placed in sorted(items, key=lambda placed: placed.start, reverse=True):
+            if not placed.item.is_private and is_meant(placed.item.text):
+                end = text.find("\n", placed.start)
+                at = len(text[: len(text) if end < 0 else end].rstrip("\r"))
+                text = f"{text[:at]} {PRIVATE_MARK}{text[at:]}"
+        return ShortTermDocument(text)
+
+    def summary_span(self) -> tuple[int, int]:
+        """Return where the content of the summary lies in the text."""
+        return self._section(SUMMARY)
+
     def with_done(self, texts: Iterable[str]) -> ShortTermDocument:
         """Tick the open goals and tasks with these texts."""
         return self._with_boxes(texts, is_done=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,10 @@ from brainiac.errors import (
     storage_trouble,
 )
 from brainiac.events import Event, FileChange, PathKind, RecordedChange, content_hash
+from brainiac.gate import is_hidden
 from brainiac.kernel.noticing import FOUND
-from brainiac.notes.prompt import Exchange, parse_prompt, parse_response
+from brainiac.notes.discretion import is_off_record
+from brainiac.notes.prompt import Exchange, Prompt, parse_prompt, parse_response
 from brainiac.pipeline.answered import EXCHANGES, UNREFLECTED
 from brainiac.pipeline.reconcile import is_active
 
@@ -208,7 +211,15 @@ def exchange_of(brain: Brain, event: Event) -> Exchange | None:
             response = parse_response(response_path, answer)
     except FormatError:
         return None
+    prompt = _as_asked_now(brain, prompt)
     return Exchange(event.id, prompt, response, event.at, brain.answered.superseded_by(event.id))
+
+
+def _as_asked_now(brain: Brain, prompt: Prompt) -> Prompt:
+    """Return a prompt as it was answered, kept to itself if its file, or an answer beside it, asks for that by now."""
+    raw = brain.read(prompt.path)
+    is_private = prompt.private or is_hidden(brain.tree, prompt.path)
+    return replace(prompt, private=is_private, remember=prompt.remember and not is_off_record(raw))
 
 
 def _text_of(brain: Brain, path: str, expected: str | None) -> bytes | None:

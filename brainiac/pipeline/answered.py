@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import FormatError
 from brainiac.events import Change, Event, content_hash, remove
+from brainiac.history.record import MADE_PRIVATE
 from brainiac.notes.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.pipeline.heartbeat import left_by
 
@@ -83,6 +84,7 @@ class Answered:
         self._followed: set[str] = set()  # exchanges that an outcome stands for
         self._prompts: dict[str, str] = {}  # exchange, revisions too: id of its prompt
         self._places: dict[str, str] = {}  # id of a prompt: where it stands
+        self._withdrawn: set[str] = set()  # exchanges that were made private later
         self._seq = 0  # every own event up to this one was taken in,
         self._ahead: set[int] = set()  # and these beyond it: threads tell of their events out of order
         self.last_exchange_at: str | None = None
@@ -117,6 +119,13 @@ class Answered:
         """Return where the prompt of an exchange stood last, moves followed; None for one that is not known."""
         with self._mutex:
             return self._places.get(self._prompts.get(exchange, ""))
+
+    def exchanges_at(self, path: str) -> list[str]:
+        """Return the exchanges of the prompt at a path, revisions too, that were not made private since."""
+        with self._mutex:
+            answer = self._by_path.get(path)
+            found = [each for each, prompt in self._prompts.items() if answer and prompt == answer.prompt_id]
+            return [each for each in found if each not in self._withdrawn]
 
     def is_answered(self, prompt: Prompt) -> bool:
         """Tell whether this text at this place was answered: a journal says so, or a response stands beside it."""
@@ -238,6 +247,9 @@ class Answered:
     def _take(self, event: Event, *, is_own: bool) -> None:
         if event.kind in EXCHANGES:
             self._take_exchange(event, is_own=is_own)
+        elif event.kind == MADE_PRIVATE:
+            self._withdrawn.update(map(str, event.data.get("exchanges", ())))
+            self._take_changes(event)
         elif event.kind == MOVED:
             self._rename(str(event.data["moved_from"]), str(event.data["prompt"]), event)
         else:
@@ -263,7 +275,8 @@ class Answered:
             at=event.at,
             supersedes=former.exchange if former and former.prompt_id == data["prompt_id"] else None,
         )
-        self._prompts[event.id] = answer.prompt_id
+        if path in written:  # off the record nothing is kept of it that could be taken back
+            self._prompts[event.id] = answer.prompt_id
         if former is None or former.exchange < event.id:  # ids ascend in time, across devices too
             self._put(answer)
         self._answered.setdefault(path, set()).add(answer.prompt_sha256)

@@ -213,7 +213,7 @@ class Daemon:
         waiting = backlog(self._brain, known)
         limit = self._brain.settings.inbox.backlog_limit
         is_held = len(waiting.unanswered) > limit and not self._is_backlog_answered and not is_free(self._brain)
-        open_paths = {*waiting.moved, *(() if is_held else waiting.unanswered)}
+        open_paths = {*waiting.moved, *waiting.withdrawn, *(() if is_held else waiting.unanswered)}
         for path, stamp in known.items():
             if path not in open_paths:
                 self.bus.settler.prime(path, stamp)
@@ -346,6 +346,10 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
     if prompt is None:
         raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
     known = brain.answered.of(path)
+    if prompt.private or not prompt.remember:
+        from brainiac.history.withdrawal import keep_in  # most prompts never need it
+
+        keep_in(brain, prompt)
     if not is_again and known and known.response and brain.answered.is_answered(prompt):
         return brain.tree.absolute(known.response)
     events: list[Event] = []

@@ -35,6 +35,7 @@ MAX_RETRY_SECONDS = 300.0
 MAX_STORAGE_SECONDS = 15.0  # a disk that is free again is worth nothing to a prompt that waits long
 MAX_NAME_BYTES = 255
 CONFLICT_SECONDS = 0.05
+WITHDRAW_SECONDS = 5.0  # until a promotion may have ended that was running
 UNTOLD = "off the record: why is not kept"
 
 
@@ -94,7 +95,10 @@ class Inbox:
         try:
             _check_name(path)
             prompt = read_prompt(self._brain, path)
-            if prompt is None or self._is_dealt_with(prompt):
+            is_dealt_with = prompt is None or self._is_dealt_with(prompt)
+            if prompt is not None and (prompt.private or not prompt.remember):
+                self._keep_in(prompt)
+            if prompt is None or is_dealt_with:
                 self._clear(path)
             elif not is_active(self._brain):
                 self.hold(
@@ -122,6 +126,8 @@ class Inbox:
             self._brain.log.warning("response_unreadable", path=path, problem=str(error))
             return
         self._follow(prompt)
+        if response.private:
+            self._keep_in(prompt)
         answered.refresh()  # another process of this machine may have answered
         known, hashed = answered.of(prompt.path), content_hash(raw)
         is_foreign = bool(response.prompt_id) and (known is None or known.prompt_id != response.prompt_id)
@@ -135,6 +141,13 @@ class Inbox:
         ):
             return
         self._record_exchange(RESPONDED, prompt, response=path, response_hash=hashed)
+
+    def _keep_in(self, prompt: Prompt) -> None:
+        """Take back what came of a prompt that asks to be kept in, as it did not when it was answered."""
+        from brainiac.history.withdrawal import keep_in  # most prompts never need it
+
+        if is_active(self._brain) and not keep_in(self._brain, prompt):
+            self._again(prompt.path, WITHDRAW_SECONDS)
 
     def _is_dealt_with(self, prompt: Prompt) -> bool:
         self._follow(prompt)

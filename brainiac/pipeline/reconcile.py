@@ -80,16 +80,19 @@ class Backlog:
     Attributes:
         unanswered: Prompts and notes to answer or take in, and files that cannot be read.
         moved: Answered prompts that have another place now.
+        withdrawn: Answered prompts that ask to be kept to themselves, as they did not when they were answered.
     """
 
     unanswered: tuple[str, ...]
     moved: tuple[str, ...]
+    withdrawn: tuple[str, ...] = ()
 
 
 def backlog(brain: Brain, known: Mapping[str, Stamp]) -> Backlog:
     """Return what waits among the known files; only what is not byte for byte as it was answered is read."""
     unanswered: list[str] = []
     moved: list[str] = []
+    withdrawn: list[str] = []
     for path in known:
         if brain.tree.kind_of(path) not in TO_ANSWER or is_settled(brain, path):
             continue
@@ -104,7 +107,9 @@ def backlog(brain: Brain, known: Mapping[str, Stamp]) -> Backlog:
             moved.append(path)
         elif not brain.answered.is_answered(prompt):
             unanswered.append(path)
-    return Backlog(tuple(unanswered), tuple(moved))
+        elif prompt.private or not prompt.remember:
+            withdrawn.append(path)
+    return Backlog(tuple(unanswered), tuple(moved), tuple(withdrawn))
 
 
 def is_settled(brain: Brain, path: str) -> bool:
