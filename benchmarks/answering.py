@@ -1,7 +1,7 @@
-"""How fast a running brain answers: one drop at a time, a thousand at once, at rest, and the commands.
+"""How fast a running brain answers: one drop at a time, at rest, and the commands (under load: `load.py`).
 
 A real daemon in a process of its own serves a scratch brain; files are dropped as a script would drop them.
-Prints a table and one line of JSON. `--memories`, `--drops`, `--burst`, `--idle-seconds` set the sizes.
+Prints a table and one line of JSON. `--memories`, `--drops`, `--idle-seconds` set the sizes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import signal
 import statistics
@@ -126,34 +125,6 @@ def bare_ratio(scratch: Scratch) -> dict[str, float]:
     return {"bare_ms_p50": round(statistics.median(taken), 2)}
 
 
-def burst(scratch: Scratch, number: int) -> dict[str, float]:
-    """Drop many at once; each must be answered exactly once."""
-    started = time.perf_counter()
-    for n in range(number):
-        scratch.drop(f"burst-{n:05d}", prompt(n))
-    inbox = scratch.root / "inbox"
-    while len(list(inbox.glob("burst-*.response.md"))) < number:
-        time.sleep(0.05)
-        if time.perf_counter() - started > 600:
-            break
-    seconds = time.perf_counter() - started
-    answered = len(list(inbox.glob("burst-*.response*.md")))
-    while (
-        scratch.root.joinpath("memory/short_term.md").read_text().count("<!-- event:") < number + 1
-    ):  # the warm-up too
-        time.sleep(0.1)
-        if time.perf_counter() - started > 900:
-            break
-    reflected = time.perf_counter() - started
-    events = len(
-        re.findall(r'\*\*User:\*\* "(?:I put|What does) the', (scratch.root / "memory/short_term.md").read_text())
-    )
-    return {
-        "burst": number, "burst_responses": answered, "burst_per_second": round(number / seconds, 1),
-        "burst_reflected_per_second": round(number / reflected, 1), "events_in_short_term": events,
-    }  # fmt: skip
-
-
 def idle(scratch: Scratch, seconds: float) -> dict[str, float]:
     """Measure the daemon at rest: resident memory and share of one processor.
 
@@ -216,7 +187,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--memories", type=int, default=1000)
     parser.add_argument("--drops", type=int, default=200)
-    parser.add_argument("--burst", type=int, default=1000)
     parser.add_argument("--idle-memories", type=int, default=10_000)
     parser.add_argument("--idle-seconds", type=float, default=60)
     options = parser.parse_args()
@@ -228,11 +198,6 @@ def main() -> None:
         figures |= one_by_one(scratch, options.drops) | bare_ratio(scratch)
         scratch.stop()
         figures |= commands(scratch) | fsyncs(scratch)
-    with tempfile.TemporaryDirectory(prefix="brainiac-bench-") as folder:
-        scratch = Scratch(Path(folder), options.memories)
-        scratch.start()
-        figures |= burst(scratch, options.burst)
-        scratch.stop()
     if options.idle_seconds:
         with tempfile.TemporaryDirectory(prefix="brainiac-bench-") as folder:
             scratch = Scratch(Path(folder), options.idle_memories)

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ class Tail:
     def __init__(self, folder: Path) -> None:
         self._folder, self._offsets = folder, collections.Counter[Path]()
         self.kinds = collections.Counter[str]()
+        self.answered = 0  # of the load itself, probes aside
 
     def read(self) -> None:
         """Take in the whole lines that were added."""
@@ -60,14 +62,22 @@ class Tail:
             whole = added[: added.rfind(b"\n") + 1]
             self._offsets[path] += len(whole)
             self.kinds.update(kind.decode() for kind in _KIND.findall(whole))
+            self.answered += whole.count(b'"response":"inbox/load-')
 
-    @property
-    def answered(self) -> int:
-        return self.kinds["prompt-answered"]
+    def of(self, kind: str) -> int:
+        """Return how many events of a kind there are by now."""
+        self.read()
+        return self.kinds[kind]
 
     @property
     def reflected(self) -> int:
+        """How many exchanges were reflected."""
         return self.kinds["exchange-reflected"]
+
+    @property
+    def unreflected(self) -> int:
+        """How many were answered and not reflected yet."""
+        return self.kinds["prompt-answered"] - self.reflected
 
 
 class Watch(threading.Thread):
@@ -125,34 +135,36 @@ class Run:
     """One run of the load against a scratch brain."""
 
     def __init__(self, scratch: Scratch, options: argparse.Namespace) -> None:
-        self._scratch, self._options = scratch, options
-        self._tail = Tail(scratch.root / "logs/journal")
+        self.scratch, self._options = scratch, options
+        self.tail = Tail(scratch.root / "logs/journal")
         self._dropped = 0
         self.figures: dict[str, Any] = {}
 
     def measure(self) -> None:
         """Load it and take the figures."""
-        scratch, options = self._scratch, self._options
+        scratch, options = self.scratch, self._options
         assert scratch.daemon is not None
         rest = [scratch.answer(f"rest-{n:03d}", f"Where is the ring {n}?") for n in range(AT_REST)]
         self.figures["rest_latency_ms"] = round(statistics.median(rest), 1)
         watch = Watch(scratch)
         watch.start()
-        with self._phase("burst", options.prompts):
+        with Phase(self, "burst"):
             for _ in range(options.prompts):
                 self._drop()
-            self._await(lambda: self._missing(), options.patience)
-        with self._phase("steady", round(options.minutes * 60_000 / options.every_ms)):
+            self._await(lambda: self._dropped - self.tail.answered)
+        with Phase(self, "steady"):
             self._drop_steadily(options.minutes * 60, options.every_ms / 1000)
-            self._await(lambda: self._missing(), options.patience)
-        started = time.monotonic()
-        self._await(lambda: self._tail.answered - self._tail.reflected, options.patience)
-        self.figures["reflected_after_s"] = round(time.monotonic() - started, 1)
+            self._await(lambda: self._dropped - self.tail.answered)
+        started, reflected = time.monotonic(), self.tail.reflected
+        self._await(lambda: self.tail.unreflected)
+        seconds = time.monotonic() - started
+        self.figures["rest_seconds"] = round(seconds, 1)
+        self.figures["rest_reflections_per_s"] = round((self.tail.reflected - reflected) / max(seconds, 0.1), 1)
         watch.end()
         self.figures |= self._sizes(watch)
 
     def _drop(self) -> None:
-        self._scratch.drop(f"load-{self._dropped:06d}", prompt(self._dropped))
+        self.scratch.drop(f"load-{self._dropped:06d}", prompt(self._dropped))
         self._dropped += 1
 
     def _drop_steadily(self, seconds: float, step: float) -> None:
@@ -161,25 +173,19 @@ class Run:
             time.sleep(max(0.0, began + number * step - time.monotonic()))
             self._drop()
 
-    def _missing(self) -> int:
-        return self._dropped - self._tail.answered  # probes are a few more: they are waited for by themselves
-
-    def _await(self, left: Any, patience: float) -> None:
-        end = time.monotonic() + patience
+    def _await(self, left: Callable[[], int]) -> None:
+        end = time.monotonic() + self._options.patience
         while time.monotonic() < end:
-            self._tail.read()
+            self.tail.read()
             if left() <= 0:
                 return
             time.sleep(0.1)
 
-    def _phase(self, name: str, prompts: int) -> Phase:
-        return Phase(self, name, prompts)
-
     def _sizes(self, watch: Watch) -> dict[str, Any]:
-        files = [path.stat() for path in (self._scratch.root / "logs/journal").rglob("*") if path.is_file()]
-        exchanges = max(1, self._tail.reflected)
+        files = [path.stat() for path in (self.scratch.root / "logs/journal").rglob("*") if path.is_file()]
+        exchanges = max(1, self.tail.reflected)
         return {
-            "exchanges": self._tail.reflected,
+            "exchanges": self.tail.reflected,
             "largest_short_term_tokens": count(watch.largest),
             "largest_short_term_bytes": len(watch.largest.encode()),
             "rss_mb_first": round(watch.rss_mb[0]),
@@ -193,34 +199,33 @@ class Run:
 class Phase:
     """A stretch of the run: how much was answered and reflected in it, at what cost, and how long a fresh one took."""
 
-    def __init__(self, run: Run, name: str, prompts: int) -> None:
-        self._run, self._name, self._prompts = run, name, prompts
+    def __init__(self, run: Run, name: str) -> None:
+        self._run, self._name = run, name
+
+    def _counts(self) -> tuple[int, int, float]:
+        tail, daemon = self._run.tail, self._run.scratch.daemon
+        assert daemon is not None
+        tail.read()
+        return tail.kinds["prompt-answered"], tail.reflected, cpu_seconds(daemon.pid)
 
     def __enter__(self) -> None:
-        scratch, tail = self._run._scratch, self._run._tail
-        assert scratch.daemon is not None
-        tail.read()
-        self._before = tail.answered, tail.reflected, cpu_seconds(scratch.daemon.pid)
-        self._began = time.monotonic()
-        self._probes = Probes(scratch, self._name)
+        self._before, self._began = self._counts(), time.monotonic()
+        self._probes = Probes(self._run.scratch, self._name)
         self._probes.start()
 
     def __exit__(self, *_: object) -> None:
-        seconds = time.monotonic() - self._began
-        scratch, tail, figures = self._run._scratch, self._run._tail, self._run.figures
-        assert scratch.daemon is not None
-        tail.read()
-        answered, reflected, cpu = self._before
-        figures[f"{self._name}_seconds"] = round(seconds, 1)
-        figures[f"{self._name}_answers_per_s"] = round((tail.answered - answered) / seconds, 1)
-        figures[f"{self._name}_reflections_per_s"] = round((tail.reflected - reflected) / seconds, 1)
-        figures[f"{self._name}_cpu_s"] = round(cpu_seconds(scratch.daemon.pid) - cpu, 1)
-        figures[f"{self._name}_left_to_reflect"] = tail.answered - tail.reflected
-        rest = figures["rest_latency_ms"]
+        seconds, name, figures = time.monotonic() - self._began, self._name, self._run.figures
+        answered, reflected, cpu = (after - before for after, before in zip(self._counts(), self._before, strict=True))
+        figures[f"{name}_seconds"] = round(seconds, 1)
+        figures[f"{name}_answers_per_s"] = round(answered / seconds, 1)
+        figures[f"{name}_reflections_per_s"] = round(reflected / seconds, 1)
+        figures[f"{name}_cpu_s"] = round(cpu, 1)
+        figures[f"{name}_left_to_reflect"] = self._run.tail.unreflected
         for stretch, taken in self._probes.end().items():
             if taken:
-                figures[f"{self._name}_{stretch}_latency_ratio"] = round(statistics.median(taken) / rest, 1)
-                figures[f"{self._name}_{stretch}_latency_ms_p95"] = round(quantile(taken, 0.95))
+                ratio = statistics.median(taken) / figures["rest_latency_ms"]
+                figures[f"{name}_{stretch}_latency_ratio"] = round(ratio, 1)
+                figures[f"{name}_{stretch}_latency_ms_p95"] = round(quantile(taken, 0.95))
 
 
 def wrong(root: Path) -> dict[str, int]:
@@ -235,8 +240,9 @@ def wrong(root: Path) -> dict[str, int]:
                 exchanges.add(event["id"])
             elif event["kind"] == "exchange-reflected":
                 reflected[event["data"]["exchange"]] += 1
-    prompts = {path.name for path in (root / "inbox").glob("*.md") if ".response" not in path.name}
-    responses = {path.name.replace(".response", "") for path in (root / "inbox").glob("*.response*.md")}
+    paths = [str(path.relative_to(root)) for path in (root / "inbox").rglob("*.md")]
+    responses = {path.replace(".response", "") for path in paths if ".response" in path}
+    prompts = {path for path in paths if ".response" not in path}
     standing = collections.Counter[str]()
     for page in (root / "memory").rglob("*.md"):
         standing.update(_MARK.findall(page.read_text()))

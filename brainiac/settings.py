@@ -134,7 +134,11 @@ class PromotionSettings(_Section):
     idle_seconds: float = Field(300, ge=0, description="quiet for so long: consolidate")
     min_events: int = Field(5, ge=1, description="with at least so many exchanges,")
     max_age_hours: float = Field(12, gt=0, description="or one older than this,")
-    max_tokens: int = Field(4096, ge=1, description="or short-term memory larger than this")
+    max_tokens: int = Field(
+        4096,
+        ge=1,
+        description="or short-term memory larger than this; above twice this its oldest exchanges are filed at once",
+    )
     carry_open_items: bool = Field(True, description="open goals and tasks stay; false: the lists are emptied")
     max_retired_share: float = Field(0.2, ge=0, le=1, description="a run that would retire more of the memory stops")
 

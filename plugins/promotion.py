@@ -11,6 +11,7 @@ from brainiac import hookimpl
 from brainiac.clock import parse_iso
 from brainiac.errors import ConflictError, FormatError, LockedError, StorageError
 from brainiac.events import PathKind
+from brainiac.pipeline.reconcile import is_active
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -61,13 +62,14 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
 
 def _file_overflow(brain: Brain) -> None:
     """File it, or let it wait for the next exchange: the one that was just noted must not be handed out again."""
-    try:
-        if brain.tree.short_term.stat().st_size <= brain.settings.promotion.max_tokens:
-            return  # a token is a byte or more
-        from brainiac.promotion.overflow import file_overflow  # here: an answer waits for no plugin's imports
+    text = brain.read(brain.tree.short_term) or b""
+    if len(text) <= brain.settings.promotion.max_tokens or not is_active(brain):  # a token is a byte or more
+        return
+    from brainiac.promotion.overflow import file_overflow  # here: an answer waits for no plugin's imports
 
+    try:
         event = file_overflow(brain)
-    except (ConflictError, FormatError, StorageError, OSError) as error:
+    except (ConflictError, FormatError, StorageError) as error:
         brain.log.warning("filing_postponed", problem=str(error))
         return
     if event is not None:

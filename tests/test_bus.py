@@ -527,7 +527,7 @@ def test_a_fresh_prompt_waits_for_no_backlog(root: Path, name: str):
         texts = [text for text in plugin.texts() if text not in begun]
         assert "fresh" in texts[:10]
         assert 3 <= sum(text in texts[:20] for text in (f"waits {number}" for number in range(12)))
-        assert [f"long {number}" for number in range(200)] == [text for text in plugin.texts() if "long" in text]
+        assert 701 == len(set(plugin.texts()))
 
 
 class Echo:

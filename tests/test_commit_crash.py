@@ -142,9 +142,13 @@ def test_a_power_failure_at_any_operation_leaves_all_or_nothing(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("path", WRITTEN)
-def test_a_file_edited_between_crash_and_recovery_is_left_and_named(tmp_path: Path, path: str) -> None:
-    """Wherever the crash fell, the person's text stands, the event names the file, and the rest is whole."""
-    total = count_operations(tmp_path)
+def test_a_file_edited_between_crash_and_recovery_is_left_or_merged(tmp_path: Path, path: str) -> None:
+    """Wherever the crash fell, the person's text stands, and the rest is whole.
+
+    What was to be made or removed is left and named; what was to be changed holds our change beside the person's.
+    """
+    total, line = count_operations(tmp_path), b"a person was here\n"
+    is_update = path in (STM, NOTES + "kept.md")
     for number in range(1, total + 1, 3):
         root = tmp_path / "brain"
         stm = prepare(root)
@@ -152,22 +156,21 @@ def test_a_file_edited_between_crash_and_recovery_is_left_and_named(tmp_path: Pa
         with pytest.raises(Crash):
             commit(broken)
         broken.committer.seen.close()
-        broken.write(path, b"a person was here\n")
+        broken.write(path, stm + line if path == STM else line)
 
         kernel = open_kernel(root)
         recovery = kernel.committer.recover()
-        assert b"a person was here\n" == kernel.read(path), number
-        assert ([path] if recovery.finished else []) == [p for p in recovery.left if p == path], number
+        kernel.observed.adopt()
         event = next(kernel.journal.events(kinds={"prompt-answered"}), None)
-        if recovery.finished:
-            assert event is not None
-            assert path in event.data["left"]
+        assert line in (kernel.read(path) or b""), number
+        assert (bool(recovery.finished) and not is_update) == (path in recovery.left), number
+        assert (path in recovery.left) == (event is not None and path in event.data.get("left", ())), number
+        assert path != STM or (event is not None) == (b"### event\n" in (kernel.read(STM) or b"")), number
         standing, before, after = whole(kernel, stm)
         moved = {NOTES + "here.md", NOTES + "deep/there.md"} if path.endswith("there.md") else set()
         expected = before if event is None else after
         others = (standing.keys() | expected.keys()) - {path} - moved
         assert {p: expected.get(p) for p in others} == {p: standing.get(p) for p in others}, number
-        kernel.observed.adopt()
         assert kernel.tracked() == kernel.folded()
         kernel.committer.seen.close()
 

@@ -79,6 +79,20 @@ def test_what_was_promoted_does_not_come_back(brain: Brain) -> None:
     assert ["e4", "e3", "e2"] == [each.id for each in brain.short_term().memory.events]
 
 
+def test_a_remark_that_only_a_copy_has_is_named(brain: Brain) -> None:
+    """What a person wrote below an event on another device is told as what differs, whether the event is known or not;
+    the event itself is taken."""
+    brain.commit("noted", by="x", changes=[update(STM, EMPTY, stm(1))])
+    put(
+        brain,
+        STM_COPY,
+        stm(1, 2).replace('"said 1"\n', '"said 1"\nmine\n').replace('"said 2"\n', '"said 2"\nmine too\n'),
+    )
+    (event,) = settle_copies(brain)
+    assert ["e2", "e1"] == event.data["differs"]
+    assert ["e2", "e1"] == [each.id for each in brain.short_term().memory.events]
+
+
 def test_a_half_written_copy_waits(brain: Brain) -> None:
     """What cannot be read as short-term memory is left for the next look."""
     put(brain, STM_COPY, "# Short-Term")

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
+from brainiac.clock import ManualClock, iso
 from brainiac.conversations import MAX_TURNS
 from brainiac.events import Event, append, create, new_id, observe
 from brainiac.history.conflict_copies import settle_copies
 from brainiac.kernel.journal import lines_back
+from brainiac.notes.prompt import Exchange, Prompt, Response
 from brainiac.pipeline.daemon import answer_one
 from brainiac.recall.encode import _known_unit, encode
 from brainiac.recall.text import Analyzer
@@ -22,6 +24,7 @@ from brainiac.recall.units import Page, Unit, UnitKind
 from tests.kernel import make_root, open_kernel
 from tests.models import model_brain
 from tests.openai_server import ChatServer, say, say_json
+from tests.promotions import make_brain
 
 _opened: list[str] = []
 
@@ -178,3 +181,41 @@ def test_a_conflict_copy_that_waits_has_no_earlier_day_read(brain: Brain) -> Non
     with opened() as files:
         assert [] == settle_copies(brain)
     assert [] == [path for path in files if path == str(earlier)]
+
+
+def costs(brain: Brain, number: int) -> tuple[float, float, float]:
+    """Say so many things; return files opened, bytes read and bytes of journal added by each, reflection and filing."""
+    before = read_bytes(), journal_bytes(brain)
+    with opened() as files:
+        for _ in range(number):
+            reflected(brain, f"What about item {new_id()}?")
+    opens = len([path for path in files if str(brain.root.parent) in path])
+    return opens / number, (read_bytes() - before[0]) / number, (journal_bytes(brain) - before[1]) / number
+
+
+def reflected(brain: Brain, text: str) -> None:
+    """Say something and have it reflected, and what short-term memory cannot hold filed."""
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(1)
+    at, exchange = iso(brain.clock.now()), new_id()
+    prompt, response = Prompt(f"inbox/{exchange}.md", text, "", at), Response("", "It is as it was. " * 40)
+    brain.plugins.call("response_arrived", brain=brain, exchange=Exchange(exchange, prompt, response, at))
+
+
+def journal_bytes(brain: Brain) -> int:
+    return sum(path.stat().st_size for path in brain.tree.journal.rglob("*") if path.is_file())
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts the bytes that a process reads")
+def test_an_exchange_costs_the_same_after_hundreds_of_one_day(tmp_path: Path) -> None:
+    """With the log filed forty times and eight of the day's pages full, reflecting and filing an exchange opens
+    as many files, reads as many bytes and adds as many to the journal as in the beginning."""
+    brain = make_brain(tmp_path / "b", "promotion: {max_tokens: 1000}\n")
+    costs(brain, 40)
+    early = costs(brain, 70)
+    costs(brain, 140)
+    late = costs(brain, 70)
+    day = brain.root / "memory/long_term/events/2026/03/02"
+    assert len(list(day.glob("2026-03-02*.md"))) >= 7
+    assert all(after < 1.25 * before for before, after in zip(early, late, strict=True)), (early, late)
+    brain.close()

@@ -171,3 +171,18 @@ def test_the_command_shows_and_asks(brain: Brain, capsys: pytest.CaptureFixture[
     assert 1 == shell("forget", "nothing of that name", "--yes").code
     with pytest.raises(UserError, match="names no exchange"):
         meant(brain, "inbox")
+
+
+def test_a_persons_remark_stays_where_its_exchange_goes(brain: Brain) -> None:
+    """Written below the exchange, in short-term memory or on the page of the day: it is no part of what was said."""
+    exchange = tell(brain, "one", "I live in Portland.")
+    brain.tree.short_term.write_text((brain.read_text("memory/short_term.md") or "") + "Call the plumber\n")
+    forgotten(brain, exchange)
+    assert ["memory/short_term.md"] == standing(brain, "call the plumber")
+    exchange = tell(brain, "two", "I live in Boston.")
+    promote(brain)
+    (day,) = (path for path in standing(brain, "boston") if "/events/" in path)
+    brain.tree.absolute(day).write_text((brain.read_text(day) or "") + "Call the painter\n")
+    forgotten(brain, exchange)
+    assert [day] == standing(brain, "call the painter")
+    assert [] == standing(brain, "boston")

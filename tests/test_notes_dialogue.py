@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from notes_texts import BIG, fuzz, ids, texts, times
 
-from brainiac.notes.dialogue import StmEvent, find_events, parse_exchanges, render_event, render_exchange
+from brainiac.notes.dialogue import StmEvent, find_events, outside, parse_exchanges, render_event, render_exchange
+from brainiac.notes.prose import escape
 
 events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts, is_private=st.booleans())
 AT = "2025-09-16T15:30:00Z"
@@ -61,6 +62,41 @@ def test_a_hand_made_event_has_an_id_from_its_text() -> None:
     assert first == again
     assert first != other
     assert first.startswith("hand-")
+
+
+def test_what_else_stands_in_an_event_is_a_remark() -> None:
+    """F-TXT-7: lines below a quoted text, one of Thoughts or a block quote, and any own label, are no part of it."""
+    said = '**User:** "one"\n\nCall the plumber\n**AI:**\n> a\n- by hand\n> b\n\n**Thoughts:** t\nand more\n'
+    (placed,) = find_events(f"### {AT} important\n<!-- event: 01 -->\n**Note:** mine\n{said}\n\n## Next\n")
+    assert StmEvent("01", AT, "one", "a\nb", "t") == placed.event
+    assert "important\n**Note:** mine\n\nCall the plumber\n- by hand\n\nand more\n" == placed.event.remarks
+
+
+def test_remarks_of_a_private_event_are_marked() -> None:
+    """F-STM-8: they stay private where they stand alone; a paragraph that bears the mark keeps it as it is."""
+    text = f'### {AT}\n<!-- event: 01 -->\n<!-- private -->\n**User:** "x"\na\nb\n\nc <!-- private -->\n'
+    (placed,) = find_events(text)
+    assert "a\nb <!-- private -->\n\nc <!-- private -->\n" == placed.event.remarks
+    assert placed.event.is_private
+
+
+@fuzz
+@given(
+    st.lists(events, min_size=1, max_size=3), st.lists(texts, min_size=4, max_size=4), st.sampled_from(["\n", "\r\n"])
+)
+def test_what_is_outside_events_and_within_them_is_all_there_is(
+    said: list[StmEvent], between: list[str], newline: str
+) -> None:
+    """F-TXT-7: whatever stands around and within events, taking them out leaves every line that was not said."""
+    marks = [f"{escape(text)} zq{number}" for number, text in enumerate(between)]
+    parts = [
+        marks[0],
+        *(part for event, mark in zip(said, marks[1:], strict=False) for part in (render_event(event), mark)),
+    ]
+    page = "\n".join(parts).replace("\n", newline)
+    rest = outside(page, find_events(page))
+    words = "".join(f"{event.user}{event.ai}{event.thoughts}" for event in parse_exchanges(page))
+    assert [] == [mark for mark in marks[: len(said) + 1] if f"zq{marks.index(mark)}" not in rest + words]
 
 
 @fuzz

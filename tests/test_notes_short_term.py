@@ -201,6 +201,34 @@ def test_reset_keeps_what_arrived_meanwhile() -> None:
     assert "An old one." in str(ShortTermDocument(BY_HAND).reset(None, (), ()))
 
 
+def test_a_persons_paragraphs_of_the_summary_stay() -> None:
+    """F-STM-6: only what is ours is replaced; the others stand below, byte for byte."""
+    text = EMPTY.replace("## Summary\n", "## Summary\nMine,  with\n\\# signs.\n\nOurs.\n\nMine  too.\n")
+    after = ShortTermDocument(text).with_summary("New.\n\nNewer.", lambda paragraph: paragraph == "Ours.")
+    expected = "## Summary\nNew.\n\nNewer.\n\nMine,  with\n\\# signs.\n\nMine  too.\n\n---\n"
+    assert expected in str(after)
+    assert str(after).replace("New.\n\nNewer.\n\n", "") == str(after.with_summary("", lambda p: p.startswith("New")))
+
+
+def test_remarks_stay_where_events_and_items_go() -> None:
+    """F-STM-3, F-STM-7: what a person wrote within an event or right below an item stands in its place."""
+    text = str(ShortTermDocument(EMPTY).with_event(FIRST).with_event(SECOND).with_items(tasks=["t"]).with_done(["t"]))
+    text = text.replace('"1"\n', '"1"\nCall the plumber\n').replace("- [x] t\n", "- [x] t\nby hand\n") + "- last"
+    after = ShortTermDocument(text).reset(None, (), ())
+    assert ((), ()) == (after.memory.events, after.memory.tasks)
+    expected = EMPTY.replace("### Tasks\n", "### Tasks\n\nby hand\n") + "Call the plumber\n- last"
+    assert expected == str(after)
+    assert ["by hand", "Call the plumber", "- last"] == [line for line in after.remarks.split("\n") if line]
+
+
+def test_a_copy_of_an_event_has_an_id_of_its_own() -> None:
+    """F-STM-4: a person who copies an event has made one."""
+    text = str(ShortTermDocument(EMPTY).with_event(FIRST))
+    copied = text + "\n" + text[text.index("### 2025") :].replace("one", "other")
+    first, second = ShortTermDocument(copied).memory.events
+    assert (FIRST, "other", True) == (first, second.user, second.id.startswith("hand-"))
+
+
 @fuzz
 @given(texts, st.integers(0, len(BY_HAND)))
 def test_any_text_is_read_or_refused(text: str, at: int) -> None:

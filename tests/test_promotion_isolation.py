@@ -75,8 +75,8 @@ def look_over(brain: Brain) -> dict[str, str]:
 
 @pytest.mark.parametrize("is_remote", [False, True])
 def test_any_link_is_filed_with_all_else(tmp_path: Path, is_remote: bool) -> None:
-    """Names that no file system can hold, addresses, control characters, escapes that mean nothing, ways out of the
-    brain, in prompts and answers: each stands word for word on the page of its day, and each statement on its page."""
+    """F-LNK-5: names that no file system can hold, addresses, control characters, escapes that mean nothing, ways out of
+    the brain, in prompts and answers: each stands word for word on the page of its day, each statement on its page."""
     brain = make_brain(tmp_path / "b", engine=ScriptedEngine({}, is_remote=is_remote))
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/x.md").write_text("secret")
@@ -115,8 +115,8 @@ BAD = {
 
 
 def test_any_page_costs_nothing_but_itself(tmp_path: Path) -> None:
-    """Pages that are no UTF-8, broken, misnamed, folders, links, pipes: a statement that would have gone there goes
-    elsewhere, not a byte of them changes, and doctor names each."""
+    """F-MEM-8: pages that are no UTF-8, broken, misnamed, folders, links, pipes: a statement that would have gone there
+    goes elsewhere, not a byte of them changes, and doctor names each."""
     brain = make_brain(tmp_path / "b")
     people = brain.tree.long_term / "concrete/people"
     people.mkdir(parents=True)

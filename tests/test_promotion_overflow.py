@@ -24,6 +24,7 @@ from brainiac.llm.schemas import AnalyzeRequest, Purpose, Request, Result
 from brainiac.notes.dialogue import StmEvent
 from brainiac.notes.memory import parse_exchanges
 from brainiac.notes.prompt import Exchange, Prompt, Response
+from brainiac.organization.indexes import derive_manifests
 from brainiac.promotion.due import is_due
 from brainiac.promotion.episodes import PAGE_CHARACTERS
 from brainiac.promotion.filed import FILED, MAX_WAITING, filed
@@ -165,6 +166,21 @@ def test_a_day_when_no_model_serves_loses_nothing(tmp_path: Path) -> None:
     assert 31 == len(statements(brain))
 
 
+def test_a_run_that_finds_nothing_to_remember_still_ends_the_wait(tmp_path: Path) -> None:
+    """Small talk that was filed is looked at once; then it waits no longer."""
+    engine = ScriptedEngine({})
+    brain = make_brain(tmp_path / "b", CONFIG, engine)
+    for number in range(20):
+        tell(brain, f"hm {number}?")
+    assert filed(brain).waiting
+    promote(brain)
+    asked = len(engine.of(Purpose.ANALYZE))
+    wait(brain, 301)
+    assert not is_due(brain, 9999.0)
+    promote(brain)
+    assert asked == len(engine.of(Purpose.ANALYZE))
+
+
 def test_private_exchanges_are_filed_and_consolidated_as_private(tmp_path: Path) -> None:
     """They go to the day's private page, and a page that a person makes private later makes all on it private."""
     engine = ScriptedEngine({})
@@ -199,6 +215,7 @@ def test_what_a_person_takes_from_a_page_is_not_consolidated_and_not_waited_for(
     promote(brain)
     assert 19 == len(statements(brain))
     assert not any("Ruth number 0 " in each for each in statements(brain))
+    assert 19 == len(on_pages(brain)) == len({event.id for event in on_pages(brain)})
     wait(brain, 301)
     assert not is_due(brain, 9999.0)
 
@@ -249,7 +266,7 @@ def test_filing_is_taken_back_by_undo(tmp_path: Path) -> None:
 
 
 def test_a_busy_day_has_several_pages(tmp_path: Path) -> None:
-    """A page that is full is continued by the next; each has its own title and stands in the day's index."""
+    """A page that is full is continued by the next, with its own title; quiet time lists all in the day's index."""
     brain = make_brain(tmp_path / "b", CONFIG)
     answer = "word " * 400
     for number in range(60):
@@ -259,12 +276,15 @@ def test_a_busy_day_has_several_pages(tmp_path: Path) -> None:
     assert all(len(page.text) < PAGE_CHARACTERS + 3000 for page in found.values())
     assert "2 March 2026 (2)" == found["2026-03-02-2.md"].title
     index = (brain.root / "memory/long_term/events/2026/03/02/_index.md").read_text()
-    assert all(f"]({name} " in index for name in found)
+    assert "](2026-03-02.md " in index
     questions = [event.user for event in (*on_pages(brain), *log(brain))]
     assert {f"Question {number}?" for number in range(60)} == set(questions)
     assert 60 == len(questions)
     promote(brain)
     assert 60 == len(on_pages(brain))
+    derive_manifests(brain, ["memory/long_term/events/2026/03/02"])
+    index = (brain.root / "memory/long_term/events/2026/03/02/_index.md").read_text()
+    assert all(f"]({name} " in index for name in found)
 
 
 def prepared(tmp_path: Path) -> Path:

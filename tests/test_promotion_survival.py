@@ -69,8 +69,8 @@ def in_the_journal(outcome: Outcome) -> str:
 
 
 def test_a_line_at_the_end_of_the_file_stays_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`echo "Call the plumber" >> memory/short_term.md`, then `brainiac promote`: the line stands where it was written,
-    the command and the journal name it, and search finds it."""
+    """F-STM-7: `echo "Call the plumber" >> memory/short_term.md`, then `brainiac promote`: the line stands where it was
+    written, the command and the journal name it, and search finds it."""
     brain = make_brain(tmp_path / "b")
     tell(brain, "My sister Ruth is a GP in Bristol.", answer="Two things:\n- one\n- two")
     rewrite(brain, lambda text: text + "Call the plumber\n")

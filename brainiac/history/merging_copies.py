@@ -58,9 +58,9 @@ def merged(now: str, copy: str, removals: Removals) -> tuple[str, list[str]]:
     differs = []
     standing = {event.id: event for event in document.memory.events}
     for event in other.events:
-        if event.id in standing:
-            differs += [] if standing[event.id] == event else [event.id]
-        elif f"<!-- event: {event.id} -->" not in removals:
+        if standing.get(event.id, event) != event or event.remarks not in now:
+            differs.append(event.id)
+        if event.id not in standing and f"<!-- event: {event.id} -->" not in removals:
             document = document.with_event(event)
     document = _with_lists(document, ShortTermDocument(copy), removals)
     if other.summary and other.summary != document.memory.summary and other.summary not in removals:

@@ -203,6 +203,11 @@ class Committer:
         """
         return self._transactions.text_of(digest)
 
+    def has_stood(self, text: bytes) -> bool:
+        """Return whether a text stood in a note before, as far as this device's journal tells."""
+        digest = content_hash(text)
+        return digest in self._journal.blobs and self._journal.names(digest)
+
     def recover(self) -> Recovery:
         """Finish what a crash left unfinished; the tree is otherwise never changed by the journal."""
         report = Recovery()

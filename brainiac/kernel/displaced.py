@@ -14,7 +14,7 @@ from brainiac.clock import Clock, parse_iso
 from brainiac.errors import BlobError, ConflictError
 from brainiac.events import Change, PathKind, content_hash, create, update
 from brainiac.kernel.exchange import Disk, read_bytes
-from brainiac.kernel.merge import three_way
+from brainiac.kernel.merge import distance, woven
 from brainiac.kernel.transactions import Transactions
 from brainiac.kernel.write_ahead import Intent, Step
 from brainiac.tree import Tree
@@ -84,46 +84,58 @@ class Displaced:
 
     def _rescue(self, intent: Intent, step: Step, save: bytes) -> bool:
         """Bring a person's save into the file; False when the file moves too fast, to be tried again."""
-        base = self._wal.base_of(step)
         try:
             standing = self._committer.notice([step.path])[step.path]
-            self._commit(intent, step, base, standing, save)
+            self._commit(intent, step, standing, save)
         except ConflictError:
             return False
         self._wal.note_merged(step, content_hash(save))
         return True
 
-    def _commit(self, intent: Intent, step: Step, base: str | None, standing: bytes | None, save: bytes) -> None:
-        if standing is not None:
-            base = self._committer.noticing.base_of(step.path, standing, save) or base
-        merged = save if standing is None else self._merged(step.path, self._text(base), standing, save)
+    def _commit(self, intent: Intent, step: Step, standing: bytes | None, save: bytes) -> None:
         data = {"displaced_by": intent.event.id, "save": content_hash(save)}
-        changes: list[Change] = []
         if standing is None:
-            changes = [create(step.path, save)]
-        elif merged is None:
+            self._committer.commit_merge([create(step.path, save)], data, step.path, self._wal.base_of(step), save)
+            return
+        base, known = self._base_of(step, save), self._committer.seen.get(step.path)
+        is_ours = known is not None and known.is_ours and known.hash == content_hash(standing)
+        merged, is_clean = self._merged(step.path, self._text(base), standing, save, is_ours=is_ours)
+        changes = [update(step.path, standing, merged)] if merged != standing else []
+        if not is_clean:
             data["conflict"] = step.path
-            changes = self._put_back(intent, step, standing, save)
-        elif merged != standing:
-            changes = [update(step.path, standing, merged)]
+            if self._tree.absolute(step.path) != self._tree.review:
+                changes.append(self._conflict(intent, step.path, is_ours=is_ours))
         self._committer.commit_merge(changes, data, step.path, base, save)
 
-    def _merged(self, path: str, base: bytes, standing: bytes, save: bytes) -> bytes | None:
-        """Merge a save into what stands there; of a log, what was added to it, whatever was cleared meanwhile."""
-        if self._tree.kind_of(path) is PathKind.ACCESS_LOG and save.startswith(base):
-            return standing + save[len(base) :]
-        return three_way(base, standing, save)
+    def _base_of(self, step: Step, save: bytes) -> str | None:
+        """Return the hash of what a save grew from: never of a version later than the one that it was swapped out of.
 
-    def _put_back(self, intent: Intent, step: Step, standing: bytes, save: bytes) -> list[Change]:
-        """Let the person's text stand where both changed the same lines, and say so."""
-        known = self._committer.seen.get(step.path)
-        if known is not None and known.is_ours and known.hash == content_hash(standing):
-            text = f"{step.path}: you saved it while `{intent.event.kind}` wrote it; your text stands, ours is kept"
-            changes = [update(step.path, standing, save)]
+        Mostly that one, or what the same file held when it was last dealt with; where an editor held an earlier one,
+        the nearest of those.
+        """
+        swapped_out = self._wal.base_of(step)
+        earlier = self._committer.noticing.base_of(step.versions, save) if step.versions else None
+        if earlier is None or swapped_out is None:
+            return swapped_out
+        distances = [(distance(self._text(digest), save), digest) for digest in (swapped_out, earlier)]
+        return min(distances, key=lambda pair: pair[0])[1]
+
+    def _merged(self, path: str, base: bytes, standing: bytes, save: bytes, *, is_ours: bool) -> tuple[bytes, bool]:
+        """Merge a save into what stands there; of a log, what was added to it, whatever was cleared meanwhile.
+
+        Where both changed the same lines, the person's stand, or the later of theirs.
+        """
+        if self._tree.kind_of(path) is PathKind.ACCESS_LOG and save.startswith(base):
+            return standing + save[len(base) :], True
+        return woven(base, standing, save, is_ours_first=not is_ours) or (save if is_ours else standing, False)
+
+    def _conflict(self, intent: Intent, path: str, *, is_ours: bool) -> Change:
+        """Return the line of `memory/review.md` that tells what gave way."""
+        if is_ours:
+            text = f"{path}: you saved it while `{intent.event.kind}` wrote it; your lines stand, ours are kept"
         else:
-            text = f"{step.path}: an earlier save of yours did not fit into the later one; it is kept"
-            changes = []
-        return [*changes, review_note(self._tree, f"{text} in the journal (event {intent.event.id})")]
+            text = f"{path}: an earlier save of yours did not fit into the later one; it is kept"
+        return review_note(self._tree, f"{text} in the journal (event {intent.event.id})")
 
     def _text(self, digest: str | None) -> bytes:
         if digest is None:

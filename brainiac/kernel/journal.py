@@ -221,6 +221,11 @@ class Journal:
         """Return this device's event of that id, looking from the newest back."""
         return next((event for event in self.events(since_seq, reverse=True) if event.id == event_id), None)
 
+    def names(self, digest: str) -> bool:
+        """Return whether an event of this device left a note with that content."""
+        mark = f'"after":"{digest}"'.encode()
+        return any(mark in line for _, line in self._lines_after(0))
+
     def fold(self) -> dict[str, str]:
         """Return path → content hash of every tracked note as this device last saw it."""
         tree: dict[str, str] = {}

@@ -19,6 +19,7 @@ from brainiac.events import Event, RecordedChange
 from brainiac.kernel.journal import BASELINE, Journal
 from brainiac.tree import Tree
 
+PERSONS = "-"  # marks in a trail what a person made
 _TRAIL_LENGTH = 64
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS seen(
@@ -37,7 +38,8 @@ class Seen:
     Attributes:
         path: Relative.
         hash: Of its content.
-        trail: Hashes of the versions since a person last saved it, oldest first; a stale editor buffer holds one.
+        trail: Hashes of earlier versions, oldest first, from the first that we changed; a stale editor buffer
+            holds one. `-` stands before those that a person made.
         is_ours: Whether a process wrote this version.
         is_told: Whether the bus has heard of the last outside edit.
         is_held: It vanished among too many others; its deletion waits to be confirmed.
@@ -51,6 +53,15 @@ class Seen:
     is_told: bool = True
     is_held: bool = False
     stamp: str = ""
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The trail and what stands, marked in the same way."""
+        return (*self.trail, self._marked)
+
+    @property
+    def _marked(self) -> str:
+        return self.hash if self.is_ours else f"{PERSONS}{self.hash}"
 
 
 class LastSeen:
@@ -213,19 +224,24 @@ def stamp_of(stat: os.stat_result) -> str:
 
 
 def _successor(known: Seen | None, change: RecordedChange, after: str, event: Event) -> Seen:
-    """Return a note after a change: a person's save begins a new trail, ours go on with it.
+    """Return a note after a change, with the versions that an editor may hold still.
 
-    A save that was displaced was not made in sight of what stands: editors may hold the versions before it still.
+    Of several saves by persons that follow one another the last counts: whoever holds an earlier one has it from them.
     """
     if known is not None and known.hash == after:
         return replace(known, path=change.path)
-    is_displaced = "displaced_by" in event.data
-    if (event.by == "person" or change.op == "observe") and not is_displaced:
-        return Seen(change.path, after)
-    trail = known.trail if known is not None else ()
-    if known is not None and known.hash != change.before:
-        trail = (*trail, known.hash)
-    if change.before is not None:
-        trail = (*trail, change.before)
-    is_told = known is None or known.is_told
-    return Seen(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=change.op != "observe", is_told=is_told)
+    is_persons = event.by == "person" or change.op == "observe"
+    is_told = known is None or known.is_told or (is_persons and "displaced_by" not in event.data)
+    trail = _longer_trail(known, change, is_persons=is_persons)
+    return Seen(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_persons, is_told=is_told)
+
+
+def _longer_trail(known: Seen | None, change: RecordedChange, *, is_persons: bool) -> tuple[str, ...]:
+    if known is None:
+        return () if is_persons or change.before is None else (change.before,)
+    trail, is_in_sight = known.trail, change.before in (None, known.hash)
+    if known.is_ours or not (is_persons and is_in_sight):
+        trail = (*trail, known.versions[-1])
+    if change.before is not None and change.before not in {digest.removeprefix(PERSONS) for digest in known.versions}:
+        trail = (*trail, f"{PERSONS}{change.before}")
+    return trail

@@ -10,15 +10,16 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from brainiac.clock import Clock
 from brainiac.errors import BlobError, BrainiacError, ConflictError
 from brainiac.events import FileChange, PathKind, RecordedChange, content_hash, update
 from brainiac.kernel.exchange import read_bytes
-from brainiac.kernel.lastseen import LastSeen, Seen, stamp_of
-from brainiac.kernel.merge import is_stale, three_way
+from brainiac.kernel.lastseen import PERSONS, LastSeen, Seen, stamp_of
+from brainiac.kernel.merge import distance, is_stale, woven
 from brainiac.kernel.planning import is_unkept
 from brainiac.tree import Tree
 
@@ -29,8 +30,18 @@ MAX_BYTES = 5_000_000  # larger files are known by their stat, their texts are n
 REST_SECONDS = 10.0  # short-term memory saved without its headings is believed after this
 MOVE_SECONDS = 10.0  # a file that appears with the content of one that vanished within this was moved
 TORN_NS = 200_000_000  # an empty or shortened file is believed after this rest
+SIGHTS = 3  # a save that has seen what came after three versions grew from none before: merges have two parents
 FOUND = frozenset({"note-edited", "notes-edited", "note-moved", "note-deleted", "notes-deleted"})  # by a person
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """A version that a save may have grown from, and what we made of it."""
+
+    digest: str
+    text: bytes
+    ours: bytes
 
 
 class NotRestedError(BrainiacError):
@@ -95,19 +106,41 @@ class Noticing:
         if not content:
             return True
         return any(
-            text.startswith(content) for digest in (known.hash, *known.trail[-3:]) for text in self._text(digest)
+            text.startswith(content)
+            for digest in known.versions[-4:]
+            for text in self._text(digest.removeprefix(PERSONS))
         )
 
-    def base_of(self, path: str, ours: bytes, save: bytes) -> str | None:
-        """Return the hash of the earlier version that a save grew from without having seen what came after.
+    def base_of(self, versions: Sequence[str], save: bytes) -> str | None:
+        """Return the hash of the earlier version that a save grew from without having seen what we made of it.
 
-        None when it was made in sight of the last version, or is an earlier version itself: that is a revert.
+        None when it was made in sight of the last version, or equals what stood here once: that is a revert.
+
+        Args:
+            versions: As `Seen.versions` has them; the last stood when the save was made.
+            save: What a person saved.
         """
-        known = self._seen.get(path)
-        if known is None or content_hash(save) in known.trail:
-            return None
-        bases = ((digest, text) for digest in known.trail for text in self._text(digest))
-        return next((digest for digest, text in bases if is_stale(text, ours, save)), None)
+        bases = [base for base in self._untouched(versions, save) if is_stale(base.text, base.ours, save)]
+        nearest = min(reversed(bases), key=lambda base: distance(base.text, save), default=None)
+        return None if nearest is None or self._committer.has_stood(save) else nearest.digest
+
+    def _untouched(self, versions: Sequence[str], save: bytes) -> Iterator[_Base]:
+        """Yield the versions, newest first, after which we did something that still shows and that a save may lack."""
+        saved, shows, in_sight = _filled(save), False, 0
+        for ours in self._text(versions[-1].removeprefix(PERSONS)):
+            standing = following = _filled(ours)
+            for digest, later in zip(reversed(versions[:-1]), reversed(versions), strict=False):
+                for text in self._text(digest.removeprefix(PERSONS)):
+                    lines = _filled(text)
+                    if not later.startswith(PERSONS):
+                        shows |= bool((following - lines) & standing or (lines - following) - standing)
+                    following = lines
+                    is_seen = not (standing - lines).isdisjoint(saved)  # made in sight of what was added since
+                    in_sight = in_sight + 1 if is_seen else 0
+                    if in_sight == SIGHTS:
+                        return
+                    if shows and not is_seen:
+                        yield _Base(digest.removeprefix(PERSONS), text, ours)
 
     def removed(self, seen: Seen) -> RecordedChange:
         """Return the record of a note that is gone, and remember it in case it turns up elsewhere."""
@@ -131,7 +164,7 @@ class Noticing:
         texts = {digest: content}
         if known is None:
             return self._appeared(path, digest, texts)
-        if not self._merge_stale(known, content):
+        if not self.merge_stale(known, content):
             change = RecordedChange("update", path, known.hash, digest)
             self._committer.record_saves("note-edited", [change], texts)
         return self._change("modified", path)
@@ -150,18 +183,32 @@ class Noticing:
                 return self._change("moved", path, entry[2])
         return self._change("created", path)
 
-    def _merge_stale(self, known: Seen, save: bytes) -> bool:
-        """Put back what we added, where the save was made without having seen it."""
-        for ours in self._text(known.hash):
-            base = self.base_of(known.path, ours, save)
-            merged = three_way(self._committer.text_of(base), ours, save) if base is not None else None
-            if merged is None:
+    def is_at_rest(self, known: Seen, content: bytes) -> bool:
+        """Return whether a file that changed may be taken at its word now, or is to be looked at again.
+
+        One that was written this very moment and lacks lines may be in the middle of being saved.
+        """
+        if self._tree.kind_of(known.path) is PathKind.SHORT_TERM:
+            try:
+                self._wait_for_rest(known.path, content, content_hash(content))
+            except NotRestedError:
                 return False
-            changes = [update(known.path, save, merged)] if merged != save else []
-            with contextlib.suppress(ConflictError):  # saved once more meanwhile; that save is looked at next
-                self._committer.commit_merge(changes, {"stale": known.hash}, known.path, base, save)
-            return True
-        return False
+        return self._age_ns(known.path) > TORN_NS or not any(
+            _filled(text) - _filled(content) for text in self._text(known.hash)
+        )
+
+    def merge_stale(self, known: Seen, save: bytes) -> bool:
+        """Put back what we added, where the save was made without having seen it; return whether that was so."""
+        base = self.base_of(known.versions, save)
+        if base is None:
+            return False
+        merged = woven(self._committer.text_of(base), self._committer.text_of(known.hash), save, is_ours_first=False)
+        if merged is None:
+            return False
+        changes = [update(known.path, save, merged[0])] if merged[0] != save else []
+        with contextlib.suppress(ConflictError):  # saved once more meanwhile; that save is looked at next
+            self._committer.commit_merge(changes, {"stale": known.hash}, known.path, base, save)
+        return True
 
     def _text(self, digest: str) -> Iterator[bytes]:
         """Yield a text, or nothing where it is not kept any more."""
@@ -170,13 +217,21 @@ class Noticing:
 
     def _read_settled(self, path: str) -> bytes | None:
         """Read a file, waiting a moment where an editor seems to be writing it."""
-        absolute = self._tree.absolute(path)
+        absolute, former, since = self._tree.absolute(path), None, time.monotonic_ns()
         while (content := read_bytes(absolute)) is not None and self.looks_torn(path, content):
-            with contextlib.suppress(FileNotFoundError):
-                if time.time_ns() - os.stat(absolute).st_mtime_ns > TORN_NS:  # file times are the system clock's
-                    break
+            if content != former:
+                former, since = content, time.monotonic_ns()
+            if max(self._age_ns(path), time.monotonic_ns() - since) > TORN_NS:  # a file may be dated in the future
+                break
             time.sleep(0.002)
         return content
+
+    def _age_ns(self, path: str) -> int:
+        """Return how long ago a file was written, by its own time."""
+        try:
+            return time.time_ns() - os.stat(self._tree.absolute(path)).st_mtime_ns  # file times are the system clock's
+        except OSError:
+            return 0
 
     def _wait_for_rest(self, path: str, content: bytes, digest: str) -> None:
         if all(heading in content for heading in _HEADINGS):
@@ -185,7 +240,7 @@ class Noticing:
         if self._bare is None or self._bare[0] != digest:
             self._bare = (digest, self._clock.monotonic())
         rest = self._bare[1] + REST_SECONDS - self._clock.monotonic()
-        if rest > 0:
+        if rest > 0 and self._age_ns(path) < REST_SECONDS * 1e9:
             raise NotRestedError(path, rest)
 
     def _look_off_record(self, path: str, digest: str) -> FileChange | None:
@@ -213,3 +268,8 @@ class Noticing:
 
     def _change(self, action: str, path: str, old_path: str | None = None) -> FileChange:
         return FileChange(action, path, self._tree.kind_of(path), old_path)  # type: ignore[arg-type]
+
+
+def _filled(text: bytes) -> set[bytes]:
+    """Return the lines of a text that are not blank."""
+    return {line for line in text.split(b"\n") if line.strip()}

@@ -22,6 +22,7 @@ from brainiac.kernel.planning import is_unkept
 from brainiac.tree import Tree
 
 HELD_COUNT, HELD_SHARE = 20, 0.3
+ADOPT_SECONDS = 2.0  # what a start may take to merge saves; the rest is looked at one by one
 _STAMP_AGE_NS = 2_000_000_000  # a file written just before it was hashed may be written again within one tick
 _MEMORIES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 
@@ -51,9 +52,13 @@ class Observed:
         journal: Where what is found is recorded.
         clock: Measures rest.
         committer: Records and merges.
+
+    Attributes:
+        open_paths: What the last adoption left to be looked at again: in the middle of being saved, or just merged.
     """
 
     def __init__(self, tree: Tree, journal: Journal, clock: Clock, committer: Committer) -> None:
+        self.open_paths: list[str] = []
         self._tree, self._journal, self._committer = tree, journal, committer
         self._seen, self._noticing = committer.seen, committer.noticing
         self._clock = clock
@@ -105,6 +110,9 @@ class Observed:
     def adopt(self) -> list[FileChange]:
         """Take the tree as it is found and record in one event what is new; the first time, all of it.
 
+        Saves that were made without having seen what we had written are merged as while running; what is in the
+        middle of being saved waits in `open_paths`, and nothing of it is recorded.
+
         Returns:
             What changed since it was last seen, moves recognized by equal content.
         """
@@ -113,7 +121,9 @@ class Observed:
             known = self._seen.all()
             is_first = not known and next(self._journal.events(kinds={BASELINE}), None) is None
             scan = self._scan(known)
+            merged = self._merge_saves(known, scan)
             changes, reported = self._differences(known, scan)
+            reported += [FileChange("modified", path, self._tree.kind_of(path)) for path in merged]
             if changes or is_first:
                 self._committer.keep_texts(scan.texts)
                 self._committer.record_saves(BASELINE if is_first else "notes-edited", changes, {})
@@ -215,6 +225,24 @@ class Observed:
             if stat.st_mtime_ns < newest:
                 scan.stamps[path] = stamp
         return scan
+
+    def _merge_saves(self, known: dict[str, Seen], scan: _Scan) -> list[str]:
+        """Merge the stale saves among the texts found; take out those and the ones that do not rest yet."""
+        merged: list[str] = []
+        self.open_paths = []
+        until = self._clock.monotonic() + ADOPT_SECONDS
+        for path in [path for path in scan.texts if path in known]:
+            content = scan.texts[path]
+            if self._clock.monotonic() > until or not self._noticing.is_at_rest(known[path], content):
+                self.open_paths.append(path)
+            elif self._noticing.merge_stale(known[path], content):
+                self.open_paths.append(path)  # it may have been saved once more in that moment
+                merged.append(path)
+            else:
+                continue
+            del scan.texts[path]
+            scan.stamps.pop(path, None)
+        return merged
 
     def _differences(self, known: dict[str, Seen], scan: _Scan) -> tuple[list[RecordedChange], list[FileChange]]:
         gone = self._gone(known, scan)

@@ -7,6 +7,7 @@ that fell between. A removed file is moved aside first and looked at there.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ from brainiac.events import content_hash
 from brainiac.kernel.exchange import Disk, copy_attributes, make_folders, read_bytes
 from brainiac.kernel.write_ahead import Intent, Step
 from brainiac.tree import Tree
+
+MISSING_STEPS, STEP_SECONDS = 20, 0.01
 
 
 @dataclass(slots=True)
@@ -98,9 +101,7 @@ class Placing:
         path, temporary = self._path(step), self._temporary(step)
         try:
             self._disk.write(temporary, self._after(step))
-            copy_attributes(path, temporary)
-            self._disk.fsync(temporary)
-            is_exchanged = self._disk.exchange(temporary, path)
+            is_exchanged = self._exchange(temporary, path)
         except FileNotFoundError:  # a person removed it, or its folder
             self._disk.unlink(temporary)
             self._leave(step)
@@ -109,6 +110,19 @@ class Placing:
             return
         self._folders.add(path.parent)
         self._look_at_displaced(step)
+
+    def _exchange(self, temporary: Path, path: Path) -> bool:
+        """Swap the files; one that is missing is waited for: some editors move the old one away before they save."""
+        for left in reversed(range(MISSING_STEPS)):
+            try:
+                copy_attributes(path, temporary)
+                self._disk.fsync(temporary)
+                return self._disk.exchange(temporary, path)
+            except FileNotFoundError:
+                if not left or not path.parent.is_dir():
+                    raise
+                time.sleep(STEP_SECONDS)
+        raise AssertionError("the last step returns or raises")
 
     def _look_at_displaced(self, step: Step) -> None:
         if self._hash(self._temporary(step)) not in (None, step.before):
@@ -171,18 +185,16 @@ class Placing:
             self._folders.add(self._path(step).parent)
 
     def _resume_update(self, step: Step) -> None:
-        standing = self._hash(self._path(step))
-        if standing == step.after:
+        """Swap the files, if that is not done; what a person saved since is swapped out and merged like any save."""
+        if self._hash(self._path(step)) == step.after or self._was_exchanged(step):
             self._folders.add(self._path(step).parent)
             self._look_at_displaced(step)
-        elif self._was_exchanged(step):
-            self._leave(step)  # our text stood there and a person changed it
+            return
+        self._disk.unlink(self._temporary(step))
+        if self._path(step).is_file() and not self._path(step).is_symlink():
+            self._update(step)
         else:
-            self._disk.unlink(self._temporary(step))
-            if standing == step.before:
-                self._update(step)
-            else:
-                self._leave(step)
+            self._leave(step)
 
     def _was_exchanged(self, step: Step) -> bool:
         """Tell by the temporary file: it is the file that stood there, or no beginning of our text."""

@@ -149,7 +149,10 @@ class Planner:
             return
         absolute = self._tree.absolute(path)
         inode = os.stat(absolute).st_ino if before is not None and self._standing.get(path) is not None else 0
-        self._plan.steps.append(Step(op, path, before, after, temporary_beside(path), inode))  # type: ignore[arg-type]
+        known = self._seen.get(path)
+        versions = known.versions if known is not None and known.hash == before else ()
+        step = Step(op, path, before, after, temporary_beside(path), inode, versions=versions)  # type: ignore[arg-type]
+        self._plan.steps.append(step)
 
     def _record(self, change: Change, before: str | None, after: str | None) -> None:
         is_hidden = self._is_unkept(change.path, change.after)

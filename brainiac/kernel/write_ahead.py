@@ -32,6 +32,8 @@ class Step:
         temporary: Relative path of the new text until it is placed, then of what it displaced.
         inode: Of the file that stood there, to tell it from our text when a crash fell between.
         size: Where a log ended that is appended to.
+        versions: What may have stood in an editor then, as `Seen.versions` has it; a save that is displaced grew from
+            one of them and from none that came later.
     """
 
     op: Literal["append", "create", "update", "remove"]
@@ -41,6 +43,7 @@ class Step:
     temporary: str = ""
     inode: int = 0
     size: int = 0
+    versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,7 @@ def _from_record(record: dict[str, Any]) -> Intent:
     return Intent(
         from_line(record["event"].encode()),
         record["since_seq"],
-        tuple(Step(**step) for step in record["steps"]),
+        tuple(Step(**{**step, "versions": tuple(step.get("versions", ()))}) for step in record["steps"]),
         {digest: base64.b64decode(text) for digest, text in record["texts"].items()},
         record["is_done"],
     )

@@ -207,6 +207,9 @@ class Daemon:
         for change in adopted:
             self.bus.pass_on(change)
         known = scan(self._brain.tree)
+        for path in self._brain.observed.open_paths:  # not at rest, perhaps
+            known.pop(path, None)
+            self.bus.look(str(self._brain.tree.absolute(path)))
         waiting = backlog(self._brain, known)
         limit = self._brain.settings.inbox.backlog_limit
         is_held = len(waiting.unanswered) > limit and not self._is_backlog_answered and not is_free(self._brain)

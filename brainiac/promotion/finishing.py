@@ -44,7 +44,8 @@ class Work:
         kept: What a person wrote beside what leaves short-term memory; it stays there.
         filed: Lines of a person's that leave the lists, and thoughts that they changed; they go to the day's page.
         notes: Further data of the event.
-        gone: Ids of exchanges that waited to be consolidated and that a person took out.
+        standing: Ids of the events that stand on the pages of their days already.
+        gone: Ids of exchanges that stood there too and that a person took out.
     """
 
     memory: ShortTermMemory
@@ -59,6 +60,7 @@ class Work:
     kept: list[str] = field(default_factory=list)
     filed: list[StmEvent] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)
+    standing: frozenset[str] = frozenset()
     gone: Sequence[str] = ()
 
     @property
@@ -106,8 +108,9 @@ def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> 
         _put_off(work, {path for path in paths if _is_changed(brain, path, decided.pages[path].before)})
         draft = Draft(brain, decided.catalogue)
         records = _carried_out(brain, work, draft, past)
-        pages = add_exchanges(brain, draft, work.archived, work.origins, work.left)
-        if not records and not pages and not work.gone:
+        unfiled = [event for event in work.archived if event.id not in work.standing]
+        pages = add_exchanges(brain, draft, unfiled, work.origins, work.left)
+        if not records and not work.archived and not work.gone:
             return None
         work.filed = _leaving(brain, work, past)
         for path, ids in add_exchanges(brain, draft, work.filed, work.origins, work.left).items():
@@ -272,6 +275,6 @@ def _leaving(brain: Brain, work: Work, past: Past) -> list[StmEvent]:
         side = {"ai" if text_hash(item.text) in past.noted else "user": item.words}
         filed.append(StmEvent(line_id(item.words), now, **{"user": "", **side}, is_private=item.is_private))
     for event in work.archived:
-        if event.thoughts and text_hash(event.thoughts) not in past.noted:
+        if event.thoughts and text_hash(event.thoughts) not in past.thoughts:
             filed.append(StmEvent(line_id(event.thoughts), event.at, "", event.thoughts, is_private=event.is_private))
     return filed

@@ -6,6 +6,7 @@ thousand prompts must not grow short-term memory without end: each exchange read
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,8 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     facts = [item.text for item in document.memory.facts if text_hash(item.text) in given]
     left = document.without_event(*ids).without_items(facts=facts)
     changes: list[Change] = draft.changes(iso(brain.clock.now()))
-    begun = [change for change in changes if change.op == "create"]  # of the others manifests tell already
+    # a folder must have its index page; what that lists is brought up to date when it is quiet
+    begun = [each for each in changes if brain.read(f"{posixpath.dirname(each.path)}/_index.md") is None]
     changes += Folders(brain, begun, is_whole=False).changes() if begun else []
     changes.append(update(brain.tree.relative(brain.tree.short_term), str(document), str(left)))
     return brain.commit(FILED, by=NAME, changes=changes, data={"exchanges": ids, "episodes": pages})

@@ -72,7 +72,8 @@ class Past:
         touched: When a person last changed a file, by path.
         analyses: Earlier looks at the event log, oldest first.
         done: Ids of candidates that were decided.
-        noted: Hashes of the items and thoughts that Reflection wrote.
+        noted: Hashes of the items that Reflection wrote into the lists.
+        thoughts: Hashes of the thoughts that it wrote.
         summaries: Hashes of the paragraphs that Promotion wrote into the summary.
         prompts: Paths of prompts, by exchange.
     """
@@ -84,6 +85,7 @@ class Past:
     analyses: list[Event] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
     noted: set[str] = field(default_factory=set)
+    thoughts: set[str] = field(default_factory=set)
     summaries: set[str] = field(default_factory=set)
     prompts: dict[str, str] = field(default_factory=dict)
 
@@ -135,7 +137,7 @@ def _take(brain: Brain, known: _Known, event: Event, is_own: bool) -> None:
     if event.kind == "exchange-reflected":  # whichever device reflected it: a person did not write it
         if event.id not in known.undone:
             known.noted.update(event.data.get("items", ()))
-            known.noted.update(filter(None, [event.data.get("thoughts")]))
+            known.thoughts.add(str(event.data.get("thoughts")))
         known.prompts[str(event.data.get("exchange"))] = str(event.data.get("prompt") or "")
     elif not is_own:
         if event.kind in (PROMOTED, ADOPTED, "memory-organized"):

@@ -157,6 +157,7 @@ class _Run:
         origins = Origins(brain, self._past.prompts, self._draft.catalogue.places)
         texts = {line_id(item.text): item.text for item in memory.facts}
         self._work = Work(memory, events, {event.id: texts[event.id] for event in lines}, origins, gone=snapshot.gone)
+        self._work.standing = frozenset(event.id for event in snapshot.filed)
         self._problem = ""
 
     def run(self) -> Outcome:

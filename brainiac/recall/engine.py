@@ -26,7 +26,7 @@ from brainiac.recall.units import Link, Page
 
 T = TypeVar("T")
 
-VERSION = 4
+VERSION = 5
 _HEAP_BYTES = 48_000_000
 _VARIANT_FREQUENCY = 50  # a rarer term is also sought by its beginning
 _VARIANTS, _VARIANTS_SEEN = 8, 10_000  # so many that terms of deleted passages hide none
