@@ -16,6 +16,7 @@ WRITERS = {
     "brainiac/kernel/exchange.py": "the one place that writes the tree",
     "brainiac/kernel/journal.py": "the device id, in the state folder",
     "brainiac/kernel/lastseen.py": "removes a damaged table from the state folder",
+    "brainiac/pipeline/heartbeat.py": "a daemon's heartbeat, which is no note and is told from one by its name",
     "brainiac/pipeline/runstate.py": "the daemon's report, in the state folder",
     "brainiac/llm/costs.py": "what calls in flight may cost, in the state folder",
     "brainiac/trust.py": "trust, in the state folder",

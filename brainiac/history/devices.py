@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from brainiac.errors import UserError
 from brainiac.events import Event, create, update
 from brainiac.notes.frontmatter import edit_meta
+from brainiac.pipeline.heartbeat import neighbours
 from brainiac.pipeline.reconcile import is_active
 
 if TYPE_CHECKING:
@@ -62,9 +63,13 @@ def waiting(brain: Brain) -> str:
 
 
 def rivals(brain: Brain) -> list[str]:
-    """Return the other devices whose journals grew in the last days, while none is named to run the processes."""
+    """Return the other devices whose journals grew in the last days, while none is named to run the processes.
+
+    Other homes on this very folder are none: of their daemons one serves, and the others wait.
+    """
     if brain.settings.active_device is not None:
         return []
     since = (brain.clock.now() - timedelta(days=RECENT_DAYS)).date().isoformat()
-    folders = (path for path in brain.tree.journal.glob("*/") if path.name not in (brain.journal.device, "blobs"))
+    ours = {brain.journal.device, "blobs", *neighbours(brain)}
+    folders = (path for path in brain.tree.journal.glob("*/") if path.name not in ours)
     return sorted(path.name for path in folders if any(file.stem >= since for file in path.glob("[0-9]*.jsonl")))

@@ -252,7 +252,7 @@ def serves(brain: Brain, other: Beat) -> str:
 
 def seen_lately(brain: Brain) -> Beat | None:
     """Return the daemon of another home that serves this folder by all appearances, without waiting to see it move."""
-    now = time.time()
+    now = time.time()  # file times are the system clock's
     fresh = [beat for path, _, beat in _beats(brain) if not beat.is_ended and now - _changed_at(path) < DEAD_SECONDS]
     return fresh[0] if fresh else None
 
@@ -260,6 +260,11 @@ def seen_lately(brain: Brain) -> Beat | None:
 def left_by(brain: Brain) -> set[str]:
     """Return the devices whose daemons served this very folder and ended: what they left undone is for the next."""
     return {beat.device for _, _, beat in _beats(brain) if beat.is_ended}
+
+
+def neighbours(brain: Brain) -> set[str]:
+    """Return the devices whose daemons serve, or served, this very folder."""
+    return {beat.device for _, _, beat in _beats(brain)}
 
 
 def _beats(brain: Brain) -> Iterator[tuple[str, bytes, Beat]]:
@@ -314,7 +319,7 @@ def _write(path: Path, beat: Beat) -> None:
         if not stat.S_ISREG(found.st_mode):
             raise OSError(f"{path} is no regular file")
         text = json.dumps(asdict(replace(beat, inode=found.st_ino)))
-        os.pwrite(file, text.ljust(_BYTES - 1).encode() + b"\n", 0)
+        os.write(file, text.ljust(_BYTES - 1).encode() + b"\n")
     finally:
         os.close(file)
 
