@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -236,10 +238,9 @@ class Brain:
         """
         from brainiac.errors import ConfinementError, FormatError
 
-        file = self.tree.absolute(path)
         try:
-            self.tree.confine(path)
-            if file.is_symlink() or (file.exists() and not file.is_file()):
+            file = self.tree.confine(path)
+            if not stat.S_ISREG(os.lstat(file).st_mode):
                 raise FormatError(path, "is no file of its own but a link, a folder or a device; put a file there")
             return file.read_bytes().decode("utf-8")
         except (FileNotFoundError, NotADirectoryError):

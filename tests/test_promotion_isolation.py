@@ -289,6 +289,28 @@ print("fine")
     assert "fine\n" == done.stdout, done.stderr
 
 
+def test_a_review_that_cannot_be_written_costs_what_must_be_asked_only(tmp_path: Path) -> None:
+    """A folder in its place: what would change a person's own statement waits for the next run, all else is filed."""
+    brain = make_brain(tmp_path / "b")
+    drinks = brain.tree.long_term / "concrete/drinks.md"
+    drinks.write_text("# Drinks\n\n- User likes coffee. ^mine1\n")
+    brain.tree.review.mkdir()
+    brain.observed.adopt()
+    later(brain)
+    tell(brain, "I don't like coffee any more.")
+    tell(brain, "My sister Ruth is a GP in Bristol.")
+    outcome = promote(brain)
+    assert outcome.event is not None
+    assert ["left", "written"] == sorted(fate.end for fate in outcome.fates.values())
+    assert ["I don't like coffee any more."] == [event.user for event in brain.short_term().memory.events]
+    assert "memory/review.md" in look_over(brain)
+    brain.tree.review.rmdir()
+    outcome = promote(brain)
+    assert {"proposed"} == {fate.end for fate in outcome.fates.values()}
+    assert "- User likes coffee. ^mine1\n" in drinks.read_text()
+    assert "- [ ] Replace" in brain.tree.review.read_text()
+
+
 def test_organization_goes_over_the_same_pages(tmp_path: Path) -> None:
     """Nothing of all that keeps the pages from being organized."""
     brain = make_brain(tmp_path / "b")

@@ -11,7 +11,7 @@ from test_privacy import remote_brain, reply, say_to, told_by_us, write_private
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.context.privacy import shareable, without_hidden
+from brainiac.context.privacy import shareable, shareable_hits, without_hidden
 from brainiac.llm.schemas import Candidate, Candidates, Purpose, Request, Result, Summary
 from brainiac.notes.frontmatter import is_private
 from brainiac.promotion.applying import Applier, Step
@@ -146,6 +146,22 @@ def test_a_private_wish_to_forget_leaves_no_word_on_an_open_page(tmp_path: Path)
     assert promote(brain).event is not None
     assert [] == exposed(brain)
     assert any("4471" in one.text and one.is_history for page in pages(brain).values() for one in page.statements)
+
+
+def test_a_private_event_whose_heading_is_broken_stays_hidden(tmp_path: Path) -> None:
+    """A person mistypes its time: nobody can tell its day, so that it stays where it is, every line of it private."""
+    brain = make_brain(tmp_path / "b")
+    tell(brain, "I decided to leave PRVdecision.\n\nToday.", private=True, answer="PRVanswer:\n\n- PRVmore\n\nEnd.")
+    tell(brain, "I like tea.")
+    file = brain.tree.short_term
+    file.write_text(file.read_text().replace("T09:01:00Z", "T09:0l:00Z"))
+    later(brain)
+    assert promote(brain).event is not None
+    assert "PRVanswer" in file.read_text()
+    assert [] == exposed(brain)
+    hits = [hit for hit in brain.recall.search("PRVanswer PRVmore", limit=5) if "PRV" in hit.text]
+    assert hits
+    assert [] == shareable_hits(brain, hits)
 
 
 @pytest.mark.parametrize("is_offline", [True, False])

@@ -178,7 +178,7 @@ class _Run:
         counts = Counter(one["operation"] for one in event.data["statements"])
         filed = [each.user or each.ai for each in work.filed if each.id not in work.left]
         return Outcome(
-            event, len(work.archived), counts, work.left, work.refused, fates, work.kept, filed, self._problem
+            event, len(work.archived), dict(counts), work.left, work.refused, fates, work.kept, filed, self._problem
         )
 
     def _tell_fates(self) -> None:
