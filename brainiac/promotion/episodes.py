@@ -36,7 +36,8 @@ def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dic
         events: What is archived.
 
     Returns:
-        Path → ids of the exchanges that were added or stood there.
+        Path → ids of the exchanges that stand there now as they are given; one that stands there in other words, put
+        right by a person on the page or here, is left out.
     """
     places, days = filed(brain).places, _DayPages(brain, draft)
     said: dict[str, list[StmEvent]] = {}
@@ -46,13 +47,16 @@ def add_exchanges(brain: Brain, draft: Draft, events: Sequence[StmEvent]) -> dic
             path = days.page_for(event)
         answer = _with_links(brain, draft, event.ai, path)
         said.setdefault(path, []).append(replace(event, thoughts="", ai=answer))
+    pages: dict[str, list[str]] = {}
     for path, exchanges in said.items():
         working = draft.pages[path]
         text, added = _with_exchanges(str(working.document), exchanges)
         if added:
             working.document = MemoryDocument(text, path)
             working.sources.update(dict.fromkeys(added))
-    return {path: [event.id for event in exchanges] for path, exchanges in said.items()}
+        standing = {(placed.event.id, placed.event.user, placed.event.ai) for placed in find_events(text)}
+        pages[path] = [each.id for each in exchanges if (each.id, each.user, each.ai) in standing]
+    return {path: ids for path, ids in pages.items() if ids}
 
 
 def _stands(draft: Draft, path: str, exchange: str) -> bool:

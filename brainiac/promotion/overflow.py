@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from brainiac.clock import iso, parse_iso
@@ -50,11 +51,13 @@ def file_overflow(brain: Brain) -> Event | None:
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
 
 
-def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent]) -> Event:
-    """Move exchanges to the pages of their days in one commit."""
-    ids = [event.id for event in events]
+def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent]) -> Event | None:
+    """Move exchanges to the pages of their days in one commit; those that stand there in other words stay here too."""
     draft = Draft(brain, Catalogue(brain, is_read=False))
     pages = add_exchanges(brain, draft, events)
+    ids = sorted(chain.from_iterable(pages.values()))
+    if not ids:
+        return None
     given = _items_of(brain, ids) if document.memory.facts else set()
     facts = [item.text for item in document.memory.facts if text_hash(item.text) in given]
     left = document.without_event(*ids).without_items(facts=facts)
