@@ -251,6 +251,22 @@ def test_an_exchange_that_comes_back_into_the_log_is_not_filed_twice(tmp_path: P
     assert 48 == len(everything) == len(set(everything))
 
 
+def test_an_exchange_that_comes_back_in_other_words_is_not_taken_away(tmp_path: Path) -> None:
+    """What a person put right in the log, in an exchange that was filed meanwhile, stays there beside the page's."""
+    brain = make_brain(tmp_path / "b", CONFIG)
+    talk(brain, 4)
+    old = brain.tree.short_term.read_text().split("## Event Log\n")[1].replace("Ruth number 0", "Ruth, number 0,")
+    wait(brain, 100)
+    talk(brain, 30)
+    brain.tree.short_term.write_text(brain.tree.short_term.read_text().rstrip() + "\n\n" + old)
+    brain.observed.note_change(STM)
+    talk(brain, 20)
+    assert ["My friend Ruth, number 0, lives in Oslo."] == [event.user for event in log(brain) if "," in event.user]
+    users = [event.user for event in on_pages(brain)]
+    assert 3 == users.count("My friend Ruth number 0 lives in Oslo.")
+    assert 55 == len(users) + len(log(brain))
+
+
 def test_filing_is_taken_back_by_undo(tmp_path: Path) -> None:
     """The exchanges stand in the log again, nothing waits, and the next filing takes them once more."""
     brain = make_brain(tmp_path / "b", CONFIG)

@@ -6,6 +6,7 @@ journals and the inbox do not.
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -159,7 +160,8 @@ class Answered:
             fresh = [a for a, since in self._gone.values() if now - since <= MOVE_SECONDS]
             candidates = [self._by_path[path] for path in paths if path in self._by_path]
         candidates += [answer for answer in fresh if answer.prompt_sha256 == prompt.sha256]
-        absent = [a for a in candidates if self._brain.read(a.prompt) is None]
+        # as many files are looked at as were ever answered with these very words
+        absent = [a for a in candidates if not os.path.isfile(self._brain.tree.absolute(a.prompt))]
         return max(absent, key=lambda a: a.exchange, default=None)
 
     def is_parted(self, path: str) -> bool:

@@ -38,10 +38,11 @@ def add_exchanges(
         draft: The pages in work.
         events: What is archived.
         origins: Tells where their links lead.
-        left: Takes in the events for which no page can be written, with the reason.
+        left: Takes in the events that no page holds as they are given, with the reason.
 
     Returns:
-        Path → ids of the exchanges that were added or stood there.
+        Path → ids of the exchanges that stand there now as they are given; one that stands there in other words, put
+        right by a person on the page or here, is left out.
     """
     places, days = filed(brain).places, _DayPages(brain, draft)
     said: dict[str, list[StmEvent]] = {}
@@ -54,13 +55,20 @@ def add_exchanges(
             left[event.id] = str(error)
         else:
             said.setdefault(path, []).append(replace(origins.moved(event, path), thoughts=""))
+    pages: dict[str, list[str]] = {}
     for path, exchanges in said.items():
         working = draft.pages[path]
         text, added = _with_exchanges(str(working.document), exchanges)
         if added:
             working.document = MemoryDocument(text, path)
             working.sources.update(dict.fromkeys(added))
-    return {path: [event.id for event in exchanges] for path, exchanges in said.items()}
+        standing = {(placed.event.id, placed.event.user, placed.event.ai) for placed in find_events(text)}
+        for event in exchanges:
+            if (event.id, event.user, event.ai) in standing:
+                pages.setdefault(path, []).append(event.id)
+            else:
+                left[event.id] = f"it stands in {path} in other words"
+    return pages
 
 
 def _stands(draft: Draft, path: str, exchange: str) -> bool:

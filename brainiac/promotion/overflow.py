@@ -79,16 +79,17 @@ def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
     text = str(document)
     if len(text) <= OVERFULL * limit:  # a token is a character or more
         return []
-    placed = [each for each in document.logged if _is_untouched(text, each)]
-    sizes = {each.event.id: _tokens(text[each.start : each.end]) for each in placed}
-    held = _tokens(_without(text, placed))
-    if held + sum(sizes.values()) <= OVERFULL * limit:
+    placed, sizes = document.logged, [_tokens(text[each.start : each.end]) for each in document.logged]
+    total = _tokens(_without(text, placed)) + sum(sizes)
+    if total <= OVERFULL * limit:
         return []
-    newest_first = sorted((each.event for each in placed), key=lambda event: (event.at, event.id), reverse=True)
-    for number, event in enumerate(newest_first):
-        held += sizes[event.id]
+    going = [(each.event, size) for each, size in zip(placed, sizes, strict=True) if _is_untouched(text, each)]
+    held = total - sum(size for _, size in going)
+    going.sort(key=lambda each: (each[0].at, each[0].id), reverse=True)
+    for number, (_, size) in enumerate(going):
+        held += size
         if held > limit and number:
-            return newest_first[number:][::-1]
+            return [event for event, _ in going[number:]][::-1]
     return []
 
 
