@@ -233,10 +233,11 @@ class Gate:
     Args:
         brain: Whose memory.
         is_remote: Whether it leaves this machine.
+        is_kept: What is made of it is remembered, and might repeat what is off the record.
     """
 
-    def __init__(self, brain: Brain, *, is_remote: bool) -> None:
-        self._brain, self.is_remote = brain, is_remote
+    def __init__(self, brain: Brain, *, is_remote: bool, is_kept: bool = False) -> None:
+        self._brain, self.is_remote, self._is_kept = brain, is_remote, is_kept
         self._tree = brain.tree
         self._pages: dict[str, tuple[str, str | None]] = {}
         self._known: dict[str, bool] = {}
@@ -399,7 +400,8 @@ class Gate:
             except ConfinementError:
                 continue
             if absolute.suffix in (".md", ".txt"):
-                return self._shown_note(self._tree.relative(absolute))
+                is_withheld = self._is_kept and is_off_record(self._brain.read(absolute))
+                return None if is_withheld else self._shown_note(self._tree.relative(absolute))
         return None
 
     def _shown_note(self, path: str) -> str | None:

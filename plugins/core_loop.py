@@ -13,6 +13,7 @@ from brainiac.errors import ConflictError, FormatError
 from brainiac.events import PathKind, append, content_hash, create, new_id, observe, update
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
 from brainiac.notes.access_log import AccessEntry, format_entry
+from brainiac.notes.discretion import is_off_record
 from brainiac.notes.links import format_link
 from brainiac.notes.memory import parse_memory
 from brainiac.notes.prompt import Response, parse_prompt, render_response
@@ -106,11 +107,15 @@ def _think(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, Answer]:
         "conversation": conversation,
     }
     queries = _queries(brain, QueriesRequest(**common))
-    hits = _retrieve(brain, queries, is_private=prompt.private)
+    hits = _heard(brain, prompt, _retrieve(brain, queries, is_private=prompt.private))
+
+    def search(query: str, limit: int) -> list[Hit]:
+        return _heard(brain, prompt, brain.recall.search(query, limit=limit, now=now, is_private=prompt.private))
+
     request = AnswerRequest(
         **common,
         hits=hits,
-        search=lambda query, limit: brain.recall.search(query, limit=limit, now=now, is_private=prompt.private),
+        search=search,
         on_text=brain.stream_to,
     )
     answer = brain.models.run(request)
@@ -137,6 +142,13 @@ def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool) -> list
     for order in brain.plugins.call("rerank", brain=brain, query=queries[0], hits=hits):
         hits = list(order)
     return hits
+
+
+def _heard(brain: Brain, prompt: Prompt, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits that an answer may rest on: one that is remembered might repeat what is off the record."""
+    paths = {hit.path for hit in hits} if prompt.remember else ()
+    unheard = {path for path in paths if is_off_record(brain.read(path))}
+    return [hit for hit in hits if hit.path not in unheard]
 
 
 def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:

@@ -241,6 +241,18 @@ def test_an_answer_from_a_private_summary_is_private(tmp_path: Path):
     brain.close()
 
 
+def test_an_answer_of_a_local_model_from_a_private_note_in_focus_is_private(tmp_path: Path):
+    """F-RSP-4: only a model on this machine is shown it, and may put it in other words."""
+    with ChatServer() as server:
+        brain = model_brain(tmp_path, server)
+        hidden = tmp_path / "memory/long_term/concrete/portland.md"
+        asked = answer_request(prompt_of("What of it?", "focus: '[[Portland]]'"), [])
+        assert not rests_on_private(brain, asked, Answer(text="So."))
+        hidden.write_text(hidden.read_text().replace("tags: []", "tags: []\nprivate: true"))
+        assert rests_on_private(brain, asked, Answer(text="So."))
+        brain.close()
+
+
 def test_what_is_put_on_the_clipboard_leaves_this_machine(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

@@ -18,6 +18,7 @@ from pipeline import Scripted, eventually, running
 from brainiac.notes.discretion import is_off_record
 from brainiac.notes.prompt import parse_prompt
 from brainiac.organization.indexes import derive_manifests
+from brainiac.pipeline.daemon import answer_one
 from tests.models import make_brain
 
 LONG = "filler: " + "lorem ipsum " * 6_000
@@ -275,3 +276,16 @@ def test_what_is_asked_for_while_the_answer_is_made_counts(tmp_path: Path, machi
         assert [] == found({"said": "quillwortzanzibar"}, tmp_path, machine, but=r"/inbox/q(\.response)?\.md$")
     else:
         assert "<!-- private -->" in (root / "memory/short_term.md").read_text()
+
+
+def test_what_is_remembered_rests_on_no_page_off_the_record(tmp_path: Path):
+    """A remembered answer might repeat it and would be kept; one off the record may tell it."""
+    brain = make_brain(tmp_path / "brain")
+    page = brain.root / "memory/long_term/concrete/a.md"
+    page.write_text("---\nremember: n\n---\n# Shed\n\n- The shed code is quillwortzanzibar. ^a1\n")
+    answers = {}
+    for name, meta in (("kept.md", ""), ("unkept.md", "---\nremember: false\n---\n")):
+        (brain.root / "inbox" / name).write_text(f"{meta}What is the shed code?\n")
+        answers[name] = answer_one(brain, f"inbox/{name}").read_text()
+    assert {"kept.md": False, "unkept.md": True} == {name: "quillwort" in text for name, text in answers.items()}
+    brain.close()

@@ -472,3 +472,28 @@ def test_every_purpose_is_served_elsewhere(lives: Any):
     assert 0 == lives(True).during_private
     assert [] == lives(True).purposes_with("kanarie99qz")
     assert len(SHAPES) >= 40
+
+
+@pytest.mark.xfail(reason="finding 6 is mended in promotion; strict once that is merged", strict=False)
+def test_what_was_said_in_private_is_filed_on_no_open_page(tmp_path: Path, machine: Path):
+    """Beside a private page by hand that says something like it, a page begun for it is private and stays so."""
+    with ChatServer() as server:
+        model = Curious()
+        server.default = by_request(model)
+        brain = make(tmp_path / "brain", server, is_private=True)
+        (brain.root / "memory/short_term.md").unlink()
+        page = brain.root / FOLDER / "diagnosis.md"
+        page.write_text(
+            f"---\n{HEAD.format(n=98)}private: true\n---\n# User\n\n- User has diagnosis kanarie98qz. ^p1\n"
+        )
+        brain.observed.adopt()
+        say_to(brain, "a.md", "---\nprivate: true\n---\nMy diagnosis is kanarie99qz.\n")
+        say_to(brain, "b.md", "---\nprivate: true\n---\nI decided to leave kanarie97qz.\n")
+        brain.clock.advance(timedelta(hours=20).total_seconds())  # type: ignore[attr-defined]
+        promote(brain)
+        say_to(brain, "c.md", "What did I decide to leave? What is my diagnosis?\n")
+        promote(brain)
+        sent = "\n".join(map(read_twice, server.requests))
+        brain.close()
+    assert "what did i decide" in sent
+    assert [] == [word for word in ("kanarie97qz", "kanarie98qz", "kanarie99qz") if word in sent]

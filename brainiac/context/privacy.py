@@ -29,11 +29,22 @@ def rests_on_private(brain: Brain, request: AnswerRequest, answer: Answer) -> bo
     open_hits = Gate(brain, is_remote=True).hits(request.hits)
     hidden = {number for number, hit in enumerate(request.hits) if hit not in open_hits}
     private, public = _said(brain, request, answer)
-    if engine.name != OFFLINE or not (hidden or private):
-        return bool(hidden or private)
+    if engine.name != OFFLINE:
+        return bool(hidden or private) or _is_focused(brain, request)
+    if not (hidden or private):
+        return False
     known = {term for text in (*public, *(hit.text for hit in open_hits)) for term in content_stems(text)}
     told = set(content_stems(answer.text)) - known
     return not hidden.isdisjoint(answer.cited) or any(told & set(content_stems(text)) for text in private)
+
+
+def _is_focused(brain: Brain, request: AnswerRequest) -> bool:
+    """Return whether a prompt has a private note in focus, which only a model on this machine was shown."""
+    from brainiac.context.focus import focus_blocks
+
+    shown = (focus_blocks(brain, request.prompt, 1_000_000, len, Gate(brain, is_remote=side)) for side in (True, False))
+    elsewhere, here = shown
+    return elsewhere != here
 
 
 def _said(brain: Brain, request: AnswerRequest, answer: Answer) -> tuple[list[str], list[str]]:

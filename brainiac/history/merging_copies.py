@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import BlobError
 from brainiac.history.rebase import texts_of, unlisted
+from brainiac.notes.discretion import is_private_event, with_marked_events
 from brainiac.notes.short_term import ShortTermDocument
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ def merged(now: str, copy: str, removals: Removals) -> tuple[str, list[str]]:
     Raises:
         FormatError: One of them lacks its headings.
     """
-    document, other = ShortTermDocument(now), ShortTermDocument(copy).memory
+    other = ShortTermDocument(copy).memory
+    hidden = {event.id for event in other.events if is_private_event(event)}
+    document = ShortTermDocument(with_marked_events(now, lambda placed: placed.event.id in hidden))
+    kept_in = {item.text for item in (*other.goals, *other.facts, *other.tasks) if item.is_private}
+    document = document.with_private_items(kept_in.__contains__)
     differs = []
     standing = {event.id: event for event in document.memory.events}
     for event in other.events:

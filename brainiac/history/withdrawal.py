@@ -23,8 +23,8 @@ from brainiac.history.traces import pieces_of, standing
 from brainiac.kernel.locks import locked
 from brainiac.llm.costs import KIND as CALLED
 from brainiac.llm.endpoints import endpoint_of
-from brainiac.notes.dialogue import PRIVATE, PRIVATE_MARK, Placed, find_events
-from brainiac.notes.discretion import is_off_record, is_private_event, shareable
+from brainiac.notes.dialogue import PRIVATE, PRIVATE_MARK, find_events
+from brainiac.notes.discretion import is_off_record, shareable, with_marked_events
 from brainiac.notes.memory import MemoryDocument, parse_memory
 from brainiac.notes.prose import one_line
 from brainiac.notes.short_term import ShortTermDocument
@@ -403,19 +403,6 @@ class Withdrawal:
         """Return whether a statement is a process's own and rests on nothing that was said openly, as in a digest."""
         behind = self._ledger.behind(memory.uuid, statement)
         return bool(behind) and not any(one.sources - self._ids for one in behind)
-
-
-def with_marked_events(text: str, is_meant: Callable[[Placed], bool]) -> str:
-    """Return a text in which exchanges are marked private that were not."""
-    for placed in reversed(list(find_events(text))):
-        if not is_private_event(placed.event) and is_meant(placed):
-            comment = re.compile(rf"^<!-- (?:event|exchange): {re.escape(placed.event.id)} -->[^\n]*\n?", re.MULTILINE)
-            found = comment.search(text, placed.start, placed.end)
-            end = found.end() if found else text.find("\n", placed.start, placed.end) + 1 or placed.end
-            newline = "\r\n" if text[max(0, end - 2) : end] == "\r\n" else "\n"
-            gap = "" if text[:end].endswith("\n") else newline
-            text = f"{text[:end]}{gap}{PRIVATE_MARK}{newline}{text[end:]}"
-    return text
 
 
 def with_marked_statements(text: str, statements: Iterable[Statement]) -> str:

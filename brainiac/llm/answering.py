@@ -31,7 +31,7 @@ def answer(engine: LiteLLMEngine, brain: Brain, request: AnswerRequest) -> Answe
         ModelError: It failed, refused, said nothing twice, or asked for tools without end.
     """
     room = tool_tokens(budget_tokens(brain.settings, engine.name))
-    gate = Gate(brain, is_remote=engine.is_remote)
+    gate = Gate(brain, is_remote=engine.is_remote, is_kept=not request.off_record)
     toolbox = Toolbox(brain, request, gate, room_tokens=room)
     rounds = brain.settings.context.tool_rounds if facts(engine.name).has_tools is not False else 0
     messages = engine.memory(request, gate, toolbox.descriptions() if rounds else ())

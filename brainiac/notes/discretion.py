@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from brainiac.errors import FormatError
-from brainiac.notes.dialogue import PRIVATE, StmEvent, find_events
+from brainiac.notes.dialogue import PRIVATE, PRIVATE_MARK, Placed, StmEvent, find_events
 from brainiac.notes.frontmatter import split
 from brainiac.notes.statements import find_statements
 
@@ -154,6 +154,19 @@ def unmarked(text: str) -> str | None:
 def is_private_event(event: StmEvent) -> bool:
     """Return whether an exchange is private: as a whole, or by a mark in what was said."""
     return event.is_private or any(PRIVATE.search(said) for said in (event.user, event.ai, event.thoughts))
+
+
+def with_marked_events(text: str, is_meant: Callable[[Placed], bool]) -> str:
+    """Return a text in which exchanges are marked private that were not."""
+    for placed in reversed(list(find_events(text))):
+        if not is_private_event(placed.event) and is_meant(placed):
+            comment = re.compile(rf"^<!-- (?:event|exchange): {re.escape(placed.event.id)} -->[^\n]*\n?", re.MULTILINE)
+            found = comment.search(text, placed.start, placed.end)
+            end = found.end() if found else text.find("\n", placed.start, placed.end) + 1 or placed.end
+            newline = "\r\n" if text[max(0, end - 2) : end] == "\r\n" else "\n"
+            gap = "" if text[:end].endswith("\n") else newline
+            text = f"{text[:end]}{gap}{PRIVATE_MARK}{newline}{text[end:]}"
+    return text
 
 
 def _paragraphs(text: str) -> list[str]:
