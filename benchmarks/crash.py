@@ -51,7 +51,7 @@ REMOTE = "http://models.example/v1"  # reached through a proxy on loopback, so t
 MODEL_SECONDS = 0.05  # that the model takes for a call, so that kills fall into calls
 IN_START = 0.2  # share of the kills that come while the daemon starts
 COMMAND = 0.35  # share of the lives in which a command runs beside
-START_SECONDS, CALL_SECONDS = 60.0, 20.0
+START_SECONDS, CALL_SECONDS = 60.0, 10.0
 REST_SECONDS, PATIENCE_SECONDS = 15.0, 45.0  # what was displaced is let go after ten
 WORKERS = 6  # four answer, one reflects, and a command beside
 
@@ -92,7 +92,7 @@ class Attack:
                 if plan.random() < COMMAND / 3:
                     commands += self._command(plan)
                 time.sleep(plan.uniform(0.0, 0.15))
-            if self.server and plan.random() < 0.7:  # the model's library takes seconds to load
+            if self.server and plan.random() < 0.5:  # the model's library takes seconds to load
                 self._await_call(daemon)
             time.sleep(plan.choice((plan.uniform(0.0, 0.3), plan.uniform(0.0, 1.5))))
             last = threading.Thread(target=self.person.act, args=(f"{at}/last",))
