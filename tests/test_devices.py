@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.context.privacy import is_private_note
 from brainiac.errors import UserError
 from brainiac.history.devices import takeover, with_setting
 from brainiac.history.forget import meant
 from brainiac.history.purge import purge
+from brainiac.notes.discretion import is_private_note
 from brainiac.overview import overview
 from brainiac.promotion.run import promote
 from brainiac.settings import Settings, load
