@@ -281,6 +281,9 @@ assert any("Ann plays the cello" in text for text in readable(brain))
 assert any("Bea plays the flute" in text for text in readable(brain))
 named = {{problem.path for problem in examine(brain)}}
 assert {{brain.tree.relative(path) for path in closed}} <= named, named
+assert any("flute" in hit.text for hit in brain.recall.search("Who plays the flute?"))
+later(brain, 400 * 86_400)
+organize(brain)
 print("fine")
 """
     drop = "import ctypes, os, sys; c = ctypes.CDLL(None); [c.prctl(24, capability) for capability in (1, 2)]; "

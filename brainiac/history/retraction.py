@@ -17,7 +17,7 @@ from brainiac.history.ledger import Ledger, Operation
 from brainiac.history.provenance import Provenance
 from brainiac.history.rebase import texts_of, unlisted
 from brainiac.language.sentences import split_sentences
-from brainiac.notes.dialogue import find_events, with_gaps
+from brainiac.notes.dialogue import find_events, remaining
 from brainiac.notes.memory import Memory, MemoryDocument, Statement, parse_memory
 from brainiac.notes.prompt import parse_response, response_path
 from brainiac.notes.short_term import ShortTermDocument
@@ -278,7 +278,7 @@ class Retractor:
 def _without_exchanges(text: str, exchanges: frozenset[str]) -> str:
     for placed in reversed(list(find_events(text))):
         if placed.event.id in exchanges:
-            text = text[: placed.start] + with_gaps(text, placed) + text[placed.end :]
+            text = text[: placed.start] + remaining(text, placed) + text[placed.end :]
     return text
 
 

@@ -102,13 +102,13 @@ def outside(text: str, events: Iterable[Placed]) -> str:
     """Return a text without events: what stands around them, and the remarks within them."""
     kept, at = [], 0
     for placed in events:
-        kept += [text[at : placed.start], with_gaps(text, placed)]
+        kept += [text[at : placed.start], remaining(text, placed)]
         at = placed.end
     return "".join(kept) + text[at:]
 
 
-def with_gaps(text: str, placed: Placed) -> str:
-    """Return the remarks of an event as they stand in its place once it is gone, a blank line after them."""
+def remaining(text: str, placed: Placed) -> str:
+    """Return what remains of an event that is taken out: its remarks, with a blank line after them."""
     remarks = placed.event.remarks
     if not remarks or placed.end == len(text):
         return remarks

@@ -22,8 +22,8 @@ from brainiac.notes.dialogue import (
     id_by_hand,
     is_moment,
     marked,
+    remaining,
     render_event,
-    with_gaps,
 )
 from brainiac.notes.discretion import unmarked
 from brainiac.notes.prose import (
@@ -233,7 +233,7 @@ class ShortTermDocument:
         kept, at = [], 0
         for placed in sorted(places, key=lambda placed: placed.start):
             kept.append(self._text[at : placed.start])
-            kept.append(with_gaps(self._text, placed) if isinstance(placed, Placed) else placed.item.remarks)
+            kept.append(remaining(self._text, placed) if isinstance(placed, Placed) else placed.item.remarks)
             at = placed.end
         return ShortTermDocument("".join(kept) + self._text[at:])
 

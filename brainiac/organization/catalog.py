@@ -49,13 +49,13 @@ class Catalog:
         kind = brain.tree.kind_of(path)
         if kind not in _KINDS:
             return
-        content = read_bytes(brain.tree.absolute(path))  # the walk leaves out links: nothing leads outside
-        if content is None:
-            return
-        text = content.decode("utf-8", "surrogateescape")
         try:
+            content = read_bytes(brain.tree.absolute(path))  # the walk leaves out links: nothing leads outside
+            if content is None:
+                return
+            text = content.decode("utf-8", "surrogateescape")
             memory = parse_memory(path, text)
-        except FormatError:
+        except (FormatError, OSError):
             return  # nobody can tell what it is: it is left where it stands
         self.texts[path] = text
         if memory.uuid:
