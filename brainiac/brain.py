@@ -219,11 +219,9 @@ class Brain:
         Raises:
             ConfinementError: The path leaves the brain.
         """
-        absolute = self.tree.confine(path)
-        try:
-            return absolute.read_bytes()
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            return None
+        from brainiac.kernel.exchange import read_bytes
+
+        return read_bytes(self.tree.confine(path))
 
     def read_text(self, path: str | Path) -> str | None:
         """Return a file's text with undecodable bytes kept as surrogates; None where there is no regular file."""
@@ -237,12 +235,14 @@ class Brain:
             FormatError: Something else stands there, or it cannot be read; whoever meets it goes on without it.
         """
         from brainiac.errors import ConfinementError, FormatError
+        from brainiac.kernel.exchange import read_bytes
 
         try:
             file = self.tree.confine(path)
-            if not stat.S_ISREG(os.lstat(file).st_mode):
+            content = read_bytes(file) if stat.S_ISREG(os.lstat(file).st_mode) else None
+            if content is None:
                 raise FormatError(path, "is no file of its own but a link, a folder or a device; put a file there")
-            return file.read_bytes().decode("utf-8")
+            return content.decode("utf-8")
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ConfinementError, OSError) as error:

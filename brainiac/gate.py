@@ -172,7 +172,7 @@ def _names_of(path: str, file: Path) -> frozenset[str]:
         return frozenset()
     stem = _key(posixpath.basename(path))
     try:
-        text = file.read_bytes().decode("utf-8", "surrogateescape")
+        text = (read_bytes(file) or b"").decode("utf-8", "surrogateescape")
         title = title_of(*_opened(text), path)
     except (OSError, FormatError):
         title = ""

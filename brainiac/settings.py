@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator, model_validator
 
 from brainiac.errors import SettingsError
+from brainiac.kernel.exchange import read_bytes
 from brainiac.tree import Layout
 
 
@@ -322,7 +323,8 @@ def _given(path: Path) -> dict[str, Any]:
         SettingsError: It is no such file.
     """
     try:
-        raw: Any = yaml.load(path.read_bytes(), Loader=_Loader)
+        content = read_bytes(path)
+        raw: Any = None if content is None else yaml.load(content, Loader=_Loader)
     except FileNotFoundError:
         raw = None
     except (OSError, yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:

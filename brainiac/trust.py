@@ -14,6 +14,7 @@ from pathlib import Path
 
 from brainiac.errors import UserError
 from brainiac.events import content_hash
+from brainiac.kernel.exchange import read_bytes
 
 
 class TrustStore:
@@ -77,7 +78,7 @@ class TrustStore:
         while waiting:
             path = self._folder / f"{waiting.pop()}.py"
             try:
-                content = path.read_bytes()
+                content = read_bytes(path) or b""
             except OSError as error:
                 raise UserError(f"plugins/{path.name}: cannot be read: {error.strerror}") from error
             yield path, content

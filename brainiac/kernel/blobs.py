@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from brainiac.errors import BlobError
+from brainiac.errors import BlobError, ConfinementError
 from brainiac.events import content_hash
 from brainiac.kernel.exchange import Disk, make_folders, read_bytes, temporary_beside
 
@@ -149,6 +149,8 @@ class BlobStore:
             return False
 
     def _place(self, path: Path, content: bytes) -> None:
+        if path.parent.is_symlink():  # git carries links too: what is ours is written nowhere else
+            raise ConfinementError(f"{path.parent} is a link; put a folder there: texts are kept within the brain")
         make_folders(self._disk, path.parent)
         temporary = Path(temporary_beside(str(path)))
         self._disk.write(temporary, content)

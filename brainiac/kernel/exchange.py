@@ -9,6 +9,7 @@ import ctypes
 import errno
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Callable
 from functools import lru_cache
@@ -19,6 +20,7 @@ from brainiac.tree import OUR_TEMPORARY_PREFIX
 _AT_FDCWD = -100
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2  # linux/fs.h
 _RENAME_SWAP, _RENAME_EXCL = 2, 4  # macOS sys/stdio.h
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
 
 
@@ -130,11 +132,23 @@ def copy_attributes(source: Path, target: Path) -> None:
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """Return a regular file's content; None when nothing or no regular file stands there."""
+    """Return a regular file's content; None when nothing or no regular file stands there.
+
+    A pipe, socket or device in a file's place is never waited for: opened without blocking, it is looked at first.
+    """
     try:
-        return path.read_bytes()
+        handle = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP):  # a socket, or a device without a driver
+            return None
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None
+    with os.fdopen(handle, "rb") as file:
+        return file.read()
 
 
 def _write_all(handle: int, content: bytes) -> None:

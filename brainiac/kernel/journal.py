@@ -149,6 +149,8 @@ class Journal:
         self.lock = places.state / "commit.lock"
         self.warnings: list[str] = []
         self._all = tree.journal
+        for folder in (self.folder, self.blobs.folder):
+            tree.confine(folder)  # git carries links too: nothing of ours is written through one that leads outside
         self._tail: _Tail | None = None
         self._listed: tuple[tuple[int, int, int] | None, Path | None] | None = None
 
@@ -215,7 +217,12 @@ class Journal:
         return {str(path): path.stat().st_size for path in self._foreign_files()}
 
     def _foreign_files(self) -> list[Path]:
-        return sorted(path for path in self._all.glob("*/*.jsonl") if path.parent.name not in (self.device, "blobs"))
+        return sorted(path for path in self._all.glob("*/*.jsonl") if self._is_foreign(path))
+
+    def _is_foreign(self, path: Path) -> bool:
+        """Return whether a file is another device's; a link may lead anywhere."""
+        folder = path.parent
+        return folder.name not in (self.device, "blobs") and not path.is_symlink() and not folder.is_symlink()
 
     def find(self, event_id: str, since_seq: int = 0) -> Event | None:
         """Return this device's event of that id, looking from the newest back."""

@@ -1,0 +1,111 @@
+"""A pipe, socket or device where a file should be, and links that lead outside: named, never waited for or followed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from brainiac.brain import Brain
+from brainiac.kernel.exchange import read_bytes
+from brainiac.testing import make_brain
+
+SECONDS = 120  # a command that waits for a pipe waits for ever
+
+
+def pipe(path: Path) -> None:
+    """Make a pipe that nobody writes to."""
+    os.mkfifo(path)
+
+
+def bound_socket(path: Path) -> None:
+    """Make a socket; its name must be short, wherever the test runs."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(f"/proc/self/fd/{folder}/{path.name}")
+    finally:
+        os.close(folder)
+
+
+def folder(path: Path) -> None:
+    """Make a folder."""
+    path.mkdir()
+
+
+KINDS = [pipe, bound_socket, folder]
+
+
+def command(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as a process of its own, which must end."""
+    line = [sys.executable, "-m", "brainiac", "--brain", str(root), *arguments]
+    return subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=root.parent)
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_what_is_no_file_reads_as_nothing(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """It is opened without waiting; a regular file is read whole."""
+    make(tmp_path / "x")
+    assert read_bytes(tmp_path / "x") is None
+    (tmp_path / "y").write_bytes(b"z" * 70_000)
+    assert b"z" * 70_000 == read_bytes(tmp_path / "y")
+    assert read_bytes(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_no_command_waits_for_what_is_no_page(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """`ask` with it in focus is answered; promote, organize, forget, search, status end; doctor ends too."""
+    root = tmp_path / "brain"
+    make_brain(root).close()
+    concrete = root / "memory/long_term/concrete"
+    concrete.mkdir(parents=True, exist_ok=True)
+    make(concrete / "x.md")
+    (root / "system/prompts").mkdir(exist_ok=True)
+    make(root / "system/prompts/answer.md")
+    make(root / "plugins/x.py")
+    prompt = root / "inbox/q.md"
+    prompt.write_text("---\nfocus: ../memory/long_term/concrete/x.md\n---\nMy boat is called Ada.\n")
+    assert command(root, "run", "--once").returncode == 0
+    assert (root / "inbox/q.response.md").is_file()
+    for arguments in (("promote",), ("organize",), ("search", "Ada"), ("status",), ("forget", "Ada", "--yes")):
+        assert command(root, *arguments).returncode in (0, 1), arguments
+    assert command(root, "doctor").returncode in (0, 1)
+
+
+@pytest.mark.parametrize("name", ["logs/journal", "logs/journal/blobs", "logs"])
+def test_nothing_is_written_through_a_link_of_the_logs(tmp_path: Path, name: str) -> None:
+    """A brain whose journal or texts are a link that leads outside is not opened; nothing is written there."""
+    root, outside = tmp_path / "brain", tmp_path / "outside"
+    make_brain(root).close()
+    outside.mkdir()
+    place = root / name
+    if place.exists():
+        place.rename(tmp_path / "aside")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(outside)
+    done = command(root, "ask", "My boat is called Ada.")
+    assert done.returncode == 1
+    assert "leads outside" in done.stderr
+    assert [] == list(outside.iterdir())
+
+
+def test_a_link_among_the_texts_is_refused(tmp_path: Path) -> None:
+    """Also one of the 256 folders of texts may be a link that git carries: nothing is written through it."""
+    root, outside = tmp_path / "brain", tmp_path / "outside"
+    brain = make_brain(root)
+    outside.mkdir()
+    for number in range(256):
+        (brain.journal.blobs.folder / f"{number:02x}").parent.mkdir(parents=True, exist_ok=True)
+        if not (brain.journal.blobs.folder / f"{number:02x}").exists():
+            (brain.journal.blobs.folder / f"{number:02x}").symlink_to(outside)
+    brain.close()
+    text = "\n".join(f"A line of its own, the {number}th of many." for number in range(200))
+    (root / "inbox/long.md").write_text(text)
+    command(root, "run", "--once")
+    assert [] == list(outside.iterdir())
+    Brain(root).close()
