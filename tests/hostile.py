@@ -130,7 +130,8 @@ def _misfits() -> Iterator[Case]:
     }
     pairs = [(key, value) for key, given in values.items() for value in given]
     for number, (key, value) in enumerate(pairs):
-        yield _text_case("misfit", number, f"---\n{key}: {value}\n---\nWhere do I live?\n".encode(), REFUSED)
+        expected = ANSWERED if key == "remember" else REFUSED  # whatever it holds, it is off the record
+        yield _text_case("misfit", number, f"---\n{key}: {value}\n---\nWhere do I live?\n".encode(), expected)
 
 
 def _sizes() -> Iterator[Case]:

@@ -243,7 +243,7 @@ class Inbox:
 
     def _refuse(self, path: str, what: str, why: str, todo: str) -> None:
         """Write why beside the prompt, which stays as it is."""
-        is_kept = not is_off_record(self._brain.read(path))
+        is_kept = not self._is_off_record(path)
         reason = why if is_kept else UNTOLD  # it may quote the prompt
         self.hold(path, reason)
         target = error_path(path)
@@ -258,6 +258,12 @@ class Inbox:
             self._brain.commit("prompt-refused", by=BY, changes=[change], data={"prompt": path, "reason": reason})
         except BrainiacError as error:
             self._brain.log.warning("error_file_not_written", path=target, problem=str(error))
+
+    def _is_off_record(self, path: str) -> bool:
+        try:
+            return is_off_record(self._brain.read(path))
+        except OSError:
+            return False  # what nobody can read, nobody quotes
 
     def _wait(self, pending: Pending) -> None:
         with self._mutex:
