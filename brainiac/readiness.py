@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brainiac.errors import SettingsError
+from brainiac.kernel.damaged import were_set_aside
 from brainiac.plugins import PluginHost
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.sources import bundled
@@ -58,6 +59,9 @@ def shortfalls(brain: Brain, *, is_thorough: bool = False) -> Iterator[Shortfall
         todo = "until then the last good settings hold"
         yield from (Shortfall(config, each.removeprefix(f"{brain.tree.config}: "), todo) for each in error.problems)
     yield from disabled_unknown(brain)
+    for path in were_set_aside(brain.places.state):
+        what = "could not be read, was set aside and made anew; what was in flight in it is not done"
+        yield Shortfall(str(path), what, "look whether anything is missing, and remove it")
     try:
         machine = brain.machine
     except SettingsError as error:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from brainiac.errors import UserError
 from brainiac.events import content_hash
+from brainiac.kernel.damaged import make_way
 from brainiac.kernel.exchange import read_bytes
 
 
@@ -96,6 +97,7 @@ class TrustStore:
 
     def _write(self, known: dict[str, dict[str, str]]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_way(self._path)
         temporary = self._path.with_suffix(".new")
         temporary.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
         os.replace(temporary, self._path)

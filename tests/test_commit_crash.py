@@ -161,6 +161,8 @@ def test_a_file_edited_between_crash_and_recovery_is_left_or_merged(tmp_path: Pa
         kernel = open_kernel(root)
         recovery = kernel.committer.recover()
         kernel.observed.adopt()
+        for each in kernel.observed.open_paths:
+            kernel.observed.note_change(each)
         event = next(kernel.journal.events(kinds={"prompt-answered"}), None)
         assert line in (kernel.read(path) or b""), number
         assert (bool(recovery.finished) and not is_update) == (path in recovery.left), number

@@ -142,6 +142,7 @@ class KernelMachine(RuleBasedStateMachine):
         self, path: str, is_killed: bool, is_opened_before: bool, also: str, edit: tuple[str, int], torn: str
     ) -> None:
         """A buffer opened before our last commits is saved after a stop or a kill, perhaps unfinished at the start."""
+        self.look()  # what a person overwrites before anybody saw it, nobody has
         if is_opened_before:
             self.editor_opens(path)
             self.commit_adds(path, True, also)

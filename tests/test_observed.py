@@ -7,6 +7,7 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pytest
 from kernel import EMPTY_STM, STM, Kernel, make_root, open_kernel
@@ -286,6 +287,31 @@ def test_a_table_of_an_earlier_version_is_read(kernel: Kernel) -> None:
     again = open_kernel(kernel.tree.root, clock=kernel.clock)
     again.committer.recover()
     assert [] == again.observed.adopt()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("is_live", [False, True])
+def test_a_table_with_random_pages_is_made_anew(kernel: Kernel, seed: int, is_live: bool) -> None:
+    """The header is sound, so that it opens; whoever meets the damage first mends it, at a start or while running."""
+    notes = {f"{FOLDER}{number}.md": f"note {number}\n" for number in range(300)}
+    kernel.committer.commit("x", by="t", changes=[create(path, text) for path, text in notes.items()])
+    kernel.committer.close()
+    table = kernel.places.state / "observed.sqlite"
+    content, chance = bytearray(table.read_bytes()), Random(seed)
+    running = open_kernel(kernel.tree.root, clock=kernel.clock)
+    for page in chance.sample(range(1, len(content) // 4096), 8):
+        content[page * 4096 : (page + 1) * 4096] = chance.randbytes(4096)
+    table.write_bytes(content)
+    if not is_live:
+        running.committer.seen.close()
+        running = open_kernel(kernel.tree.root, clock=kernel.clock)
+        running.committer.recover()
+        assert [] == running.observed.adopt()
+    text = notes[A.replace("a.md", "7.md")]
+    running.committer.commit("x", by="t", changes=[update(A.replace("a.md", "7.md"), text, text + "more\n")])
+    assert running.tracked().keys() == running.committer.seen.all().keys()
+    assert running.tracked() == running.folded()
+    assert "x" == next(running.journal.events(reverse=True)).kind
 
 
 def test_many_deletions_at_once_are_held_until_confirmed(kernel: Kernel) -> None:

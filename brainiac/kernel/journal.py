@@ -20,11 +20,14 @@ from typing import Any
 from brainiac.clock import SYSTEM
 from brainiac.events import Event, RecordedChange
 from brainiac.kernel.blobs import BlobStore
+from brainiac.kernel.damaged import make_way
 from brainiac.kernel.exchange import Disk, copy_attributes, make_folders, read_bytes, temporary_beside
 from brainiac.kernel.locks import locked
 from brainiac.tree import LocalPlaces, Tree
 
 BASELINE = "tree-adopted"
+DEVICE_ID = "device_id"
+_DEVICE_ID = re.compile(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{6}\n")
 _BLOCK_BYTES = 65_536
 _COARSE_SECONDS = 2  # a folder's time tells no two changes apart that are closer, on the coarsest of filesystems
 _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
@@ -98,21 +101,51 @@ def fold_into(tree: dict[str, str], event: Event) -> None:
             tree[change.path] = change.after
 
 
-def device_id(folder: Path) -> str:
-    """Return this machine's name in journals, made once: a readable part and a random one."""
-    path = folder / "device_id"
-    if not path.exists():
-        name = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")[:24] or "device"
+def device_id(folder: Path, copy: Path | None = None) -> str:
+    """Return this machine's name in journals, made once: a readable part and a random one.
+
+    Args:
+        folder: Where all brains of this machine have it.
+        copy: Where one brain keeps it too, by which it is made again when it is damaged.
+    """
+    path = folder / DEVICE_ID
+    known = _id_in(path)
+    if known is None:
+        is_damaged = os.path.lexists(path)
+        former = _id_in(copy) if is_damaged and copy is not None else None
+        make_way(path)
         folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".device_id-{secrets.token_hex(4)}"
-        draft.write_text(f"{name}-{secrets.token_hex(3)}\n")
-        try:
-            os.link(draft, path)  # of two processes that start at once, one wins
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-    return path.read_text().strip()
+        _place_id(path, former or _new_id(), is_damaged=is_damaged)
+        known = _id_in(path) or ""
+    if copy is not None and _id_in(copy) != known:
+        make_way(copy)
+        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _place_id(copy, known, is_damaged=True)
+    return known
+
+
+def _id_in(path: Path) -> str | None:
+    text = (read_bytes(path) or b"").decode("ascii", "replace")
+    return text.strip() if _DEVICE_ID.fullmatch(text) else None  # it names a folder: nothing else may stand there
+
+
+def _new_id() -> str:
+    name = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")[:24] or "device"
+    return f"{name}-{secrets.token_hex(3)}"
+
+
+def _place_id(path: Path, name: str, *, is_damaged: bool) -> None:
+    draft = path.with_name(f".{DEVICE_ID}-{secrets.token_hex(4)}")
+    draft.write_text(f"{name}\n")
+    if is_damaged:
+        os.replace(draft, path)
+        return
+    try:
+        os.link(draft, path)  # of two processes that start at once, one wins
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +176,7 @@ class Journal:
 
     def __init__(self, tree: Tree, places: LocalPlaces, disk: Disk | None = None) -> None:
         self._disk = disk or Disk()
-        self.device = device_id(places.device)
+        self.device = device_id(places.device, places.state / DEVICE_ID)
         self.folder = tree.journal / self.device
         self.blobs = BlobStore(tree.journal / "blobs", self._disk)
         self.lock = places.state / "commit.lock"

@@ -11,11 +11,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import fasteners  # type: ignore[import-untyped]  # ships no types
 
 from brainiac.errors import LockedError
+from brainiac.kernel.damaged import make_way
 
 
 @dataclass(slots=True)
@@ -80,7 +82,12 @@ def _lock_of(path: Path) -> _Lock:
 
 def _acquire(lock: fasteners.InterProcessLock, wait_seconds: float | None) -> bool:
     # a commit lasts a few milliseconds: fasteners' own steps of 10 ms would be most of the wait
-    return bool(lock.acquire(blocking=wait_seconds != 0, delay=0.001, max_delay=0.02, timeout=wait_seconds))
+    acquire = partial(lock.acquire, blocking=wait_seconds != 0, delay=0.001, max_delay=0.02, timeout=wait_seconds)
+    try:
+        return bool(acquire())
+    except IsADirectoryError:
+        make_way(Path(os.fsdecode(lock.path)))
+        return bool(acquire())
 
 
 def _busy(path: Path) -> LockedError:

@@ -118,6 +118,7 @@ class Observed:
         """
         with self._committer.held():
             self._committer.settle()
+            self._seen.check()
             known = self._seen.all()
             is_first = not known and next(self._journal.events(kinds={BASELINE}), None) is None
             scan = self._scan(known)

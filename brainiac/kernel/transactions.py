@@ -14,6 +14,7 @@ from brainiac.events import Event
 from brainiac.kernel.exchange import Disk
 from brainiac.kernel.journal import Journal
 from brainiac.kernel.lastseen import LastSeen
+from brainiac.kernel.locks import locked
 from brainiac.kernel.placing import Outcome, Placing
 from brainiac.kernel.write_ahead import Intent, Step, WriteAhead
 from brainiac.tree import LocalPlaces, Tree
@@ -135,7 +136,9 @@ class Transactions:
         Raises:
             BlobError: It is in neither.
         """
-        for intent in self.wal.read()[0]:
+        with locked(self._journal.lock):  # reading cuts off a line that is unfinished, or being written
+            intents, _ = self.wal.read()
+        for intent in intents:
             if digest in intent.texts:
                 return intent.texts[digest]
         return self._journal.blobs.get(digest)

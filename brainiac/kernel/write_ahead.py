@@ -1,7 +1,8 @@
 """What was decided and may not be done yet: one line a commit, in the state folder; adding one is the commit point.
 
 Lines stay until a checkpoint has brought their texts and journal lines to the disk, so that a commit itself waits
-for one fsync here and for those of the files it places. Only the last line can be unfinished.
+for one fsync here and for those of the files it places. Only the last line can be unfinished; where another cannot be
+read, the file is set aside and the others hold.
 See docs/decisions/write-ahead.md.
 """
 
@@ -15,7 +16,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from brainiac.events import Event
+from brainiac.events import Event, content_hash
+from brainiac.kernel.damaged import free_name, make_way
 from brainiac.kernel.exchange import Disk, make_folders, read_bytes
 from brainiac.kernel.journal import from_line, to_line
 
@@ -88,15 +90,40 @@ class WriteAhead:
         stamp = self._stamp()
         if stamp == self._known:
             return self._intents, False
+        make_way(self.path)
         content = read_bytes(self.path) or b""
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            self._disk.truncate(self.path, whole)  # never became a commit
+        *lines, torn = content.split(b"\n")
         self._intents, self._merged = [], {}
-        for line in content[:whole].splitlines():
-            self._take(json.loads(line))
+        damaged = [line for line in lines if not self._takes(line)]
+        if damaged or not torn.startswith(b"{"[: len(torn)]):
+            self._set_aside([line for line in lines if line not in damaged])
+        elif torn:
+            self._disk.truncate(self.path, len(content) - len(torn))  # never became a commit
         self._known = self._stamp()
         return self._intents, True
+
+    def _takes(self, line: bytes) -> bool:
+        """Take in a line; False where it cannot be read."""
+        try:
+            self._take(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return False
+        return True
+
+    def _set_aside(self, lines: list[bytes]) -> None:
+        """Go on with the lines that can be read, and keep the damaged file under another name."""
+        damaged = free_name(self.path)
+        self._disk.write(damaged, read_bytes(self.path) or b"")
+        self._disk.fsync(damaged)
+        self._replace(b"".join(line + b"\n" for line in lines))
+
+    def _replace(self, content: bytes) -> None:
+        draft = self.path.with_suffix(".new")
+        self._disk.unlink(draft)
+        self._disk.write(draft, content)
+        self._disk.fsync(draft)
+        self._disk.replace(draft, self.path)
+        self._disk.fsync(self.path.parent)
 
     def add(self, intent: Intent) -> None:
         """Make a commit binding: from here on it will be finished, now or after a crash."""
@@ -128,12 +155,7 @@ class WriteAhead:
         lines = [_to_line(intent) for intent in self._intents]
         lines += [json.dumps({"merged": n, "hash": d}).encode() + b"\n" for n, d in self._merged.items()]
         if lines:
-            draft = self.path.with_suffix(".new")
-            self._disk.unlink(draft)
-            self._disk.write(draft, b"".join(lines))
-            self._disk.fsync(draft)
-            self._disk.replace(draft, self.path)
-            self._disk.fsync(self.path.parent)
+            self._replace(b"".join(lines))
         elif self.path.exists():
             self._disk.truncate(self.path, 0)
             self._disk.fsync(self.path)
@@ -184,6 +206,13 @@ def _from_record(record: dict[str, Any]) -> Intent:
         from_line(record["event"].encode()),
         record["since_seq"],
         tuple(Step(**{**step, "versions": tuple(step.get("versions", ()))}) for step in record["steps"]),
-        {digest: base64.b64decode(text) for digest, text in record["texts"].items()},
+        {digest: _text_of(digest, text) for digest, text in record["texts"].items()},
         record["is_done"],
     )
+
+
+def _text_of(digest: str, encoded: str) -> bytes:
+    text = base64.b64decode(encoded)
+    if content_hash(text) != digest:
+        raise ValueError(f"a text is not what its hash {digest[:12]}… says")
+    return text

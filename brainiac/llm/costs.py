@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING
 from brainiac.clock import SYSTEM, iso
 from brainiac.errors import BudgetError, storage_trouble
 from brainiac.events import Event
+from brainiac.kernel.damaged import make_way
 from brainiac.kernel.locks import locked
 from brainiac.llm.catalog import FREE, Price, facts
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from brainiac.brain import Brain
     from brainiac.llm.endpoints import Endpoint
 
@@ -154,12 +157,9 @@ class Ledger:
         """Give what calls in flight may cost, to be changed, while no other thread or process looks."""
         path = self._brain.places.state / "claims.json"
         with storage_trouble(), locked(path.with_suffix(".lock")):
-            try:
-                claims: dict[str, Claim] = json.loads(path.read_bytes())
-            except (FileNotFoundError, ValueError):
-                claims = {}
+            make_way(path)
             now = SYSTEM.now().timestamp()
-            claims = {name: claim for name, claim in claims.items() if claim[2] > now}
+            claims = {name: claim for name, claim in _claims_in(path).items() if claim[2] > now}
             yield claims
             draft = path.with_suffix(".tmp")
             draft.write_text(json.dumps(claims), encoding="utf-8")
@@ -205,6 +205,15 @@ class Ledger:
             if event.kind == KIND and event.at.startswith(today):
                 is_background = event.data.get("purpose") not in FOREGROUND
                 self._spent[is_background] += float(event.data.get("cost_usd", 0.0))
+
+
+def _claims_in(path: Path) -> dict[str, Claim]:
+    """Read the claims; none where the file is missing or damaged: calls in flight end soon."""
+    try:
+        claims = json.loads(path.read_bytes())
+        return {name: (bool(kind), float(usd), float(until)) for name, (kind, usd, until) in claims.items()}
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+        return {}
 
 
 def _until(newest_first: Iterable[Event], day: str) -> list[Event]:

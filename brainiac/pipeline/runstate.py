@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from brainiac.kernel.damaged import make_way
+
 FILE = "daemon.json"
 LOCK = "daemon.lock"
 
@@ -40,16 +42,29 @@ class RunState:
 def read_run_state(state: Path) -> RunState:
     """Return what the last or running daemon of this brain wrote; an empty state where that is missing or damaged."""
     try:
-        raw = json.loads((state / FILE).read_bytes())
-        return RunState(**raw)
+        found = RunState(**json.loads((state / FILE).read_bytes()))
     except (OSError, ValueError, TypeError):
         return RunState()
+    kinds = [(name, type(value)) for name, value in _fields(RunState()) if name != "access_log"]
+    is_sound = all(isinstance(getattr(found, name), kind) for name, kind in kinds) and _is_mark(found.access_log)
+    return found if is_sound else RunState()
+
+
+def _fields(run: RunState) -> list[tuple[str, Any]]:
+    return [(name, getattr(run, name)) for name in RunState.__dataclass_fields__]
+
+
+def _is_mark(mark: object) -> bool:
+    if mark is None:
+        return True
+    return isinstance(mark, dict) and isinstance(mark.get("offset"), int) and isinstance(mark.get("last"), str)
 
 
 def write_run_state(state: Path, run: RunState) -> None:
     """Replace the file; not synced to the disk, since all in it can be found out anew."""
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    values = {name: getattr(run, name) for name in RunState.__dataclass_fields__}
+    values = dict(_fields(run))
+    make_way(state / FILE)
     temporary = state / f".{FILE}-{os.getpid()}"
     temporary.write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8", errors="surrogateescape")
     os.replace(temporary, state / FILE)
