@@ -230,6 +230,8 @@ def test_a_broken_index_page_is_left_to_the_person(tmp_path: Path) -> None:
     broken = "---\ntitle: [never closed\n---\n# People\n\nMy own notes on people.\n"
     brain.tree.absolute(path).write_text(broken)
     brain.observed.adopt()
+    for each in brain.observed.open_paths:  # saved a moment ago: it is looked at again
+        brain.observed.note_change(each)
     assert isinstance(brain.clock, ManualClock)
     brain.clock.advance(3600)
     tell(brain, "My friend Tom lives in Bergen.")

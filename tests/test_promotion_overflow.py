@@ -368,7 +368,7 @@ def test_a_filing_interrupted_anywhere_is_whole_or_not_at_all(
         for _ in range(2):
             users = [event.user for event in (*on_pages(brain), *log(brain))]
             assert [f"My friend {NAMES[n % 10]} number {n} lives in Oslo." for n in range(12)] == users
-            assert [] == brain.observed.adopt()
+            assert not [each for each in brain.observed.adopt() if each.path.startswith("memory/")]
             file_overflow(brain)
         assert on_pages(brain)
         brain.committer.seen.close()
