@@ -15,6 +15,7 @@ PRODUCT = sorted([*(ROOT / "brainiac").rglob("*.py"), *(ROOT / "plugins").glob("
 WRITERS = {
     "brainiac/kernel/exchange.py": "the one place that writes the tree",
     "brainiac/kernel/journal.py": "the device id, in the state folder",
+    "brainiac/kernel/damaged.py": "sets a damaged file aside, in the state folder",
     "brainiac/kernel/lastseen.py": "removes a damaged table from the state folder",
     "brainiac/pipeline/heartbeat.py": "a daemon's heartbeat, which is no note and is told from one by its name",
     "brainiac/pipeline/runstate.py": "the daemon's report, in the state folder",

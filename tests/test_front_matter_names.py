@@ -17,7 +17,7 @@ def test_an_unknown_workflow_or_focus_is_told_by_the_offline_engine_too(tmp_path
     (brain.tree.inbox / "f.md").write_text("---\nfocus: '[[Nope]]'\n---\nWhat is this?\n")
     assert 2 == run_once(brain).answered
     told = (brain.tree.inbox / "w.error.md").read_text()
-    assert "There is no workflow `nosuch`." in told
+    assert "There is no workflow `nosuch`" in told
     assert "integrate, prepare-meeting, weekly-review" in told
     assert (
         "No such note, though the prompt has it in `focus`: [[Nope]]"

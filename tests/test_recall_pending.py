@@ -59,7 +59,7 @@ def test_a_log_is_parsed_once_for_all_queries(root: Path, monkeypatch: pytest.Mo
     pending.catch_up()
     stamp = pending.overlay["memory/short_term.md"].stamp  # type: ignore[union-attr]
     with monkeypatch.context() as patched:
-        patched.delattr(documents, "parse_short_term")
+        patched.delattr(documents, "document_of")
         page = pending.page_as_of("memory/short_term.md", stamp)
     assert page
     assert 6 == len(page.units)
