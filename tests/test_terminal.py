@@ -162,6 +162,7 @@ def poison(root: Path, url: str) -> Path:
     )
     (root / "memory/long_term/concrete/broken.md").write_text(f"---\na: [{EVIL}\n---\n")
     write(root / f"memory/long_term/concrete/{NAME}.md", f"# {EVIL}\n")
+    write(root / f"memory/long_term/{NAME}/x.md", "# x\n")
     write(root / f"inbox/{NAME}.pdf", "x")
     write(root / f"inbox/{NAME}.md", "Hello?\n")
     os.makedirs(os.fsencode(root / "inbox") + b"/\x9b31m\xff")

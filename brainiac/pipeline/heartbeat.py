@@ -226,10 +226,9 @@ def other_daemon(brain: Brain) -> Beat | None:
     It may take as long as a beat, and `DEAD_SECONDS` once where one died.
     """
     others = Others(brain)
-    while beats := others.look():
+    while others.look():
         if moving := others.moving():
             return moving[0]
-        del beats
         time.sleep(_LOOK_SECONDS)
     others.end_dead()
     return None
