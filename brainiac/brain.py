@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
-from brainiac.clock import SYSTEM, Clock
+from brainiac.clock import SYSTEM, Clock, parse_iso
 from brainiac.errors import StorageError, storage_trouble
 from brainiac.events import Change, Event
 from brainiac.settings import MachineSettings, Settings, SettingsFile
@@ -86,6 +88,15 @@ class Brain:
         return self._settings_file.read()
 
     @property
+    def zone(self) -> ZoneInfo:
+        """The person's time zone: files hold UTC, what a person is shown is theirs."""
+        return ZoneInfo(self.settings.time_zone)
+
+    def day_of(self, at: str) -> date:
+        """Return the person's day of an ISO 8601 moment."""
+        return parse_iso(at).astimezone(self.zone).date()
+
+    @property
     def machine(self) -> MachineSettings:
         """This machine's own settings."""
         return self._machine_file.read()
@@ -121,11 +132,20 @@ class Brain:
     @cached_property
     def recall(self) -> Recall:
         """Search."""
+        from brainiac.history.forget_words import muted
         from brainiac.recall import Recall
 
         name = self.settings.recall.index
         open_index = None if name == "embedded" else lambda: self._registered_index(name)
-        return Recall(self.tree, self.places, self.settings, self.clock, open_index, lambda: self.models.ledger)
+        return Recall(
+            self.tree,
+            self.places,
+            self.settings,
+            self.clock,
+            open_index,
+            lambda: self.models.ledger,
+            lambda: muted(self),
+        )
 
     @cached_property
     def models(self) -> Gateway:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
+    from brainiac.brain import Brain
     from brainiac.events import Change
     from brainiac.history.exchanges import Said
+    from brainiac.history.forget import Forgetting
     from brainiac.history.provenance import Chain, Step
 
 WIDE = 100_000
@@ -134,7 +136,10 @@ def undo(
 def forget(
     named: Annotated[
         str,
-        typer.Argument(metavar="MEMORY|EXCHANGE", help="A page (path, title, uuid), an exchange (id, or its file)."),
+        typer.Argument(
+            metavar="MEMORY|EXCHANGE|WORDS",
+            help="A page (path, title, uuid), an exchange (id, or its file), or words: then all that holds them.",
+        ),
     ],
     is_purged: Annotated[
         bool, typer.Option("--purge", help="Also destroy the texts that the journal keeps; nothing brings them back.")
@@ -142,13 +147,14 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a page, an exchange or a conversation (its folder) out of memory, with what rests on it alone."""
+    """Take a page, an exchange, a conversation (its folder) or all that holds some words out of memory."""
     from brainiac.history.forget import forget as take_out
-    from brainiac.history.forget import meant
     from brainiac.history.purge import BEYOND, purge
 
     with opened_brain() as brain:
-        forgetting = meant(brain, named)
+        forgetting, shown = _meant(brain, named)
+        if not as_json:
+            _list_lines("These hold the words:", list(shown))
         retraction = forgetting.plan()
         if not as_json:
             _list_lines("To be taken out:", retraction.told)
@@ -169,6 +175,21 @@ def forget(
         say(f"Forgotten. `brainiac undo {event.id}` brings it back; --purge destroys what the journal keeps.")
     else:
         say("Nothing of it stands in the tree.")
+
+
+def _meant(brain: Brain, named: str) -> tuple[Forgetting, tuple[str, ...]]:
+    """Return what a person wants forgotten: what is called so, else all that holds the words, a line each."""
+    from brainiac.errors import UserError
+    from brainiac.history.forget import meant
+    from brainiac.history.forget_words import find_holding, of_holding
+
+    try:
+        return meant(brain, named), ()
+    except UserError:
+        holding = find_holding(brain, named)
+        if not holding:
+            raise
+        return of_holding(brain, holding), holding.shown
 
 
 def adopt(

@@ -81,7 +81,7 @@ def _turn(reader: Reader, request: QueriesRequest | AnswerRequest) -> list[Block
 
 
 def _queries(reader: Reader, request: QueriesRequest) -> list[Block]:
-    return [*_turn(reader, request), _prompt(request, request.prompt.text, ending=JSON_ONLY)]
+    return [*_turn(reader, request), _prompt(request, request.prompt.said, ending=JSON_ONLY)]
 
 
 def _answer(reader: Reader, request: AnswerRequest) -> list[Block]:
@@ -89,7 +89,7 @@ def _answer(reader: Reader, request: AnswerRequest) -> list[Block]:
     limits = (reader.brain.settings.context.max_memories, reader.limit_tokens)
     conversation = f"{reader.name}:{conversation_of(request.prompt.path)}"
     found = long_term_block(request.hits, shown, conversation, reader.places, limits, reader.count)
-    return [*_turn(reader, request), found, _prompt(request, request.prompt.text)]
+    return [*_turn(reader, request), found, _prompt(request, request.prompt.said)]
 
 
 def _reflect(reader: Reader, request: ReflectRequest) -> list[Block]:

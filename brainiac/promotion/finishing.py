@@ -18,7 +18,7 @@ from brainiac.promotion.finding import NAME, End, Fate, Found, Refusal
 from brainiac.promotion.folders import Folders
 from brainiac.promotion.past import PROMOTED, Past, event_hash, line_id, text_hash
 from brainiac.promotion.relinking import Origins, placed
-from brainiac.review import Proposal, with_proposals
+from brainiac.review import Proposal, review_change
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -203,12 +203,7 @@ def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposa
     now = iso(brain.clock.now())
     pages = draft.changes(now)
     changes = [*pages, *Folders(brain, pages, _related(draft, work.steps), is_whole=False).changes()]
-    if proposals:
-        path = brain.tree.relative(brain.tree.review)
-        before = brain.read_text(path)
-        text = with_proposals(before, proposals)
-        changes.append(create(path, text) if before is None else update(path, before, text))
-    return changes
+    return [*changes, *review_change(brain, proposals)]
 
 
 def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ class Recall:
         clock: The time source.
         open_index: Another engine than the embedded one.
         ledger: Gives the brain's account of what models cost, for an embedder at a provider.
+        muted: Gives the exchanges that are not to be quoted.
     """
 
     def __init__(
@@ -42,9 +43,10 @@ class Recall:
         clock: Clock = SYSTEM,
         open_index: Callable[[], Index] | None = None,
         ledger: Callable[[], Ledger] | None = None,
+        muted: Callable[[], Container[str]] = frozenset,
     ) -> None:
         self._tree, self._places, self._settings, self._clock = tree, places, settings, clock
-        self._open_index, self._ledger = open_index, ledger
+        self._open_index, self._ledger, self._muted = open_index, ledger, muted
         self._mutex = threading.Lock()
         self._embedder_problem = ""
         self._parts: tuple[Store, Retrieval] | None = None
@@ -71,8 +73,8 @@ class Recall:
             context: Paths of notes in focus; what is linked with them is preferred.
             is_private: The query must not leave this machine: no embedder elsewhere is asked.
         """
-        moment = now or self._clock.now()
-        return self._retrieval.search(
+        moment, muted = now or self._clock.now(), self._muted()
+        hits = self._retrieval.search(
             query,
             limit=limit,
             kinds=kinds,
@@ -81,6 +83,10 @@ class Recall:
             context=context,
             is_private=is_private,
         )
+        return [hit for hit in hits if hit.anchor not in muted]
+
+    def absent(self, text: str) -> list[str]:
+        return []
 
     def rank(self, query: str, *, now: datetime | None = None, include_archive: bool = False) -> Ranked | None:
         """Return every candidate of a query with its signals, for learning and for tests; None without any."""
