@@ -13,8 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from brainiac.integration import decide, preservation
 from brainiac.integration.operations import band
+
+from brainiac.integration import decide, preservation
 from brainiac.language.entities import find_mentions
 from brainiac.llm.schemas import Candidate, Existing, IntegrateRequest, Operation
 

@@ -33,7 +33,10 @@ from brainiac.notes.blocks import blocks_of, tags_in, wiki_links_in
 from brainiac.notes.commands import arguments, parse_commands
 from brainiac.notes.frontmatter import split
 from brainiac.notes.memory import Memory, parse_exchanges, parse_memory
-from brainiac.pipeline.daemon import answer_one, run_once
+from brainiac.pipeline.announce import exchange_of
+from brainiac.pipeline.answered import CAPTURED
+from brainiac.pipeline.daemon import answer_one
+from brainiac.pipeline.inbox import Inbox
 from brainiac.redaction import redact
 from brainiac.skeleton import create_brain
 
@@ -73,12 +76,21 @@ def live(messages: Sequence[Message], brain: Brain) -> float:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(message["text"] + "\n", encoding="utf-8")
         if message["kind"] == "note":
-            run_once(brain)
+            capture(brain, path_of(message))
         else:
             answer_one(brain, path_of(message))
         following = messages[number + 1]["at"] if number + 1 < len(messages) else None
         _be_quiet(brain, clock, message["at"], following)
     return time.perf_counter() - started
+
+
+def capture(brain: Brain, path: str) -> None:
+    """Take a note in and have it reflected, as the daemon does."""
+    last = brain.journal.last()[0]
+    Inbox(brain, lambda path, seconds: None).take(path)
+    for event in list(brain.journal.events(since_seq=last, kinds={CAPTURED})):
+        if exchange := exchange_of(brain, event):
+            brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
 
 
 def _be_quiet(brain: Brain, clock: ManualClock, last: str, following: str | None) -> None:
@@ -156,12 +168,15 @@ def _is_of_own_page(page: Memory, typed: str) -> bool:
 
 def made_by_use(brain: Brain) -> list[str]:
     """Return what use and repetition alone brought into long-term memory."""
-    return [
-        f"{record['marked_by']}: {record['text']}"
-        for event in brain.journal.events(kinds={"memory-promoted"})
-        for record in event.data["statements"]
-        if record.get("marked_by") in MARKED_BY_USE
-    ]
+    pages = {page.uuid: page for page in pages_of(brain)}
+    found = []
+    for event in brain.journal.events(kinds={"memory-promoted"}):
+        for record in event.data["statements"]:
+            if record.get("marked_by") in MARKED_BY_USE and record["operation"] == "NEW":
+                page = pages.get(record["page"])
+                texts = [s.text for s in page.statements if s.block_id == record["block"]] if page else []
+                found.append(f"{record['marked_by']}: {(texts or ['(a page of its own)'])[0]}  [{record['path']}]")
+    return found
 
 
 def leaks(brain: Brain, messages: Sequence[Message]) -> list[str]:

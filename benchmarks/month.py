@@ -25,11 +25,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from brainiac.language.sentences import content_stems
+
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, parse_iso
 from brainiac.doctor import examine
 from brainiac.errors import ModelError
-from brainiac.language.sentences import content_stems
 from brainiac.notes.memory import Memory, parse_exchanges, parse_memory
 from brainiac.pipeline.daemon import answer_one
 from brainiac.promotion.past import text_hash

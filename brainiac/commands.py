@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from brainiac.context.privacy import shareable_hits
+from brainiac.gate import Gate
 from brainiac.llm.offline.quoting import MAX_PASSAGES, NOTHING, passages, quotations
 from brainiac.notes.commands import Command, arguments, matching
 
@@ -131,7 +131,7 @@ def _tell_found(brain: Brain, request: AnswerRequest, n_found: int, told: Told) 
     folder = posixpath.dirname(request.prompt.path)
     told.paragraphs += quotations(hits, chosen, words, folder, request.zone) if chosen else [NOTHING]
     told.cited += chosen
-    told.is_private |= len(shareable_hits(brain, [hits[index] for index in chosen])) < len(chosen)
+    told.is_private |= len(Gate(brain, is_remote=True).hits([hits[index] for index in chosen])) < len(chosen)
 
 
 def _tell_of_forgetting(brain: Brain, command: Command, request: AnswerRequest, told: Told) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from brainiac.integration.merging import merge, past_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.integration.merging import merge, past_of
 from brainiac.integration.preservation import Loss, check, contradictions
 
 DATA = Path(__file__).parents[1] / "benchmarks" / "data"

@@ -128,9 +128,11 @@ class Toolbox:
         return result
 
     def _search(self, wanted: SearchMemories) -> str:
-        search = self._request.search or (lambda query, limit: self._brain.recall.search(query, limit=limit))
         pages: dict[str, list[Hit]] = {}
-        for hit in self._gate.hits(search(wanted.query, wanted.limit)):
+        found = self._brain.recall.search(
+            wanted.query, limit=wanted.limit, now=self._request.now, is_private=self._request.is_private
+        )
+        for hit in self._gate.hits(found):
             self._hits.append(hit)
             pages.setdefault(hit.path, []).append(hit)
         for path in pages:

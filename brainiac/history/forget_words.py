@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from brainiac.context.privacy import is_private_note
 from brainiac.errors import FormatError
 from brainiac.events import Event, PathKind, new_id
 from brainiac.history.exchanges import Exchanges
@@ -16,6 +15,7 @@ from brainiac.history.forget import EXCHANGE_FORGOTTEN, Forgetting, forget
 from brainiac.history.retraction import Retraction, Retractor
 from brainiac.language.tokens import holds_words
 from brainiac.notes.dialogue import PRIVATE, find_events
+from brainiac.notes.discretion import is_private_note
 from brainiac.notes.frontmatter import split
 from brainiac.notes.memory import parse_memory
 from brainiac.notes.prompt import response_path
@@ -104,7 +104,9 @@ class _Search:
                 self._exchanges.setdefault(exchange, f"{path}: {self._shown(known.said(exchange).user)}")
         parts = (self._exchanges, self._blocks, self._items, self._pages)
         shown = tuple(line for part in parts for line in part.values())
-        return Holding(*(tuple(part) for part in parts), shown=shown, is_private=self._is_private)
+        return Holding(
+            tuple(self._exchanges), tuple(self._blocks), tuple(self._items), tuple(self._pages), shown, self._is_private
+        )
 
     def _read_short_term(self) -> None:
         path = self._brain.tree.relative(self._brain.tree.short_term)

@@ -50,12 +50,24 @@ class Find:
     event: StmEvent
 
     @property
+    def words(self) -> str:
+        """The words."""
+        return self.marked.text
+
+    @property
+    def events(self) -> tuple[StmEvent, ...]:
+        """What it rests on."""
+        return (self.event,)
+
+    @property
     def id(self) -> str:
         """What the journal knows its decision by: the same words of the same exchange are decided once."""
         return f"{self.marked.exchange}:{text_hash(self.marked.text)}"
 
 
-def find_marked(brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], past: Past) -> list[Find]:
+def find_marked(
+    brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], past: Past, *, with_earlier: bool
+) -> list[Find]:
     """Return what is to be kept of events, and what the use of earlier words has marked by now, oldest first.
 
     Args:
@@ -63,10 +75,11 @@ def find_marked(brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, st
         events: Of short-term memory, a person's own lines under Key Facts among them.
         lines: The texts of these lines, by event id.
         past: What the journals tell.
+        with_earlier: Also what led answers, wherever it stands by now.
     """
     known = Exchanges(brain)
     finds: dict[str, Find] = {}
-    for find in (*_of_events(brain, events, lines, known), *_led(brain, past, known)):
+    for find in (*_of_events(brain, events, lines, known), *(_led(brain, past, known) if with_earlier else ())):
         if find.id not in past.done:
             finds.setdefault(find.id, find)
     return sorted(finds.values(), key=lambda find: (find.marked.at, find.id))
@@ -114,7 +127,7 @@ def _conversation(brain: Brain, recorded: Event | None) -> str:
 
 
 def _as_saved(brain: Brain, recorded: Event, said: str) -> str:
-    """Return a note's body byte for byte as it was saved, line ends included; what is recorded where it was redacted."""
+    """Return a note's body byte for byte as it was saved, line ends included; as recorded where redacted."""
     for change in recorded.changes:
         if change.path != recorded.data.get("prompt") or not change.after:
             continue
@@ -133,7 +146,7 @@ def _is_told(block: str) -> bool:
 
 
 def _said_again(brain: Brain, marked: Marked, event: StmEvent) -> Iterator[Marked]:
-    """Yield words that were said on another day in nearly the same words, by whom they are known already if they are."""
+    """Yield words that were said on another day in nearly the same words."""
     query = searches(marked.text, ())[0]
     hits = brain.recall.search(query, limit=_LOOKED_AT, kinds={"exchange", "statement"}, now=brain.clock.now())
     alike = [

@@ -15,7 +15,8 @@ from brainiac.language.times import format_date
 from brainiac.llm.schemas import Page, SynthesizeRequest
 from brainiac.notes.index_page import parse_index
 from brainiac.promotion.draft import Catalogue, can_hold, is_free
-from brainiac.promotion.finding import Found, Refusal
+from brainiac.promotion.fates import Refusal
+from brainiac.promotion.finding import Found
 from brainiac.tree import slugify
 
 if TYPE_CHECKING:

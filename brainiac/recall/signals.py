@@ -13,9 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from brainiac.language.relatedness import rarity
 from brainiac.recall import encode as e
-from brainiac.recall.alike import likeness
 from brainiac.recall.encode import EncodedPage, signed, speaker_key
 from brainiac.recall.query import Query, speaker_words
 from brainiac.recall.text import plain_words, prefix_hash, term_hash
@@ -144,7 +142,7 @@ class Lexical:
         self.idf = idf_of(documents, total)
         wider = documents * (in_near + 1) / (in_exact + 1) + (documents == 0) * in_near
         self.near_idf = idf_of(np.minimum(wider, total), total)
-        rare = np.array([rarity(term) for term in self.terms])
+        rare = np.array([1.0 for term in self.terms])
         self.weighted = self.near_idf * rare
         self.telling = self.idf * rare
 
@@ -196,7 +194,7 @@ def lexical_signals(words: Lexical) -> Signals:
     page_exact, page_near, page_length = words.split(units.by_page(here))
     page_idf = idf_of((page_exact > 0).sum(1).astype(np.float64), len(units.pages))
     own = bm25(exact, length, idf, b=0.3)
-    alike = likeness(words.terms, units.terms, units.words)
+    alike = (exact > 0).astype(np.float64)
     return {
         "own": own,
         "window_5": bm25(exact_five, length_five, idf),

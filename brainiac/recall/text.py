@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from brainiac.language.sentences import irregular_forms
-
 # Scripts written without spaces become overlapping pairs: a word of two signs is found, and no segmenter is needed.
 _UNSPACED = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff"
@@ -81,7 +79,7 @@ class Analyzer:
     def __init__(self, language: str) -> None:
         self.language = language
         self._stem, self._stop_words = _language_tools(language)
-        self._base_of = irregular_forms() if language == "english" else {}
+        self._base_of = {}
         self._known = _Remembered(self._analyzed)
 
     def words(self, text: str) -> Words:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from brainiac.llm.offline.consolidating import consolidate
+from brainiac.llm.offline.consolidating import NOTES, consolidate
 from brainiac.llm.offline.quoting import answer
 from brainiac.llm.schemas import (
+    AnalyzeRequest,
     AnswerRequest,
+    Candidates,
     ConsolidateRequest,
+    Decision,
+    Decisions,
+    IntegrateRequest,
     OrganizeRequest,
+    Page,
     Queries,
     QueriesRequest,
     Reflection,
@@ -16,6 +22,7 @@ from brainiac.llm.schemas import (
     Result,
     SummarizeRequest,
     Summary,
+    SynthesizeRequest,
 )
 
 
@@ -41,6 +48,12 @@ class OfflineEngine:
                 return result
             case ReflectRequest():
                 return Reflection()  # what a person marked is noted whoever answers
+            case AnalyzeRequest():
+                return Candidates()  # what was marked is consolidated; nothing else is judged
+            case IntegrateRequest():
+                return Decisions(operations=[Decision(operation="NEW", content=request.candidate.statement)])
+            case SynthesizeRequest():
+                return Page(kind=request.candidate.kind, title=request.candidate.subject or NOTES, folder=NOTES)
             case ConsolidateRequest():
                 return consolidate(request)
             case SummarizeRequest():
