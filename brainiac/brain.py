@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
-from brainiac.clock import SYSTEM, Clock
+from brainiac.clock import SYSTEM, Clock, parse_iso
 from brainiac.errors import StorageError, storage_trouble
 from brainiac.events import Change, Event
 from brainiac.settings import MachineSettings, Settings, SettingsFile
@@ -83,6 +85,15 @@ class Brain:
     def check_settings(self) -> Settings:
         """Return the settings, or raise what is wrong with the file (`SettingsError`)."""
         return self._settings_file.read()
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The person's time zone: files hold UTC, what a person is shown is theirs."""
+        return ZoneInfo(self.settings.time_zone)
+
+    def day_of(self, at: str) -> date:
+        """Return the person's day of an ISO 8601 moment."""
+        return parse_iso(at).astimezone(self.zone).date()
 
     @property
     def machine(self) -> MachineSettings:

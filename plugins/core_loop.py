@@ -6,7 +6,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from brainiac import hookimpl
+from brainiac import commands, hookimpl
 from brainiac.clock import iso
 from brainiac.context.privacy import rests_on_private
 from brainiac.errors import FormatError
@@ -16,6 +16,7 @@ from brainiac.notes.access_log import AccessEntry, format_entry
 from brainiac.notes.links import format_link
 from brainiac.notes.memory import parse_memory
 from brainiac.notes.prompt import Response, render_response
+from brainiac.promotion.past import text_hash
 from brainiac.recall.fusion import merged, searches
 
 if TYPE_CHECKING:
@@ -47,9 +48,10 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
     """
     started = brain.clock.monotonic()
     missing = _missing(brain, prompt)
-    request, answer = _think(brain, prompt)
+    request, told = _prepared(brain, prompt)
+    answer = _answered(brain, request, told)
     took_ms = round((brain.clock.monotonic() - started) * 1000)
-    is_private = prompt.private or rests_on_private(brain, request, answer)
+    is_private = prompt.private or told.is_private or rests_on_private(brain, request, answer)
     sources = _sources(brain, request.hits, answer)
     _deliver(brain, prompt, _Outcome(request.hits, answer, sources, took_ms, is_private, missing))
 
@@ -91,37 +93,61 @@ def _missing(brain: Brain, prompt: Prompt) -> list[str]:
     return missing(brain, prompt)
 
 
-def _think(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, Answer]:
-    """Find what is relevant and let the model answer from it."""
-    now = brain.clock.now()
-    short_term = brain.short_term().memory
+def _prepared(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Told]:
+    """Find what is relevant, and say what becomes of the commands."""
     conversation = brain.conversation(prompt)
     common = {
-        "now": now,
+        "now": brain.clock.now(),
         "is_private": prompt.private,
         "off_record": not prompt.remember,
         "prompt": prompt,
-        "short_term": short_term,
+        "short_term": brain.short_term().memory,
         "conversation": conversation,
     }
-    queries = _queries(brain, QueriesRequest(**common))
-    hits = _retrieve(brain, queries, is_private=prompt.private)
+    found = commands.found(brain, prompt)
+    hits = [*found]
+    if _is_for_engine(prompt):
+        known = {(hit.path, hit.anchor, hit.text) for hit in found}
+        retrieved = _retrieve(brain, _queries(brain, QueriesRequest(**common)), is_private=prompt.private)
+        hits += [hit for hit in retrieved if (hit.path, hit.anchor, hit.text) not in known]
     request = AnswerRequest(
         **common,
         hits=hits,
-        search=lambda query, limit: brain.recall.search(query, limit=limit, now=now, is_private=prompt.private),
+        absent=brain.recall.absent(prompt.said) if _is_for_engine(prompt) else (),
+        is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
+        zone=brain.zone,
         on_text=brain.stream_to,
     )
-    answer = brain.models.run(request)
-    assert isinstance(answer, Answer)
-    return request, answer
+    told = commands.tell(brain, request, len(found))
+    if secrets := commands.secrets_told(brain, prompt.text):
+        told.paragraphs.insert(0, secrets)
+    return request, told
+
+
+def _is_for_engine(prompt: Prompt) -> bool:
+    """Return whether a prompt says anything besides its commands."""
+    return bool(prompt.said.strip()) or not prompt.commands
+
+
+def _answered(brain: Brain, request: AnswerRequest, told: commands.Told) -> Answer:
+    """Let the model answer, below what the commands have to say; a prompt of commands alone costs no call."""
+    heard = "\n\n".join(told.paragraphs)
+    answer = Answer(text="", model=commands.MODEL, led=told.cited[:1])
+    if heard and brain.stream_to:
+        brain.stream_to(heard + ("\n\n" if _is_for_engine(request.prompt) else ""))
+    if _is_for_engine(request.prompt):
+        result = brain.models.run(request)
+        assert isinstance(result, Answer)
+        answer = result
+    text = "\n\n".join(filter(None, [heard, answer.text]))
+    return answer.model_copy(update={"text": text, "cited": sorted({*told.cited, *answer.cited})})
 
 
 def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
     """Let the model say what to look for; the prompt itself is always looked for too."""
     found = brain.models.run(request)
     assert isinstance(found, Queries)
-    return searches(request.prompt.text, found.queries)
+    return searches(request.prompt.said, found.queries)
 
 
 def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool) -> list[Hit]:
@@ -176,6 +202,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
             "prompt_sha256": prompt.sha256,
             "response": target.path,
             "model": response.model,
+            "led": _led(outcome) if prompt.remember else [],
         },
         expect={prompt.path: content_hash(raw)},
     )
@@ -210,10 +237,19 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
     root, long_term = brain.tree.root, brain.tree.relative(brain.tree.long_term) + "/"
     read = dict.fromkeys([hit.path for hit in outcome.hits] + list(outcome.answer.read))
     entries = [AccessEntry(at, "READ", str(root / path)) for path in read if path.startswith(long_term)]
-    cited = [source.path for source in outcome.sources if source.path.startswith(long_term)]
-    entries += [AccessEntry(at, "CITE", str(root / path)) for path in cited]
+    leading = outcome.answer.led
+    led = [source.path for source in outcome.sources] if leading is None else [outcome.hits[n].path for n in leading]
+    entries += [AccessEntry(at, "CITE", str(root / path)) for path in led if path.startswith(long_term)]
     text = "".join(format_entry(entry) for entry in entries)
     return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
+
+
+def _led(outcome: _Outcome) -> list[dict[str, str]]:
+    """Return which words led the answer: Promotion keeps what led answers on several days."""
+    answer = outcome.answer
+    leading = answer.led if answer.led is not None else answer.cited[:1]
+    hits = [outcome.hits[number] for number in leading if 0 <= number < len(outcome.hits)]
+    return [{"path": hit.path, "anchor": hit.anchor, "hash": text_hash(hit.text)} for hit in hits]
 
 
 def _body(path: str, outcome: _Outcome) -> str:

@@ -9,6 +9,7 @@ from brainiac import hookimpl
 from brainiac.errors import ConflictError, ModelError
 from brainiac.events import Event, create, update
 from brainiac.llm.schemas import Reflection, ReflectRequest
+from brainiac.notes.commands import Command, arguments, matching
 from brainiac.notes.prompt import Exchange, Prompt, Response
 from brainiac.notes.short_term import StmEvent
 from brainiac.promotion.past import text_hash
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from brainiac.notes.short_term import Item, ShortTermDocument
 
 NAME = "reflection"
+QUOTING = ("offline", "commands")  # as responses name who answered without saying anything of their own
 ATTEMPTS = 20  # each further one means that somebody else wrote short-term memory in the same few milliseconds
 
 
@@ -90,11 +92,12 @@ def _note(brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extrac
 
 def _noted(brain: Brain, document: ShortTermDocument, exchange: Exchange, reflection: Reflection) -> ShortTermDocument:
     """Return short-term memory with an exchange and what follows from it."""
+    commands = exchange.prompt.commands
     event = StmEvent(
         id=exchange.id,
         at=exchange.at,
         user=redact(brain, exchange.prompt.text),
-        ai=redact(brain, exchange.response.text if exchange.response else ""),
+        ai=redact(brain, _answer(exchange)),
         thoughts=redact(brain, reflection.thoughts),
         is_private=exchange.is_private,
     )
@@ -102,12 +105,26 @@ def _noted(brain: Brain, document: ShortTermDocument, exchange: Exchange, reflec
         document.with_event(event)
         .with_items(
             goals=_redacted(brain, reflection.goals),
-            facts=_redacted(brain, [*reflection.facts, *reflection.decisions]),
-            tasks=_redacted(brain, reflection.tasks),
+            facts=_redacted(brain, [*arguments(commands, "remember"), *reflection.facts, *reflection.decisions]),
+            tasks=_redacted(brain, [*arguments(commands, "todo"), *reflection.tasks]),
             is_private=exchange.is_private,
         )
-        .with_done(reflection.done)
+        .with_done([*_ticked(document.memory.tasks, commands), *reflection.done])
     )
+
+
+def _answer(exchange: Exchange) -> str:
+    """Return what is recorded of an answer: of one that only quotes memory the links, so that no echo is found."""
+    response = exchange.response
+    if response is None:
+        return ""
+    return ", ".join(response.memories) if response.model in QUOTING else response.text
+
+
+def _ticked(tasks: Sequence[Item], commands: Sequence[Command]) -> list[str]:
+    """Return the tasks that `/done` names: each where exactly one open task holds its words."""
+    named = [matching(tasks, words) for words in arguments(commands, "done")]
+    return [matches[0].text for matches in named if len(matches) == 1]
 
 
 def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exchange) -> ShortTermDocument:

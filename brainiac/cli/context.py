@@ -48,7 +48,7 @@ def _assembled(brain: Brain, text: str) -> WorkingMemory:
     now = brain.clock.now()
     path = f"{brain.tree.relative(brain.tree.inbox)}/context.md"
     prompt = parse_prompt(path, text.encode("utf-8", "replace"), at=iso(now))
-    hits = brain.recall.search(prompt.text, limit=brain.settings.context.max_memories, now=now)
+    hits = brain.recall.search(prompt.said, limit=brain.settings.context.max_memories, now=now)
     request = AnswerRequest(
         now=now,
         prompt=prompt,

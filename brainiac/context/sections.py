@@ -103,7 +103,7 @@ def _turn(reader: Reader, request: QueriesRequest | AnswerRequest) -> list[Block
 
 
 def _queries(reader: Reader, request: QueriesRequest) -> list[Block]:
-    return [*_turn(reader, request), _prompt(request, request.prompt.text, ending=JSON_ONLY)]
+    return [*_turn(reader, request), _prompt(request, request.prompt.said, ending=JSON_ONLY)]
 
 
 def _answer(reader: Reader, request: AnswerRequest) -> list[Block]:
@@ -112,7 +112,7 @@ def _answer(reader: Reader, request: AnswerRequest) -> list[Block]:
     conversation = f"{reader.name}:{conversation_of(request.prompt.path)}"
     hits = shareable_hits(reader.brain, request.hits) if reader.is_remote else request.hits
     found = long_term_block(hits, shown, conversation, reader.places, limits, reader.count)
-    return [*_turn(reader, request), found, _prompt(request, request.prompt.text)]
+    return [*_turn(reader, request), found, _prompt(request, request.prompt.said)]
 
 
 def _reflect(reader: Reader, request: ReflectRequest) -> list[Block]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
@@ -64,6 +64,7 @@ class Answer(Result):
 
     Attributes:
         cited: The hits (by index into `AnswerRequest.hits`) that the text rests on.
+        led: Of these the ones that led the answer, for the access log; None for all of them.
         read: Paths of long-term memories that the model read by its tools, for the access log.
         cited_paths: Further memories that the text links to, of those it read.
         model: Who answered, filled in by the gateway.
@@ -72,6 +73,7 @@ class Answer(Result):
 
     text: str
     cited: list[int] = []
+    led: list[int] | None = None
     read: list[str] = []
     cited_paths: list[str] = []
     model: str = ""
@@ -229,7 +231,9 @@ class AnswerRequest(Request):
     """Answer a prompt from what was found.
 
     Attributes:
-        search: For engines that look further themselves: `search(query, limit) -> hits`.
+        absent: Words of the prompt that stand nowhere in memory, the most telling first.
+        is_first: It is the first answer of its conversation.
+        zone: The person's time zone.
         on_text: Called with each piece of a streamed answer, if anybody wants it.
     """
 
@@ -239,7 +243,9 @@ class AnswerRequest(Request):
     short_term: ShortTermMemory
     hits: Sequence[Hit] = ()
     conversation: Sequence[Exchange] = ()
-    search: Callable[[str, int], Sequence[Hit]] | None = None
+    absent: Sequence[str] = ()
+    is_first: bool = False
+    zone: tzinfo | None = None
     on_text: Callable[[str], None] | None = None
 
 
@@ -307,12 +313,17 @@ class SynthesizeRequest(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class SummarizeRequest(Request):
-    """Summarize the events that were not archived; the old summary is obsolete."""
+    """Summarize the events that were not archived; the old summary is obsolete.
+
+    Attributes:
+        titles: Of the pages that what was archived went to.
+    """
 
     purpose: ClassVar[Purpose] = Purpose.SUMMARIZE
     result: ClassVar[type[Result]] = Summary
     remaining: Sequence[StmEvent]
     archived: Sequence[StmEvent] = ()
+    titles: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

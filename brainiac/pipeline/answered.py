@@ -6,6 +6,7 @@ journals and the inbox do not.
 
 from __future__ import annotations
 
+import posixpath
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -113,6 +114,12 @@ class Answered:
             if prompt.sha256 in self._answered.get(prompt.path, ()):
                 return True
         return self._is_standing(prompt)
+
+    def has_answered_beside(self, path: str) -> bool:
+        """Return whether any prompt of the same folder was answered: the top level of the inbox is one of them."""
+        folder = posixpath.dirname(path)
+        with self._mutex:
+            return any(posixpath.dirname(other) == folder for other in self._by_path if other != path)
 
     def is_unchanged(self, path: str, file_hash: str | None) -> bool:
         """Tell from a content hash alone, without reading, that a prompt file is as it was answered."""

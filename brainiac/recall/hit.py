@@ -24,6 +24,8 @@ class Hit:
         anchor: Block id of a statement (without `^`), id of an exchange, or "".
         at: ISO 8601 moment it was said or last changed; "" if unknown.
         speaker: `user` or `ai` for an exchange's turn, else "".
+        is_near: Clearly near what was asked: most of what it asks stands there, or means the same.
+        is_archived: It was put to rest.
         signals: What the score was made of, by name.
     """
 
@@ -36,4 +38,6 @@ class Hit:
     anchor: str = ""
     at: str = ""
     speaker: str = ""
+    is_near: bool = False
+    is_archived: bool = False
     signals: Mapping[str, float] = field(default_factory=dict)
