@@ -95,6 +95,12 @@ def redact(brain: Brain, text: str) -> str:
     return str(brain.plugins.chain("redact", "text", text, brain=brain))
 
 
+def kinds_of(brain: Brain, text: str) -> list[str]:
+    """Return the kinds of the secrets that are taken out of a text."""
+    known = set(_MASKED.findall(text))
+    return [mask[len("[redacted ") : -1] for mask in _MASKED.findall(redact(brain, text)) if mask not in known]
+
+
 def redact_secrets(text: str) -> str:
     """Return a text in which every secret that is recognized stands as `[redacted KIND]`; what stands so, stays so."""
     known = _MASKED.findall(text)

@@ -120,3 +120,12 @@ def _relative(brain: Brain, named: str) -> str:
     except ConfinementError:
         return named
     return brain.tree.relative(path) if path.exists() else named
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    text: str
+    is_private: bool = False
+
+def propose(brain: Brain, words: str) -> Proposed:
+    return Proposed("")

@@ -81,6 +81,9 @@ class Recall:
             is_private=is_private,
         )
 
+    def absent(self, text: str) -> list[str]:
+        return []
+
     def rank(self, query: str, *, now: datetime | None = None, include_archive: bool = False) -> Ranked | None:
         """Return every candidate of a query with its signals, for learning and for tests; None without any."""
         return self._retrieval.rank(query, now=now or self._clock.now(), include_archive=include_archive)

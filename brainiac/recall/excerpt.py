@@ -1,0 +1,2 @@
+def excerpt(text, query, limit=400):
+    return text[:limit]
