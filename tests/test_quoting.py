@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from brainiac.clock import parse_iso
-from brainiac.language.likeness import ends_as_question, likeness
+from brainiac.language.tokens import ends_as_question, likeness
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.offline.quoting import FIRST, FOUND, NOTED, NOTHING
 from brainiac.llm.schemas import Answer, AnswerRequest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import FormatError
 from brainiac.events import Event
-from brainiac.language.sentences import content_stems, overlap, split_sentences
+from brainiac.language.tokens import coverage, pieces
 from brainiac.notes.dialogue import StmEvent, find_events
 from brainiac.pipeline.announce import exchange_of
 from brainiac.pipeline.answered import EXCHANGES, MOVED
@@ -44,10 +44,10 @@ class Said:
     read_from: str = ""
 
     def sentence_for(self, statement: str) -> str:
-        """Return the sentence typed that a statement rests on: the one that shares most of its words."""
-        wanted = content_stems(statement)
-        sentences = split_sentences(self.user)
-        return max(sentences, key=lambda each: overlap(wanted, content_stems(each)), default=self.user)
+        """Return the words typed that a statement rests on: all of them where it is them, else the nearest piece."""
+        if statement in self.user:
+            return statement
+        return max(pieces(self.user), key=lambda piece: coverage(statement, piece), default=self.user)
 
 
 class Exchanges:

@@ -16,7 +16,7 @@ from brainiac.history.exchanges import Exchanges
 from brainiac.history.ledger import Ledger, Operation
 from brainiac.history.provenance import Provenance
 from brainiac.history.rebase import texts_of, unlisted
-from brainiac.language.sentences import split_sentences
+from brainiac.language.tokens import pieces
 from brainiac.notes.dialogue import find_events
 from brainiac.notes.memory import Memory, MemoryDocument, Statement, parse_memory
 from brainiac.notes.prompt import parse_response, response_path
@@ -181,7 +181,7 @@ class Retractor:
 
     def _without_sentences(self, summary: str) -> str:
         """Take sentences out of the summary that were said just so."""
-        said = {" ".join(each.split()) for text in self.result.texts for each in split_sentences(text)}
+        said = {" ".join(each.split()) for text in self.result.texts for each in pieces(text)}
         told = [sentence for sentence in said if len(sentence.split()) > 2 and sentence in summary]
         if not told:
             return summary  # a person may have laid it out

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event
-from brainiac.language.sentences import split_sentences
+from brainiac.language.tokens import pieces
 from brainiac.notes.memory import parse_memory
 from brainiac.promotion.past import text_hash
 
@@ -40,7 +40,7 @@ def pieces_of(texts: Iterable[str]) -> list[bytes]:
         sentence.strip().strip('"')
         for text in texts
         for line in text.splitlines()
-        for sentence in (line, *split_sentences(line))
+        for sentence in (line, *pieces(line))
     }
     kept = (each.encode("utf-8", "surrogateescape") for each in found if len(each.split()) >= MIN_WORDS)
     return sorted(kept, key=len, reverse=True)

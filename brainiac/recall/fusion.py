@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from brainiac.language.sentences import ends_of
 from brainiac.recall.hit import Hit
 
 # A score is a log-likelihood by learned weights: what only a model's query finds is taken to be e² times less likely.
@@ -20,7 +19,7 @@ def searches(prompt: str, queries: Iterable[str]) -> list[str]:
 
     Both are prose: quotation marks, `-5` or `path:` in them narrow nothing.
     """
-    asked = _SYNTAX.sub(r"\1 ", ends_of(prompt, PROMPT_CHARACTERS))
+    asked = _SYNTAX.sub(r"\1 ", ends_of(prompt))
     known = _words(asked)
     further = (_SYNTAX.sub(r"\1 ", query) for query in queries if not _words(query) <= known)
     return [asked, *dict.fromkeys(further)]
@@ -39,6 +38,14 @@ def merged(found: Sequence[Sequence[Hit]]) -> list[Hit]:
             if place not in best or worth > best[place][0]:
                 best[place] = worth, hit
     return [hit for _, hit in sorted(best.values(), key=lambda pair: -pair[0])]
+
+
+def ends_of(text: str) -> str:
+    """Return a text; of one that is too long its beginning and its end, cut between words."""
+    if len(text) <= PROMPT_CHARACTERS:
+        return text
+    head, tail = text[: PROMPT_CHARACTERS * 3 // 4], text[-(PROMPT_CHARACTERS // 4) :]
+    return f"{head.rsplit(None, 1)[0]}\n\n{tail.split(None, 1)[-1]}"
 
 
 def _words(text: str) -> set[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
 from brainiac.clock import parse_iso
-from brainiac.language.likeness import ends_as_question, likeness
+from brainiac.language.tokens import ends_as_question, likeness
 from brainiac.llm.schemas import Answer, AnswerRequest
 from brainiac.notes.links import format_link
 from brainiac.recall.excerpt import excerpt
