@@ -118,8 +118,16 @@ class Brain:
     def committer(self) -> Committer:
         """The one way to change the tree."""
         from brainiac.kernel.commit import Committer
+        from brainiac.redaction import is_unkept
 
-        return Committer(self.tree, self.places, self.journal, self.clock, tell=self._announce)
+        return Committer(
+            self.tree,
+            self.places,
+            self.journal,
+            self.clock,
+            tell=self._announce,
+            is_unkept=lambda path, content: is_unkept(self, path, content),
+        )
 
     @cached_property
     def answered(self) -> Answered:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from brainiac.context.privacy import shareable_hits
 from brainiac.llm.offline.quoting import MAX_PASSAGES, NOTHING, passages, quotations
 from brainiac.notes.commands import Command, arguments, matching
+from brainiac.redaction import kinds_of, redact
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -86,6 +87,7 @@ def tell(brain: Brain, request: AnswerRequest, n_found: int) -> Told:
                 told.paragraphs.append(HELP)
             case "forget":
                 _tell_of_forgetting(brain, command, request, told)
+    told.paragraphs = [redact(brain, paragraph) for paragraph in told.paragraphs]  # no copy of a secret in the answer
     if any(command.name == "find" for command in request.prompt.commands):
         _tell_found(brain, request, n_found, told)
     return told
@@ -145,10 +147,13 @@ def _tell_of_forgetting(brain: Brain, command: Command, request: AnswerRequest, 
 
 def secrets_told(brain: Brain, text: str) -> str:
     """Return the line that tells what of a prompt is not kept; "" where all of it is."""
-    from brainiac.redaction import kinds_of
-
     kinds = kinds_of(brain, text)
     if not kinds:
         return ""
-    what = " and ".join(dict.fromkeys(kinds))
-    return f"Not kept beyond this file: it looks like a {what} (`reflection.redact_secrets`)."
+    setting = "redact_codes" if kinds == ["code"] else "redact_secrets"
+    what = " and ".join(map(_with_article, kinds))
+    return f"Not kept beyond this file: it looks like {what} (`reflection.{setting}`)."
+
+
+def _with_article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'AEIOaeio' or kind.startswith('NPM') else 'a'} {kind}"

@@ -20,7 +20,6 @@ from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, PathKind, content_hash, create, new_id, update
 from brainiac.kernel.journal import BASELINE
 from brainiac.kernel.noticing import MAX_BYTES
-from brainiac.kernel.planning import is_off_record
 from brainiac.notes.dialogue import find_events
 from brainiac.notes.index_page import new_index
 from brainiac.notes.links import Link, find_links, rewrite_link
@@ -338,7 +337,7 @@ def _standing(brain: Brain) -> Iterator[tuple[str, str]]:
         path = brain.tree.relative(entry.path)
         if brain.tree.is_tracked(path) and entry.stat(follow_symlinks=False).st_size <= MAX_BYTES:
             content = brain.read(path)
-            if content is not None and not is_off_record(content):
+            if content is not None and not brain.committer.is_unkept(path, content):
                 yield path, content_hash(content)
 
 

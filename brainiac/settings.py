@@ -122,8 +122,11 @@ class ReflectionSettings(_Section):
     """Near-background."""
 
     redact_secrets: bool = Field(
-        True, description="keys and passwords do not go beyond the inbox, but a prompt is sent to its model as written"
+        True,
+        description="what has the form of a key, password, card or account number does not go beyond the inbox, "
+        "but a prompt is sent to its model as written",
     )
+    redact_codes: bool = Field(False, description="nor does the number in `code: 1234`, of a door or a bicycle lock")
 
 
 class PromotionSettings(_Section):

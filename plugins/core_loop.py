@@ -18,6 +18,7 @@ from brainiac.notes.memory import parse_memory
 from brainiac.notes.prompt import Response, render_response
 from brainiac.promotion.past import text_hash
 from brainiac.recall.fusion import merged, searches
+from brainiac.redaction import redact, without_masks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,13 +114,13 @@ def _prepared(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Tol
     request = AnswerRequest(
         **common,
         hits=hits,
-        absent=brain.recall.absent(prompt.said) if _is_for_engine(prompt) else (),
+        absent=brain.recall.absent(without_masks(redact(brain, prompt.said))) if _is_for_engine(prompt) else (),
         is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
         zone=brain.zone,
         on_text=brain.stream_to,
     )
     told = commands.tell(brain, request, len(found))
-    if secrets := commands.secrets_told(brain, prompt.text):
+    if prompt.remember and (secrets := commands.secrets_told(brain, prompt.text)):
         told.paragraphs.insert(0, secrets)
     return request, told
 
@@ -201,6 +202,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
             "prompt_id": response.prompt_id,
             "prompt_sha256": prompt.sha256,
             "response": target.path,
+            "response_hash": content_hash(text.encode("utf-8", "surrogateescape")),  # also where the journal keeps no text of it
             "model": response.model,
             "led": _led(outcome) if prompt.remember else [],
         },

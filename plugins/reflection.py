@@ -13,7 +13,7 @@ from brainiac.notes.commands import Command, arguments, matching
 from brainiac.notes.prompt import Exchange, Prompt, Response
 from brainiac.notes.short_term import StmEvent
 from brainiac.promotion.past import text_hash
-from brainiac.redaction import redact
+from brainiac.redaction import kinds_of, redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,6 +79,8 @@ def _note(brain: Brain, exchange: Exchange, reflection: Reflection, *, is_extrac
                 "is_extracted": is_extracted,
                 "items": _added(before, noted),  # so that a line a person wrote is told from ours
             }
+            if kinds_of(brain, exchange.prompt.text):
+                data["is_redacted"] = True  # the prompt's file is the only copy of a secret: it is never tidied away
             if exchange.supersedes:
                 data["supersedes"] = exchange.supersedes
             try:

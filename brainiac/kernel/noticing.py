@@ -19,7 +19,6 @@ from brainiac.events import FileChange, PathKind, RecordedChange, content_hash, 
 from brainiac.kernel.exchange import read_bytes
 from brainiac.kernel.lastseen import LastSeen, Seen, stamp_of
 from brainiac.kernel.merge import is_stale, three_way
-from brainiac.kernel.planning import is_off_record
 from brainiac.tree import Tree
 
 if TYPE_CHECKING:
@@ -77,14 +76,14 @@ class Noticing:
         content = self._read_settled(path)
         if content is None:
             return None
-        if is_off_record(content):
+        if self._committer.is_unkept(path, content):
             return self._look_off_record(path, content_hash(content))
         return self._look_at_content(path, content)
 
     def is_recorded(self, path: str, content: bytes) -> bool:
         """Tell whether this is what was last seen there; also for what is not kept."""
         known = self._seen.get(path)
-        is_kept = len(content) <= MAX_BYTES and not is_off_record(content)
+        is_kept = len(content) <= MAX_BYTES and not self._committer.is_unkept(path, content)
         return not is_kept or (known is not None and known.hash == content_hash(content))
 
     def looks_torn(self, path: str, content: bytes) -> bool:

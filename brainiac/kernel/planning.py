@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from brainiac.kernel.write_ahead import Step
 from brainiac.notes.frontmatter import split
 from brainiac.notes.prompt import in_lower_case
 from brainiac.tree import Tree
+
+Unkept = Callable[[str, bytes | None], bool]  # whether the text of a path is to be in no journal
 
 _ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
 _HEAD_BYTES = 65_536
@@ -64,7 +66,7 @@ class Plan:
         steps: In the order of their doing.
         recorded: As the journal will name them.
         texts: Content by hash, all that the steps and the journal need.
-        off_record: Hashes of the texts that are written but not kept.
+        off_record: Hashes of the texts that are written, or looked at, but not kept.
         conflicts: Paths that are not as the decision took them.
     """
 
@@ -81,10 +83,11 @@ class Planner:
     Args:
         tree: The brain's folder.
         seen: What each tracked note was when last seen.
+        is_unkept: Whether a text is to be in no journal.
     """
 
-    def __init__(self, tree: Tree, seen: LastSeen) -> None:
-        self._tree, self._seen = tree, seen
+    def __init__(self, tree: Tree, seen: LastSeen, is_unkept: Unkept) -> None:
+        self._tree, self._seen, self._is_unkept = tree, seen, is_unkept
         self._plan = Plan()
         self._standing: dict[str, bytes | None] = {}
 
@@ -149,10 +152,10 @@ class Planner:
         self._plan.steps.append(Step(op, path, before, after, temporary_beside(path), inode))  # type: ignore[arg-type]
 
     def _record(self, change: Change, before: str | None, after: str | None) -> None:
-        is_hidden = is_off_record(change.after)
+        is_hidden = self._is_unkept(change.path, change.after)
         if is_hidden and after is not None:
             self._plan.off_record.append(after)
-        if change.op != "append" and (is_hidden or is_off_record(change.before)):
+        if change.op != "append" and (is_hidden or self._is_unkept(change.path, change.before)):
             path = change.source or change.path
             known = self._seen.get(path)
             if known is not None:  # it was on the record until now

@@ -248,7 +248,7 @@ class Answered:
             prompt_sha256=str(data["prompt_sha256"]),
             prompt_hash=written.get(path) or data.get("prompt_hash"),
             response=response,
-            response_hash=written.get(response) if response and event.kind == ANSWERED else None,
+            response_hash=written.get(str(response)) or data.get("response_hash") if event.kind == ANSWERED else None,
             exchange=event.id,
             at=event.at,
             supersedes=former.exchange if former and former.prompt_id == data["prompt_id"] else None,
