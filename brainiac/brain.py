@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from datetime import date
+from datetime import date, datetime, time, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from brainiac.clock import SYSTEM, Clock, parse_iso
+from brainiac.clock import SYSTEM, Clock, day_in, parse_iso
 from brainiac.errors import StorageError, storage_trouble
 from brainiac.events import Change, Event
 from brainiac.settings import MachineSettings, Settings, SettingsFile
@@ -91,9 +91,21 @@ class Brain:
         """The person's time zone: files hold UTC, what a person is shown is theirs."""
         return ZoneInfo(self.settings.time_zone)
 
+    def now(self) -> datetime:
+        """Return the present moment in the person's time zone."""
+        return self.clock.now().astimezone(self.zone)
+
+    def midnight(self, days: int = 0) -> datetime:
+        """Return when the person's day begins, today's or that of so many days later."""
+        return datetime.combine(self.now().date() + timedelta(days=days), time.min, self.zone)
+
     def day_of(self, at: str) -> date:
         """Return the person's day of an ISO 8601 moment."""
         return parse_iso(at).astimezone(self.zone).date()
+
+    def shown_day(self, at: str) -> str:
+        """Return the person's day of a stamp as `2025-09-16`, whatever stands there."""
+        return day_in(self.zone, at)
 
     @property
     def machine(self) -> MachineSettings:

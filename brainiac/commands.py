@@ -59,7 +59,7 @@ def found(brain: Brain, prompt: Prompt) -> list[Hit]:
     hits: list[Hit] = []
     for words in arguments(prompt.commands, "find"):
         hits += brain.recall.search(
-            words, limit=2 * MAX_PASSAGES, now=brain.clock.now(), is_private=prompt.private, include_archive=True
+            words, limit=2 * MAX_PASSAGES, now=brain.now(), is_private=prompt.private, include_archive=True
         )
     return hits
 

@@ -93,7 +93,7 @@ class ModelSettings(_Section):
         120, gt=0, le=DAY_SECONDS, description="a call that takes longer has failed and is tried again"
     )
     max_output_tokens: int = Field(4096, ge=1, description="the longest answer")
-    daily_budget_usd: float = Field(1.00, ge=0, description="no call is made that may pass this (UTC day)")
+    daily_budget_usd: float = Field(1.00, ge=0, description="no call is made that may pass this in a day")
     background_budget_usd: float | None = Field(None, ge=0, description="cap for background work; empty: none apart")
     prices: dict[str, _Prices] = Field(
         default_factory=dict, description="USD per million tokens in and out, for a model of unknown price"
@@ -185,7 +185,9 @@ class Settings(_Section):
         "default", pattern=r"^[A-Za-z0-9-]{1,36}$", description="made by `brainiac init`; names this machine's folders"
     )
     time_zone: str = Field(
-        "UTC", description="IANA name, such as Europe/Lisbon: days shown and folders of days are the person's"
+        "UTC",
+        description="IANA name such as Europe/Lisbon, written by `brainiac init`: times shown, what is today and the "
+        "folders of `events/` go by it; stamps in files stay UTC",
     )
     active_device: str | None = Field(None, description="the device that runs the processes; empty: whichever runs")
     paths: PathSettings = PathSettings()

@@ -35,7 +35,7 @@ HITS_PER_QUERY = 8
 @hookimpl
 def startup(brain: Brain) -> None:
     """Open what the first prompt would otherwise wait for; also, no two threads then open it at once."""
-    brain.recall.search("what was said", limit=1, now=brain.clock.now())
+    brain.recall.search("what was said", limit=1, now=brain.now())
     assert brain.models
 
 
@@ -98,7 +98,7 @@ def _prepared(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Tol
     """Find what is relevant, and say what becomes of the commands."""
     conversation = brain.conversation(prompt)
     common = {
-        "now": brain.clock.now(),
+        "now": brain.now(),
         "is_private": prompt.private,
         "off_record": not prompt.remember,
         "prompt": prompt,
@@ -156,7 +156,7 @@ def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool) -> list
     limit = max(HITS_PER_QUERY, brain.settings.context.max_memories)
     found: list[list[Hit]] = []
     for query in queries:
-        hits = brain.recall.search(query, limit=limit, now=brain.clock.now(), is_private=is_private)
+        hits = brain.recall.search(query, limit=limit, now=brain.now(), is_private=is_private)
         more = brain.plugins.call("retrieve", brain=brain, query=query, limit=limit)
         found.append([*hits, *(hit for others in more for hit in others)])
     hits = merged(found)[: 2 * limit]
@@ -202,7 +202,8 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
             "prompt_id": response.prompt_id,
             "prompt_sha256": prompt.sha256,
             "response": target.path,
-            "response_hash": content_hash(text.encode("utf-8", "surrogateescape")),  # also where the journal keeps no text of it
+            # also where the journal keeps no text of it
+            "response_hash": content_hash(text.encode("utf-8", "surrogateescape")),
             "model": response.model,
             "led": _led(outcome) if prompt.remember else [],
         },

@@ -53,7 +53,7 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
 
 def _reflect(brain: Brain, exchange: Exchange) -> Reflection:
     request = ReflectRequest(
-        now=brain.clock.now(),
+        now=brain.now(),
         is_private=exchange.is_private,
         exchange=exchange,
         short_term=brain.short_term().memory,

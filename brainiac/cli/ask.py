@@ -69,7 +69,7 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
     folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
     folder.mkdir(parents=True, exist_ok=True)
     head = f"{render_meta(meta)}\n" if meta else ""
-    stamp = brain.clock.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
+    stamp = brain.now().strftime("%Y-%m-%d-%H%M%S")
     stem = f"{stamp}-{slugify(' '.join(redact(brain, text).split()[:8]))}"[:80].rstrip("-")
     # written aside and moved in whole, so that no half of it can be taken for the prompt
     aside = Path(temporary_beside(str(folder / stem)))

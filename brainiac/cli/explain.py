@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brainiac.cli.session import JsonOption, console, opened_brain, print_json
+from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -72,7 +72,7 @@ def _step_line(step: Step) -> str:
     if step.model and step.run_cost_usd:
         models.append(f"its run cost ${step.run_cost_usd:.4f}")
     told = ", ".join(filter(None, models))
-    return f"{_local(step.at)}  {step.operation} by {who}{f' ({told})' if told else ''}, event {step.event}"
+    return f"{local_time(step.at)}  {step.operation} by {who}{f' ({told})' if told else ''}, event {step.event}"
 
 
 def _add_step(branch: Tree, step: Step) -> None:
@@ -93,7 +93,7 @@ def _add_said(branch: Tree, said: Said, words: str) -> None:
 
     where = f" in {said.prompt}" if said.prompt else ""
     quoted = f": “{words}”" if words else "; its words are not kept any more"
-    leaf = branch.add(Text(f"you typed{f' {_local(said.at)}' if said.at else ''}{where}{quoted}"))
+    leaf = branch.add(Text(f"you typed{f' {local_time(said.at)}' if said.at else ''}{where}{quoted}"))
     leaf.add(Text(f"exchange {said.exchange}{f', read from {said.read_from}' if said.read_from else ''}"))
     if said.model:
         leaf.add(Text(f"answered by {said.model} (${said.cost_usd:.4f}){f' on {said.device}' if said.device else ''}"))
@@ -117,14 +117,14 @@ def undo(
         later = [{"id": each.id, "kind": each.kind} for each in undoing.later]
         print_json({"event": asdict(done), "stays": undoing.stays, "later": later})
         return
-    typer.echo(f"Took back {meant.kind} of {_local(meant.at)} ({meant.id}):")
+    typer.echo(f"Took back {meant.kind} of {local_time(meant.at)} ({meant.id}):")
     _list_changes(undoing.changes)
     for line in undoing.stays:
         typer.echo(f"  = {line}")
     if undoing.later:
         typer.echo("It had led to these, which stand:")
         for each in undoing.later:
-            typer.echo(f"  {each.id}  {each.kind}, {_local(each.at)}")
+            typer.echo(f"  {each.id}  {each.kind}, {local_time(each.at)}")
     typer.echo(f"`brainiac undo {done.id}` brings it back.")
 
 
@@ -201,12 +201,6 @@ def _list_changes(changes: list[Change]) -> None:
     for change in changes:
         where = f"{change.source} → {change.path}" if change.source else change.path
         typer.echo(f"  {_SIGNS.get(change.op, '=')} {where}")
-
-
-def _local(at: str) -> str:
-    from brainiac.cli.history import local_time
-
-    return local_time(at)
 
 
 def _asked(question: str, *, is_confirmed: bool) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json
 
 if TYPE_CHECKING:
     from brainiac.doctor import Problem
@@ -53,8 +53,6 @@ def _unless_ready(state: str) -> str:
 def _daemon(daemon: dict[str, Any]) -> str:
     if not daemon["is_running"]:
         return "not running; start it with `brainiac run`"
-    from brainiac.cli.history import local_time
-
     since = f" since {local_time(daemon['since'])}" if daemon["since"] else ""
     how = daemon["watch"].get("mode", "")
     problem = f"; {daemon['problem']}" if daemon["problem"] else ""
@@ -62,8 +60,6 @@ def _daemon(daemon: dict[str, Any]) -> str:
 
 
 def _fault(fault: dict[str, Any]) -> str:
-    from brainiac.cli.history import local_time
-
     return f"{local_time(fault['at'])} {fault['plugin']} in {fault.get('hook')}: {fault.get('error')}"
 
 

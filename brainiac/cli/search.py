@@ -45,17 +45,17 @@ def search(
 
     text = " ".join(query)
     with opened_brain(is_reading=True) as brain:
-        if problems := misfits(text, brain.clock.now(), _folders(brain)):
+        if problems := misfits(text, brain.now(), _folders(brain)):
             raise UserError(*problems)
         start = time.perf_counter()
-        hits = brain.recall.search(text, limit=limit, include_archive=archive)
+        hits = brain.recall.search(text, limit=limit, include_archive=archive, now=brain.now())
         took_ms = round((time.perf_counter() - start) * 1000, 1)
-        status = brain.recall.status()
+        status, days = brain.recall.status(), [brain.shown_day(hit.at) for hit in hits]
     if as_json:
         print_json({"query": text, "took_ms": took_ms, **_about(status), "hits": [asdict(hit) for hit in hits]})
         return
     for place, hit in enumerate(hits, 1):
-        _print_hit(place, hit)
+        _print_hit(place, hit, days[place - 1])
     if explain:
         print_table(("hit", "score", "signal", "value", "weight", "adds"), _explained(hits))
     _print_remarks(hits, status)
@@ -84,13 +84,13 @@ def _about(status: Mapping[str, Any]) -> dict[str, Any]:
     return {key: status[key] for key in keys if key in status}
 
 
-def _print_hit(place: int, hit: Hit) -> None:
+def _print_hit(place: int, hit: Hit, day: str) -> None:
     text = " ".join(hit.text.split())
     shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
     who = f"{hit.speaker}: " if hit.speaker else ""
     anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
     typer.echo(f"{place}. {who}{shown}")
-    typer.echo(f"   {hit.title} · {hit.at[:10] or 'undated'} · {hit.path}{anchor}")
+    typer.echo(f"   {hit.title} · {day or 'undated'} · {hit.path}{anchor}")
 
 
 def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from brainiac.clock import moment_in
 from brainiac.context.blocks import Block, Stability
 from brainiac.context.budget import Count
 from brainiac.context.fence import one_line, quoted, spoken
 from brainiac.context.focus import focus_blocks
-from brainiac.context.long_term import Places, long_term_block
+from brainiac.context.long_term import Places, dated, long_term_block
 from brainiac.context.privacy import is_hidden, shareable_hits, without_secrets
 from brainiac.context.short_term import ListsSoFar, conversation_blocks, event_text, short_term_blocks
 from brainiac.context.workflows import listed, started, workflows
@@ -51,9 +52,9 @@ class Reader:
     is_remote: bool
 
     def visible(self, memory: ShortTermMemory) -> ShortTermMemory:
-        """Return short-term memory without what must not leave this machine."""
+        """Return short-term memory without what must not leave this machine, in the person's time."""
         if not self.is_remote:
-            return memory
+            return replace(memory, events=tuple(self.visible_events(memory.events)))
         goals, facts, tasks = (
             tuple(item for item in items if not item.is_private) for items in (memory.goals, memory.facts, memory.tasks)
         )
@@ -61,8 +62,9 @@ class Reader:
         return replace(memory, goals=goals, facts=facts, tasks=tasks, events=events)
 
     def visible_events(self, events: Iterable[StmEvent]) -> list[StmEvent]:
-        """Return the events that this reader may see."""
-        return [event for event in events if not (self.is_remote and event.is_private)]
+        """Return the events that this reader may see, in the person's time as all that is said of days."""
+        seen = (event for event in events if not (self.is_remote and event.is_private))
+        return [replace(event, at=moment_in(self.brain.zone, event.at)) for event in seen]
 
     def knows(self, folder: str) -> bool:
         """Tell whether this reader may know of a folder."""
@@ -80,7 +82,7 @@ class Reader:
 
 
 def _prompt(request: Request, text: str, *, ending: str = "") -> Block:
-    moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} UTC.)"
+    moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} {request.now.tzinfo}.)"
     return Block("user prompt", [moment, spoken(text), *([ending] if ending else [])], Stability.PROMPT, PROMPT_HEADING)
 
 
@@ -94,6 +96,7 @@ def _turn(reader: Reader, request: QueriesRequest | AnswerRequest) -> list[Block
     turns = request.conversation
     if reader.is_remote:
         turns = [without_secrets(reader.brain, turn) for turn in turns if not turn.is_private]
+    turns = [replace(turn, at=moment_in(reader.brain.zone, turn.at)) for turn in turns]
     shown = {event.id for event in memory.events}
     known = workflows(reader.brain)
     blocks = [*reader.short_term(request.short_term), listed(known)]
@@ -111,13 +114,14 @@ def _answer(reader: Reader, request: AnswerRequest) -> list[Block]:
     limits = (reader.brain.settings.context.max_memories, reader.limit_tokens)
     conversation = f"{reader.name}:{conversation_of(request.prompt.path)}"
     hits = shareable_hits(reader.brain, request.hits) if reader.is_remote else request.hits
-    found = long_term_block(hits, shown, conversation, reader.places, limits, reader.count)
+    found = long_term_block(dated(reader.brain, hits), shown, conversation, reader.places, limits, reader.count)
     return [*_turn(reader, request), found, _prompt(request, request.prompt.said)]
 
 
 def _reflect(reader: Reader, request: ReflectRequest) -> list[Block]:
     exchange = without_secrets(reader.brain, request.exchange) if reader.is_remote else request.exchange
-    said = StmEvent(exchange.id, exchange.at, exchange.prompt.text, exchange.response.text if exchange.response else "")
+    at = moment_in(reader.brain.zone, exchange.at)
+    said = StmEvent(exchange.id, at, exchange.prompt.text, exchange.response.text if exchange.response else "")
     earlier = replace(
         request.short_term, events=tuple(event for event in request.short_term.events if event.id != exchange.id)
     )
@@ -142,8 +146,11 @@ def _analyze(reader: Reader, request: AnalyzeRequest) -> list[Block]:
 
 
 def _integrate(reader: Reader, request: IntegrateRequest) -> list[Block]:
-    known = [quoted(f"[{one_line(e.id)}] {e.content}" + (f" ({e.created_at[:10]})" if e.created_at else ""))
-             for e in request.existing]  # fmt: skip
+    days = [reader.brain.shown_day(each.created_at) for each in request.existing]
+    known = [
+        quoted(f"[{one_line(each.id)}] {each.content}" + (f" ({day})" if day else ""))
+        for each, day in zip(request.existing, days, strict=True)
+    ]
     existing = "## Existing Long-Term Memory"
     complaint = f"A check refused the former attempt:\n{quoted(request.complaint)}" if request.complaint else ""
     return [

@@ -150,7 +150,7 @@ def _parted(brain: Brain, work: _Work) -> tuple[Patterns, Patterns]:
 def _request(brain: Brain, work: _Work, patterns: Patterns, abandon: Callable[[], bool] | None) -> OrganizeRequest:
     structure = {folder: len(entries) for folder, entries in work.catalog.entries.items()}
     return OrganizeRequest(
-        now=brain.clock.now(), patterns=patterns.as_request(), structure=structure, goals=GOALS, abandon=abandon
+        now=brain.now(), patterns=patterns.as_request(), structure=structure, goals=GOALS, abandon=abandon
     )
 
 

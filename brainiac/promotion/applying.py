@@ -48,7 +48,7 @@ class Applier:
     """
 
     def __init__(self, brain: Brain, draft: Draft, past: Past) -> None:
-        self._draft, self._past = draft, past
+        self._brain, self._draft, self._past = brain, draft, past
         self._now = iso(brain.clock.now())
 
     def apply(self, step: Step) -> list[dict[str, Any]] | None:
@@ -101,7 +101,7 @@ class Applier:
             "operation": decision.verb,
             "path": path,
             "page": page,
-            "since": found.at[:10],
+            "since": self._brain.shown_day(found.at),
             "sources": [event.id for event in found.events],
             "importance": importance_word(decision.importance),
             "relevance": decision.relevance,
@@ -132,10 +132,10 @@ class Applier:
                 return again | self._kept(page, one)
         block = document.block_id_for(content)
         working.document = document.add_statement(content, block)
-        return self._ours(page, block, content, decision.found.at[:10])
+        return self._ours(page, block, content, self._brain.shown_day(decision.found.at))
 
     def _update(self, working: Working, page: str, decision: Decision) -> dict[str, Any]:
-        old, since = self._target(decision), decision.found.at[:10]
+        old, since = self._target(decision), self._brain.shown_day(decision.found.at)
         working.document = working.document.replace_statement(old.block_id, decision.content)
         replaced = {"block": old.block_id, "hash": text_hash(old.text)}
         if decision.is_past_kept:
@@ -152,7 +152,7 @@ class Applier:
 
     def _retire(self, working: Working, page: str, decision: Decision) -> Iterator[dict[str, Any]]:
         """State what holds now, and retire the target: all of it, or all but what holds on."""
-        old, since, record = self._target(decision), decision.found.at[:10], {}
+        old, since, record = self._target(decision), self._brain.shown_day(decision.found.at), {}
         block = ""
         if decision.content:
             block = working.document.block_id_for(decision.content)
@@ -173,7 +173,7 @@ class Applier:
 
     def _set_steps(self, working: Working, page: str, step: Step) -> dict[str, Any]:
         """Write a how-to's steps in order; steps that are told otherwise now go to History."""
-        wanted, on = step.place.steps, step.decision.found.at[:10]
+        wanted, on = step.place.steps, self._brain.shown_day(step.decision.found.at)
         standing = [one for one in working.document.memory.statements if one.section == "Steps" and not one.is_history]
         if [_plain(one.text) for one in standing] == [_plain(one) for one in wanted]:
             working.reinforced += 1

@@ -87,7 +87,7 @@ class Decider:
         if not known:
             return self._unless_corrected(self._new(found, _operation_new(found), "rule"))
         request = IntegrateRequest(
-            now=self.brain.clock.now(),
+            now=self.brain.now(),
             is_private=found.is_private or any(one.is_private for one in known),
             cause=self.cause,
             abandon=self.abandon,

@@ -126,7 +126,7 @@ class Finder:
     def _analyze(self, events: Sequence[StmEvent], memory: ShortTermMemory, hashes: Mapping[str, str]) -> Event:
         is_private = events[0].is_private
         request = AnalyzeRequest(
-            now=self.brain.clock.now(),
+            now=self.brain.now(),
             is_private=is_private,
             cause=self.cause,
             abandon=self.abandon,

@@ -83,7 +83,7 @@ def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> 
         pages = add_exchanges(brain, draft, work.archived)
         if not records and not pages:
             return None
-        proposals = _proposals(work.steps, records)
+        proposals = _proposals(brain, work.steps, records)
         data = _data(work, list(chain.from_iterable(records)), pages, proposals)
         changes = _changes(brain, draft, work, proposals)
         try:
@@ -119,7 +119,7 @@ def _put_off(work: Work, paths: set[str]) -> None:
     work.steps = [step for step in work.steps if step.place.path not in paths]
 
 
-def _proposals(steps: Sequence[Step], records: Sequence[Sequence[Mapping[str, Any]]]) -> list[Proposal]:
+def _proposals(brain: Brain, steps: Sequence[Step], records: Sequence[Sequence[Mapping[str, Any]]]) -> list[Proposal]:
     """Make a proposal of each step about a person's own statement."""
     proposals = []
     for step, (record, *_) in zip(steps, records, strict=True):
@@ -132,7 +132,7 @@ def _proposals(steps: Sequence[Step], records: Sequence[Sequence[Mapping[str, An
                 "block": decision.target.statement.block_id,
                 "hash": text_hash(decision.target.statement.text),
                 "replaced_by": record.get("block", ""),
-                "on": decision.found.at[:10],
+                "on": brain.shown_day(decision.found.at),
                 "sources": record["sources"],
             }
             is_private = decision.found.is_private or decision.target.is_private

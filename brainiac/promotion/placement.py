@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brainiac.clock import parse_iso
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.language.times import format_date
 from brainiac.llm.schemas import Page, SynthesizeRequest
@@ -80,7 +79,7 @@ class Placer:
 
     def _ask(self, found: Found) -> tuple[Page, str]:
         request = SynthesizeRequest(
-            now=self._brain.clock.now(),
+            now=self._brain.now(),
             is_private=found.is_private,
             cause=self._cause,
             abandon=self._abandon,
@@ -169,7 +168,7 @@ class Placer:
 
 def day_place(brain: Brain, at: str, *, is_private: bool) -> Place:
     """Return the page of a day: what happened, and what was said word for word."""
-    day = parse_iso(at).date()
+    day = brain.day_of(at)
     suffix = "-private" if is_private else ""
     root = brain.tree.relative(brain.tree.long_term)
     path = f"{root}/events/{day:%Y/%m/%d}/{day.isoformat()}{suffix}.md"

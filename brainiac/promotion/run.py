@@ -207,7 +207,7 @@ class _Run:
             return
         left = [event for event in work.events.values() if event.id in work.left and event.id not in work.lines]
         request = SummarizeRequest(
-            now=self._brain.clock.now(),
+            now=self._brain.now(),
             cause=self._started.id,
             abandon=self._abandon,
             remaining=[event for event in left if not event.is_private],  # the summary bears no mark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from brainiac.clock import day_in
 from brainiac.llm.offline.quoting import answer
 from brainiac.llm.schemas import (
     AnswerRequest,
@@ -53,6 +54,6 @@ def _summary(request: SummarizeRequest) -> str:
     said = [*request.archived, *request.remaining]
     if not said:
         return ""
-    count, since = len(said), min(event.at for event in said)[:10]
+    count, since = len(said), day_in(request.now.tzinfo, min(event.at for event in said))
     titles = ", ".join(dict.fromkeys(request.titles))
     return f"{count} exchange{'' if count == 1 else 's'} since {since}." + (f" Pages: {titles}." if titles else "")

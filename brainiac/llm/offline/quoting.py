@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
-from brainiac.clock import parse_iso
+from brainiac.clock import day_in
 from brainiac.language.tokens import ends_as_question, likeness
 from brainiac.llm.schemas import Answer, AnswerRequest
 from brainiac.notes.links import format_link
@@ -107,6 +107,5 @@ def _where(hit: Hit, folder: str, zone: tzinfo | None) -> str:
     link = format_link(hit.title, target, hit.uuid)
     if hit.kind == "statement" and hit.anchor:
         link = link.replace(".md", f".md#^{hit.anchor}", 1)
-    day = parse_iso(hit.at).astimezone(zone).date().isoformat() if hit.at and zone else hit.at[:10]
-    marks = [day, link, *(["archived"] if hit.is_archived else [])]
+    marks = [day_in(zone, hit.at), link, *(["archived"] if hit.is_archived else [])]
     return "— " + ", ".join(filter(None, marks))
