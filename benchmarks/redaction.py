@@ -23,7 +23,8 @@ from brainiac.redaction import redact_secrets
 
 COUNT = 200  # of each kind
 ALNUM = string.ascii_letters + string.digits
-UPPER = string.ascii_uppercase + string.digits
+CAPITALS = string.ascii_uppercase
+UPPER = CAPITALS + string.digits
 HEX = "0123456789abcdef"
 URL = ALNUM + "-_"
 BIP39 = Mnemonic("english")
@@ -87,45 +88,61 @@ def camel() -> str:
     return "".join(word().capitalize() for _ in range(chance.randint(3, 6)))
 
 
+OF_PASSWORDS = (
+    "My password is in the safe.",
+    "Das Passwort hat mara geändert.",
+    "パスワードは金庫にある",
+    "I forgot my password again, what now?",
+    "Which password manager do you like?",
+    "Password rules: at least 12 signs, one of them a digit?",
+    "def login(user: str, password: str | None = None) -> bool:",
+    "if password == stored: return",
+    "password = getpass()",
+    "connect(user, password=password)",
+    "password=os.environ['PW']",
+    "password: ${DB_PASSWORD}",
+    "PIN: the map to the wall.",
+)
 MADE: dict[str, Callable[[], str]] = {
     "order number": lambda: f"Order {digits(3)}-{digits(7)}-{digits(7)} comes on Friday.",
     "order number in one": lambda: f"Meine Bestellung {chance.choice('1789')}{digits(chance.randint(7, 14))} ist da.",
     "parcel": lambda: f"UPS says 1Z{signs(UPPER, 6)}{digits(10)}, DHL {digits(20)}.",
     "invoice": lambda: f"Rechnung INV-{day()[:4]}-{digits(6)} über 1.284,50 € ist bezahlt.",
-    "phone": lambda: f"Ring +44 20 {digits(4)} {digits(4)} or 0171 {digits(4)} {digits(4)} or ({digits(3)}) 555-{digits(4)}.",
+    "phone": lambda: (
+        f"Ring +44 20 {digits(4)} {digits(4)}, 0171 {digits(4)} {digits(4)}, ({digits(3)}) 555-{digits(4)}."
+    ),
     "phone with hyphens": lambda: f"Call 1-800-{digits(3)}-{digits(4)} or {chance.randint(200, 899)}-555-{digits(4)}.",
     "ISBN": lambda: f"The book is ISBN {isbn()}.",
     "EAN": lambda: f"EAN {ean()}, article {digits(13)}",
     "hash": lambda: f"sha256:{signs(HEX, 64)} and md5 {signs(HEX, 32)}",
     "git commit": lambda: f"It broke in {signs(HEX, 40)}, fixed in {signs(HEX, 7)} on branch fix/{word()}-{digits(2)}.",
     "UUID": lambda: f"The page {uuid()} moved, see uuid:{uuid()}.",
-    "date": lambda: f"Wir treffen uns am {day()} um {digits(1)}:{chance.randint(10, 59)}, spätestens {day()}T08:15:00Z.",
+    "date": lambda: f"Wir treffen uns am {day()} um {digits(1)}:30, spätestens {day()}T08:15:00Z.",
     "moment": lambda: f"It ran from 17{digits(11)} to {chance.randint(1, 2)}{digits(9)}.{digits(6)}.",
     "version": lambda: f"pip install torch-2.{digits(2)}.{digits(1)}+cpu-cp311-cp311-manylinux_2_28_x86_64.whl",
     "coordinates": lambda: f"Le refuge: {chance.uniform(-80, 80):.6f},{chance.uniform(-179, 179):.6f}",
-    "licence plate": lambda: f"The car is {signs(UPPER[:26], 2)}-{signs(UPPER[:26], 2)} {digits(4)}, seat {digits(2)}K.",
-    "path": lambda: f"See /home/mara/photos/{day()}/IMG_{digits(8)}_{digits(6)}.jpg and C:\\Users\\mara\\{camel()}{digits(2)}.pdf",
+    "licence plate": lambda: f"The car is {signs(CAPITALS, 2)}-{signs(CAPITALS, 2)} {digits(4)}, seat {digits(2)}K.",
+    "path": lambda: (
+        f"See /home/mara/{day()}/IMG_{digits(8)}_{digits(6)}.jpg, C:\\Users\\mara\\{camel()}{digits(2)}.pdf"
+    ),
     "memory path": lambda: f"It is in memory/long_term/events/2026/02/03/{day()}.md#^{signs(HEX, 4)}",
-    "address": lambda: f"https://example.com/{day().replace('-', '/')}/{word()}-{word()}-{digits(4)}?page={digits(2)}&id={digits(8)}",
+    "address": lambda: f"https://example.com/{day()}/{word()}-{word()}-{digits(4)}?page={digits(2)}&id={digits(8)}",
     "video": lambda: f"Watch https://www.youtube.com/watch?v={signs(URL, 11)} tonight",
     "base64-like words": lambda: f"{camel()}/{camel()}+{camel()} and {word().capitalize()}{word()}{digits(1)}",
     "paths of classes": lambda: f"see {camel()}/{camel()}{digits(1)}/{camel()}{digits(1)}Impl.java",
     "identifiers": lambda: f"def test_{word()}_{word()}_{digits(1)}_{word()}(): get{camel()}{digits(1)}()",
     "pods and images": lambda: f"kubectl logs api-{word()}-{signs(HEX, 9)}-{signs('bcdfghjklmnpqrstvwxz2456789', 5)}",
     "mail": lambda: f"{word()}.{word()}{digits(4)}@mail.example.com hat geschrieben",
+    "classes": lambda: f"class {camel()}{digits(1)}{camel()}({camel()}{digits(2)}{word()}): pass",
+    "model of an owner": lambda: f"{word()}{digits(1)}{word()[:2]}/{camel()}-{digits(1)}B-{word()}-{word()}-GGUF",
     "model": lambda: f"Qwen2.5-Coder-{digits(1)}.5B-Instruct-Q4_K_M.gguf is {digits(1)}.2 GB",
-    "IPv6 and MAC": lambda: f"2001:db8:{signs(HEX, 4)}:{signs(HEX, 4)}::{signs(HEX, 4)} at {':'.join(signs(HEX, 2) for _ in range(6))}",
-    "serial number": lambda: f"Seriennummer der Heizung: {signs(UPPER, 4)}-{signs(UPPER, 4)}-{digits(4)}, Typ VC{digits(3)}",
-    "amounts": lambda: f"Strom: {digits(5)} kWh, Gas: {digits(4)},{digits(2)} m³, Wasser {digits(4)} {digits(4)} {digits(4)} l",
+    "IPv6 and MAC": lambda: f"2001:db8:{signs(HEX, 4)}::{signs(HEX, 4)} at {':'.join(signs(HEX, 2) for _ in range(6))}",
+    "serial number": lambda: f"Die Heizung: {signs(UPPER, 4)}-{signs(UPPER, 4)}-{digits(4)}, Typ VC{digits(3)}",
+    "amounts": lambda: f"Strom: {digits(5)} kWh, Gas: {digits(4)},{digits(2)} m³, Wasser {digits(4)} {digits(4)} l",
     "codes of doors": lambda: f"The code of the gate is {digits(4)}, door code: {digits(4)}#, bike lock {digits(4)}",
     "listed words": lambda: " ".join(word() for _ in range(chance.randint(5, 11))),
-    "of passwords": lambda: chance.choice(
-        ["My password is in the safe.", "Das Passwort hat mara geändert.", "I forgot my password again, what now?"]
-        + ["def login(user: str, password: str | None = None) -> bool:", "PIN: the map to the wall.", "password = getpass()"]
-        + ["if password == stored: return", "Which password manager do you like?", "password: ${DB_PASSWORD}"]
-        + ["パスワードは金庫にある", "password=os.environ['PW']", "Password rules: at least 12 signs, one of them a digit."]
-    ),
-}  # fmt: skip
+    "of passwords": lambda: chance.choice(OF_PASSWORDS),
+}
 
 # what is a secret: the text to be typed, and what must not be left of it
 
@@ -154,10 +171,10 @@ def card() -> str:
 
 IBANS = {
     "DE": lambda: digits(18),
-    "GB": lambda: signs(UPPER[:26], 4) + digits(14),
+    "GB": lambda: signs(CAPITALS, 4) + digits(14),
     "FR": lambda: digits(10) + signs(UPPER, 11) + digits(2),
     "ES": lambda: digits(20),
-    "NL": lambda: signs(UPPER[:26], 4) + digits(10),
+    "NL": lambda: signs(CAPITALS, 4) + digits(10),
 }
 
 
@@ -175,7 +192,7 @@ def ssn() -> str:
 
 
 def phrase(length: int) -> str:
-    words = BIP39.generate(length * 32 // 3).split()
+    words = BIP39.to_mnemonic(chance.randbytes(length * 4 // 3)).split()
     numbered = (f"{number}. {each}" for number, each in enumerate(words, 1))
     forms = (" ".join(words), ", ".join(words), "\n".join(words), "\n".join(numbered), " ".join(words).upper())
     return chance.choice(forms)
@@ -219,25 +236,50 @@ FRAMES = (
 LINES: dict[str, tuple[Callable[[], str], tuple[str, ...]]] = {
     "password line": (
         password,
-        ("password: {}", "The wifi password: {}", "Netflix\nuser: mara\nPassword: {}\n", "DB_PASSWORD={}", "**Password:** {}",
-         '{{"user": "me", "password": "{}"}}', "login mara, password: {}, since May", "password = {}", "Password (router): {}"),
+        (
+            "password: {}",
+            "The wifi password: {}",
+            "Netflix\nuser: mara\nPassword: {}\n",
+            "DB_PASSWORD={}",
+            "**Password:** {}",
+            '{{"user": "me", "password": "{}"}}',
+            "login mara, password: {}, since May",
+            "password = {}",
+            "Password (router): {}",
+        ),
     ),
-    "passphrase line": (passphrase, ("passphrase: {}", "ssh key passphrase = {}", '- passphrase: "{}"', "Passphrase: {}\n")),
-    "PIN line": (lambda: digits(chance.choice([4, 4, 5, 6])), ("PIN: {}", "PIN={}", "my card, pin: {}", "SIM-PIN: {}.", '"pin": {}')),
+    "passphrase line": (
+        passphrase,
+        ("passphrase: {}", "ssh key passphrase = {}", '- passphrase: "{}"', "Passphrase: {}\n"),
+    ),
+    "PIN line": (
+        lambda: digits(chance.choice([4, 4, 5, 6])),
+        ("PIN: {}", "PIN={}", "my card, pin: {}", "SIM-PIN: {}.", '"pin": {}'),
+    ),
     "URL credentials": (
         lambda: signs(ALNUM, 10),
-        ("postgres://app:{}@db.example.com:5432/app", "open https://admin:{}@router.local/x", "redis://:{}@cache:6379/0"),
+        (
+            "postgres://app:{}@db.example.com:5432/app",
+            "open https://admin:{}@router.local/x",
+            "redis://:{}@cache:6379/0",
+        ),
     ),
     "authorization": (
         lambda: chance.choice([signs(ALNUM, 40), signs(HEX, 32)]),
-        ("Authorization: Bearer {}", "curl -H 'Authorization: Bearer {}' it", "Authorization: Basic {}", "use bearer {}"),
+        (
+            "Authorization: Bearer {}",
+            "curl -H 'Authorization: Bearer {}' it",
+            "Authorization: Basic {}",
+            "use bearer {}",
+        ),
     ),
-}  # fmt: skip
+}
 
 
 def is_left(secret: str, redacted: str) -> bool:
     """Return whether anything of a secret is left: a part of it, or of a recovery phrase three words in a row."""
-    parts = secret.split("\n") if secret.startswith("-----") else [secret]
+    half = len(secret) // 2 if len(secret) > 8 else 0
+    parts = secret.split("\n") if secret.startswith("-----") else [secret, secret[half:], secret[: half or None]]
     words = secret.split()
     parts += [" ".join(words[at : at + 3]) for at in range(len(words) - 2)] if len(words) > 10 else []
     return any(part in redacted for part in parts)

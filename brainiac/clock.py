@@ -102,8 +102,10 @@ def day_in(zone: tzinfo | None, at: str) -> str:
 def moment_in(zone: tzinfo, at: str) -> str:
     """Return a moment as ISO 8601 with a zone's offset to the second, `2025-09-17T03:30:00+12:00`, in UTC with a `Z`.
 
-    What is no moment stays as it is.
+    A day without an hour, and what is no moment, stays as it is.
     """
+    if len(at) <= len("2025-09-16"):
+        return at
     try:
         moment = parse_iso(at).astimezone(zone)
     except (ValueError, OverflowError):

@@ -30,11 +30,13 @@ _KEY_BLOCK = re.compile(
 )
 _ADDRESS = re.compile(r"://[^\s/:@]*:(?P<secret>[^\s/@]+)@")
 _AUTHORIZATION = re.compile(
-    r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer|token)\s+(?P<secret>[\w+/=.~-]{6,})"
+    r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?(?:basic|(?:bearer|token)(?=\s+\S*\d))\s+(?P<secret>[\w+/=.~-]{6,})"
 )
 _BEARER = re.compile(r"(?i)\bbearer\s+(?P<secret>(?=\S*\d)[\w+/=.~-]{12,})")
 # keys that are known by how they begin, though they may be letters alone
-_PREFIXED = re.compile(r"\b(?:AIza[\w-]{35}|A[KS]IA[A-Z0-9]{16}\b|[rs]k_live_\w{16,}|xox[a-z]-[\w-]{20,})", re.ASCII)
+_PREFIXED = re.compile(
+    r"(?a)\b(?:AIza[\w-]{35}|A[KS]IA[A-Z0-9]{16}\b|gh[oprsu]_\w{36}|github_pat_\w{60,}|[rs]k_live_\w{16,}|xox[a-z]-[\w-]{20,})"
+)
 # Visa, Mastercard and their like by four or in one, American Express by 4-6-5; numbers are looked for by their first
 # digit, and what may not stand before it is looked at then
 _CARD = re.compile(
@@ -60,7 +62,7 @@ _IBAN = re.compile(
 )
 _CHECK_DIGITS = re.compile(r"\d\d(?<=[A-Za-z]..)(?=(?:[ \u00a0]?[A-Za-z0-9]{4}){2})")
 # `key: value`, also `"key": "value"`, `**Key:** value`, `--key=value`, `Key (of what): value`; not `==`, `:=`, `://`
-_IS = r"[\"'`*_]*(?:[ \t]*\([^()\n]{1,40}\))?[ \t]*[:=：＝](?![=:/])[*_ \t]*"
+_IS = r"[\"'`*_]*(?:[ \t]*\((?!str|bool|int|bytes|opt)[^()\n]{1,40}\))?[ \t]*[:=：＝](?![=:/])[*_ \t]*"
 _PASSWORD = re.compile(rf"([Pp][Aa][Ss][Ss](?:[Ww][Oo][Rr][Dd]|[Pp][Hh][Rr][Aa][Ss][Ee])){_IS}")
 _LABEL = re.compile(r"[^\w\n]*(?:[\w'’-]+[ \t]+){0,3}\w*")  # what stands before it on a line that is no more than that
 _END = r"(?=[.,;!)}\]]{0,4}(?:\s*$|\s+[(|#])|[.,;!]\s)"
@@ -74,7 +76,8 @@ _WITHIN = re.compile(
 )
 # what stands there in code and in forms to fill in: a blank, a variable, a call, a type
 _NO_VALUE = re.compile(
-    r"(?i)[\W_x]*|<.*>|\$\W*\w+\W*|\{+.*\}+|%\w+%|[a-z_.]+[(\[].*|(?:self|this|process|os)\.\w.*"
+    r"(?i)[\W_x]*|\(.*|[a-z_.]*pass(?:word|phrase)[a-z_.]*(?:\W.*)?|<.*>"
+    r"|\$\W*\w+\W*|\{+.*\}+|%\w+%|[a-z_.]+[(\[].*|(?:self|this|process|os)\.\w.*"
     r"|(?:str|string|bytes|int|bool|none|null|nil|undefined|true|false)(?:\s*[|=,;)].*)?"
 )
 _NO_MORE = r"(?![.:/-]?\d)(?!\w)"
@@ -100,6 +103,7 @@ _PIECE = re.compile(r"(?s).{1,4000}(?:(?<=\s)|\Z)|.{1,4000}")  # the detector is
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\],;\u0080-\U0010ffff]+")
 # of a folder: three letters and more, but not at random
 _NAME = re.compile(r"(?=[A-Za-z_]{3})(?:(?:[A-Z]?[a-z_]{2,}+)++|[A-Z_]{3,})(?:[-.].*)?")
+_SPELLED = re.compile(r"[A-Z]?[a-z]{3,}")
 _ENTROPY_LIMIT, _ENTROPY_LENGTH, _RUN_LENGTH = 4.2, 20, 12
 # of detect-secrets' own: those of entropy flag plain words outside quotes, the keyword one whole sentences
 _LOOSE = {"Base64HighEntropyString", "HexHighEntropyString", "KeywordDetector", "IPPublicDetector"}
@@ -237,7 +241,7 @@ _FORMS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool]
     ("password", ("://",), _ADDRESS, _is_value),
     ("access token", ("authorization",), _AUTHORIZATION, _is_any),
     ("access token", ("bearer",), _BEARER, _is_any),
-    ("key", ("aiza", "akia", "asia", "k_live_", "xox"), _PREFIXED, _is_any),
+    ("key", ("aiza", "akia", "asia", "gh", "k_live_", "xox"), _PREFIXED, _is_any),
     ("PIN", ("pin",), _PIN, _is_any),
     ("code", ("code",), _CODE, _is_any),
     ("card number", ("",), _CARD, _is_card),
@@ -345,10 +349,14 @@ def _is_random(word: str) -> bool:
         return True
     if core.islower() and max(map(len, re.split(r"[^a-z0-9]", core))) < _RUN_LENGTH:
         return False  # a name with counters and checksums in it
+    if 2 * sum(map(len, _SPELLED.findall(core))) > len(core) and not core.islower():
+        return False  # a name in camel case, or of a model
     return Base64HighEntropyString().calculate_shannon_entropy(core) >= _ENTROPY_LIMIT
 
 
 def _is_path(word: str) -> bool:
     """Return whether a word is a path or address rather than a key that happens to hold slashes."""
+    if re.fullmatch(r"[A-Za-z0-9/+]{40}", word):
+        return False  # the form of AWS's secret keys
     parts = re.split(r"[/\\]", word)
     return "://" in word or (len(parts) > 1 and any(map(_NAME.fullmatch, parts)))

@@ -132,7 +132,10 @@ ALIKE = {
     "long word": "Donaudampfschifffahrtsgesellschaftskapitän and antidisestablishmentarianism",
     "hyphens": "a state-of-the-art-and-then-some-more-2025-edition",
     "base64-like word": "Mississippi/Tennessee+Kentucky",
-    "camel case": "AbstractSingletonProxyFactoryBean2 and getUserAccountById2",
+    "camel case": "AbstractSingletonProxyFactoryBean2, getUserAccountById2 and TwelveLabsMarengo3AudioRequest",
+    "models": "s3nh/LLaMa-Open-Instruct-Uncensored-70K-7B-Merged-GGML, m3hrdadfi/AuxGPT2-alvis-pc-umb-gpt2-medium",
+    "placeholders": "curl -H 'Authorization: Bearer your-api-key' -H 'Authorization: Bearer $TOKEN'",
+    "arguments": "login(user, password=password)\npassword (bool, optional): hide it\nself.password = password or ''",
     "snake case": "test_that_nothing_is_lost_when_2_writers_meet_at_1_file",
     "order number": "Order 302-4471982-9912847 ships tomorrow.",
     "invoice": "Invoice INV-2024-000123 is paid.",
@@ -158,7 +161,7 @@ ALIKE = {
     "password manager": "My password manager is Bitwarden.",
     "password forgotten": "I forgot my password: can you remind me how to reset it?",
     "password rules": "For each user name, password rules apply; password: at least 8.",
-    "password told in prose": "Das Passwort für den Safe ist im Notizbuch, mi contraseña también, the password is hunter2.",
+    "password told in prose": "Das Passwort zum Safe: im Notizbuch, mi contraseña: también, the password is hunter2.",
     "type of a password": "def login(user: str, password: str | None = None) -> bool:",
     "calls": "password = getpass()\npassword: os.environ['PW']\nif password == stored: return",
     "blanks": "password: ${DB_PASSWORD}\npassword: <yours>\npassword: ********\npassphrase:\n\nThen type it.",
@@ -180,13 +183,13 @@ ALIKE = {
     "licence plate": "B-MW1234 and seat 27K on LH2034",
     "listed words": "abandon ability able about above absent absorb abstract absurd abuse access",
     "wrong checksum": TWELVE.replace("yellow", "year"),
-    "prose of listed words": "they will want you there this year when people come visit, then have some dinner, and that",
+    "prose of listed words": "they will want you there this year when people come visit, then have dinner, and that",
 }
 
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_is_taken_out(name: str) -> None:
-    """And what stands around it stays."""
+    """And what stands around it stays (F-SEC-1)."""
     said, secret = SECRETS[name]
     redacted = redact_secrets(said.format(secret))
     head, _, tail = said.format("\0").partition("\0")
@@ -209,7 +212,7 @@ def test_a_phrase_ends_where_its_checksum_does() -> None:
 
 def test_plain_text_does_not_wait_for_the_detector() -> None:
     """Words about passwords, paths, addresses, dates and identifiers load nothing; a key does."""
-    plain = [text for name, text in ALIKE.items() if name not in ("pod", "paths of classes")]
+    plain = [text for name, text in ALIKE.items() if name not in ("pod", "paths of classes", "camel case", "models")]
     script = (
         "import sys; from brainiac.redaction import redact_secrets\n"
         "for text in eval(sys.stdin.readline()): redact_secrets(text)\n"
@@ -237,7 +240,7 @@ def brain(tmp_path: Path) -> Brain:
 
 
 def test_a_code_is_a_secret_where_the_settings_say_so(brain: Brain) -> None:
-    """`reflection.redact_codes` takes in `code: 1234`, three to eight digits, and no prose."""
+    """`reflection.redact_codes` takes in `code: 1234`, three to eight digits, and no prose; F-SEC-3."""
     said = "door code: 4471#, code = 20417; the code is 2580, postal code: 12, error code: 123456789"
     assert said == redact(brain, said)
     assert "" == secrets_told(brain, said)

@@ -26,7 +26,7 @@ def reflected(one: Living, prompt: str) -> dict[str, object]:
 def test_a_secret_stands_in_its_own_file_alone(tmp_path: Path, machine: Path) -> None:
     """Told at once; what stands beside it is remembered; no answer, journal, blob, state, cache or log holds it.
 
-    That goes for commands, notes, a revision and a question of it, to the end of the daemon.
+    That goes for commands, notes, a revision and a question of it, to the end of the daemon. F-SEC-2.
     """
     root = living_brain(tmp_path / "brain")
     with living(root, "--verbose") as one:
@@ -77,7 +77,7 @@ def test_without_its_secret_a_file_is_on_the_record_again(tmp_path: Path) -> Non
 
 
 def test_where_the_settings_keep_secrets_nothing_is_told(tmp_path: Path) -> None:
-    """With `redact_secrets: false` it is a text like any other."""
+    """With `redact_secrets: false` it is a text like any other (F-SEC-3)."""
     root = living_brain(tmp_path / "brain", "reflection: {redact_secrets: false}\n")
     with living(root) as one:
         assert "Not kept" not in one.answer("a.md", f"password: {SECRET}")
