@@ -34,6 +34,7 @@ _AUTHORIZATION = re.compile(
 )
 _BEARER = re.compile(r"(?i)\bbearer\s+(?P<secret>(?=\S*\d)[\w+/=.~-]{12,})")
 # keys that are known by how they begin, though they may be letters alone
+_PREFIXES = ("aiza", "akia", "asia", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_pat_", "k_live_", "xox")
 _PREFIXED = re.compile(
     r"(?a)\b(?:AIza[\w-]{35}|A[KS]IA[A-Z0-9]{16}\b|gh[oprsu]_\w{36}|github_pat_\w{60,}|[rs]k_live_\w{16,}|xox[a-z]-[\w-]{20,})"
 )
@@ -241,7 +242,7 @@ _FORMS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool]
     ("password", ("://",), _ADDRESS, _is_value),
     ("access token", ("authorization",), _AUTHORIZATION, _is_any),
     ("access token", ("bearer",), _BEARER, _is_any),
-    ("key", ("aiza", "akia", "asia", "gh", "k_live_", "xox"), _PREFIXED, _is_any),
+    ("key", _PREFIXES, _PREFIXED, _is_any),
     ("PIN", ("pin",), _PIN, _is_any),
     ("code", ("code",), _CODE, _is_any),
     ("card number", ("",), _CARD, _is_card),
