@@ -22,8 +22,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from locomo_baselines import BASELINES
-from locomo_learning import Example, learn, score, write_weights
+from baselines import BASELINES
+from learning import Example, learn, score, write_weights
 
 from brainiac.clock import iso
 from brainiac.notes.dialogue import StmEvent, render_exchange

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Generic, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator, model_validator
@@ -180,6 +181,9 @@ class Settings(_Section):
     brain_id: str = Field(
         "default", pattern=r"^[A-Za-z0-9-]{1,36}$", description="made by `brainiac init`; names this machine's folders"
     )
+    time_zone: str = Field(
+        "UTC", description="IANA name, such as Europe/Lisbon: days shown and folders of days are the person's"
+    )
     active_device: str | None = Field(None, description="the device that runs the processes; empty: whichever runs")
     paths: PathSettings = PathSettings()
     inbox: InboxSettings = InboxSettings()
@@ -191,6 +195,15 @@ class Settings(_Section):
     organization: OrganizationSettings = OrganizationSettings()
     recall: RecallSettings = RecallSettings()
     plugins: PluginSettings = PluginSettings()
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ValueError, OSError, ZoneInfoNotFoundError) as error:
+            raise ValueError(f"there is no time zone `{name}`; name one such as Europe/Lisbon or UTC") from error
+        return name
 
     def layout(self) -> Layout:
         """Return the directories as `Tree` takes them."""

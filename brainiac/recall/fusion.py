@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from brainiac.language.sentences import ends_of
 from brainiac.recall.hit import Hit
 
 # A score is a log-likelihood by learned weights: what only a model's query finds is taken to be e² times less likely.
 # Measured against sums, ranks and filling up: docs/decisions/model-queries.md.
 DOUBT = 2.0
 PROMPT_CHARACTERS = 4_000  # an embedder reads no more, and what is asked stands at an end
+_STOPS = ".!?。！？\n"
 _SYNTAX = re.compile(r'(?<!\S)-?((?:tag|type|after|before|path):)(?=\S)|(?<!\S)-(?=[\w"])|"', re.IGNORECASE)
 
 
@@ -26,18 +26,28 @@ def searches(prompt: str, queries: Iterable[str]) -> list[str]:
     return [asked, *dict.fromkeys(further)]
 
 
+def ends_of(text: str, limit: int) -> str:
+    """Return a text; of one longer than `limit` characters whole sentences of its beginning and of its end."""
+    if len(text) <= limit:
+        return text
+    head, tail = text[: limit * 3 // 4], text[-(limit // 4) :]
+    end = max(head.rfind(stop) for stop in _STOPS) + 1
+    start = min(tail.find(stop) % len(tail) for stop in _STOPS) + 1  # not found: -1, that is at its end
+    return f"{head[:end] or head}\n\n{tail[start:].strip() or tail}"
+
+
 def merged(found: Sequence[Sequence[Hit]]) -> list[Hit]:
     """Return each place once, best first.
 
     Args:
         found: What each search found; the prompt's own first.
     """
-    best: dict[tuple[str, str, str], tuple[float, Hit]] = {}
+    best: dict[tuple[str, str, str, int], tuple[float, Hit]] = {}
     for number, hits in enumerate(found):
         for hit in hits:
-            worth, place = hit.score - (DOUBT if number else 0.0), (hit.path, hit.anchor, hit.speaker)
-            if place not in best or worth > best[place][0]:
-                best[place] = worth, hit
+            worth = hit.score - (DOUBT if number else 0.0)
+            if hit.key not in best or worth > best[hit.key][0]:
+                best[hit.key] = worth, hit
     return [hit for _, hit in sorted(best.values(), key=lambda pair: -pair[0])]
 
 

@@ -12,11 +12,31 @@ from typing import Any, Protocol, runtime_checkable
 
 from brainiac.errors import BrainiacError
 from brainiac.recall.encode import EncodedPage
+from brainiac.recall.narrowing import Narrowing
 from brainiac.recall.units import Link
 
 
 class UnusableIndexError(BrainiacError):
     """The index is damaged, of another version, or made for another language: it must be built anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an index is asked for.
+
+    Attributes:
+        terms: Stems, and marks such as `#tag`, `@2023-05`, `=title`: any of them must stand in a passage.
+        limit: Look at most at so many passages.
+        required: Terms and marks that must stand in the passage, all of them.
+        variants: Other terms that may stand in the stead of one: which one, and how like it they are, 0 to 1.
+        narrowing: Which pages are looked at; None for all.
+    """
+
+    terms: Sequence[str]
+    limit: int
+    required: Sequence[str] = ()
+    variants: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    narrowing: Narrowing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +85,14 @@ class Index(Protocol):
     def commit(self) -> None:
         """Make what was given durable, whole or not at all, and visible."""
 
-    def query(self, terms: Sequence[str], limit: int, *, required: Sequence[str] = ()) -> Candidates:
-        """Return pages that hold any of the terms and all of the required ones; without terms, the newest.
+    def query(self, asked: Asked) -> Candidates:
+        """Return the pages that are worth ranking; where no terms are asked for, the newest that are allowed."""
 
-        Args:
-            terms: Stems, and marks such as `#tag`, `@2023-05`.
-            limit: Look at most at so many passages.
-            required: Terms and marks that must stand in the passage.
-        """
+    def add_words(self, words: Iterable[tuple[str, str]]) -> None:
+        """Keep words of the pages with their stems; those that are kept already are passed over."""
+
+    def words(self) -> Iterable[tuple[str, str]]:
+        """Yield every word that is kept, with its stem."""
 
     def pages(self, targets: Iterable[str]) -> list[EncodedPage]:
         """Return pages by path or uuid; unknown ones are left out."""

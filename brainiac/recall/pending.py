@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from brainiac.recall.documents import page_of
 from brainiac.recall.encode import EncodedPage, encode
 from brainiac.recall.freshness import Stamp, difference, is_searched, stamp_of
-from brainiac.recall.text import Analyzer, packed, prefix_hash, term_hash
+from brainiac.recall.index import Asked
+from brainiac.recall.text import Analyzer
 from brainiac.recall.units import Page
 from brainiac.tree import Tree
 
@@ -115,18 +116,23 @@ class Pending:
 
     # --- queries -------------------------------------------------------------------------------------------
 
-    def holding(self, terms: Sequence[str], required: Sequence[str], words: Sequence[str]) -> list[EncodedPage]:
-        """Return the pages that hold any of the terms, by their beginnings too, and all of the required ones."""
+    def holding(self, asked: Asked, words: Sequence[str]) -> list[EncodedPage]:
+        """Return the pages that an index would, of those it has not: with any term or variant, all required ones.
+
+        Args:
+            asked: As an index is asked.
+            words: The query's words as written, for scanning.
+        """
         pages = [page for page in self.overlay.values() if page]
         if self.unread:
-            pages += self._scan([*words, *terms])
-        sought = [packed(prefix_hash(term)) for term in terms]
-        has_marks = any(term[0] in "#@" for term in terms)
+            pages += self._scan([*words, *asked.terms])
+        sought, required = {*asked.terms, *asked.variants}, set(asked.required)
         kept = []
         for page in pages:
-            passages = " ".join(page.passages).split() if required or has_marks else []
-            is_met = not terms or any(hash_ in page.prefixes or hash_ in page.heading for hash_ in sought)
-            if (is_met or not set(terms).isdisjoint(passages)) and set(required) <= set(passages):
+            if asked.narrowing is not None and not asked.narrowing.allows(page):
+                continue
+            held = [set(passage.split()) for passage in page.passages]
+            if any(required <= passage and (not asked.terms or not sought.isdisjoint(passage)) for passage in held):
                 kept.append(page)
         return kept
 
@@ -165,7 +171,7 @@ class Pending:
         if stamp is None or content is None:
             return None
         text = content.decode("utf-8", "replace")
-        read = page_of(path, text, self._tree.kind_of(path)), stamp
+        read = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone), stamp
         self._pages[path] = read
         if len(self._pages) > _REMEMBERED_PAGES:
             self._pages.popitem(last=False)
@@ -190,6 +196,5 @@ class Pending:
 
 
 def count(pages: Sequence[EncodedPage], term: str) -> int:
-    """Return how many of the pages hold a term."""
-    sought = packed(term_hash(term))
-    return sum(sought in page.terms for page in pages)
+    """Return how many passages of the pages hold a term."""
+    return sum(f" {term} " in f" {passage} " for page in pages for passage in page.passages)

@@ -14,6 +14,7 @@ from brainiac.recall.weights import (
     LEXICAL_CONTEXT_WEIGHTS,
     LEXICAL_WEIGHTS,
     PRIOR_WEIGHTS,
+    RULES,
 )
 
 
@@ -30,8 +31,8 @@ def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
     table, context = _tables(signals)
     alone = total(signals, table)
     around = context_signals(units, alone)
-    priors = {name: signals[name] for name in PRIOR_WEIGHTS if name in signals}
-    return alone + total(around, context) + total(priors, PRIOR_WEIGHTS), around
+    given = {**PRIOR_WEIGHTS, **RULES}
+    return alone + total(around, context) + total({name: signals[name] for name in given}, given), around
 
 
 def _tables(signals: Mapping[str, Any]) -> tuple[Mapping[str, float], Mapping[str, float]]:
@@ -43,7 +44,7 @@ def _tables(signals: Mapping[str, Any]) -> tuple[Mapping[str, float], Mapping[st
 def contributions(signals: Mapping[str, float]) -> dict[str, tuple[float, float, float]]:
     """Return value, weight and their product for each signal of one hit that counted."""
     table, context = _tables(signals)
-    weights = {**table, **context, **PRIOR_WEIGHTS}
+    weights = {**table, **context, **PRIOR_WEIGHTS, **RULES}
     return {name: (value, weights[name], value * weights[name]) for name, value in signals.items() if name in weights}
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from brainiac.recall.encode import ASKS, ECHO, FACTS, EncodedPage, signed
-from brainiac.recall.hit import Hit, HitKind
+from brainiac.recall.encode import FACTS, FROM_AI, NO_DAY, ONLY_ASKS, EncodedPage, name_mark, signed
+from brainiac.recall.hit import FoundBy, Hit, HitKind
+from brainiac.recall.index import Asked, Candidates
 from brainiac.recall.query import Query, parse_query, speaker_words
 from brainiac.recall.rank import rank
 from brainiac.recall.signals import (
+    COMMON_SHARE,
     Lexical,
     Signals,
     Units,
@@ -26,16 +29,21 @@ from brainiac.recall.signals import (
     relative,
 )
 from brainiac.recall.store import Store
-from brainiac.recall.text import Analyzer, plain_words, term_hash
+from brainiac.recall.text import Analyzer, ends_as_question, plain_words, term_hash
 from brainiac.recall.units import Page, Unit, UnitKind
+from brainiac.recall.vocabulary import Table
 from brainiac.tree import Tree
 
 if TYPE_CHECKING:
     from brainiac.recall.vectors import Vectors
 
 _PASSAGES = 128
-_PASSAGES_FILTERED = 3000
+_PASSAGES_READ = 1000  # where the text of a hit decides whether it is one
+_PAGES_LISTED = 300
+_VARIANTS = 8  # of each word: so many that are like it
 _MAX_UNITS = 6000
+_LEAST_COSINE = 0.3  # what is further away in meaning has nothing to do with it
+WAYS: tuple[FoundBy, ...] = ("title", "words", "meaning", "context", "day", "fields")
 _SPREAD_FROM = 5
 
 
@@ -48,12 +56,14 @@ class Ranked:
         units: Candidates.
         scores: One a unit.
         signals: By name, one number a unit.
+        found_by: What led to each unit, by its place in `WAYS`; -1 where nothing did.
     """
 
     query: Query
     units: Units
     scores: Vector
     signals: Signals
+    found_by: NDArray[np.int8]
 
     def signals_of(self, number: int) -> dict[str, float]:
         """Return what speaks for one unit; signals that are 0 are left out."""
@@ -91,8 +101,20 @@ class Retrieval:
         is_private: bool = False,
     ) -> list[Hit]:
         """Return the best hits, see `Recall.search`."""
+        query = parse_query(text, self._analyzer, now, self._tree.relative(self._tree.long_term))
+        rank = partial(self._rank, include_archive=include_archive, context=context, is_private=is_private)
+        hits = self._search(query, rank, limit, kinds)
+        if not hits and (rare := self._rare_words(query)):
+            # words that seldom tell anything are all that is left: here they may
+            hits = self._search(replace(query, terms=rare), rank, limit, kinds)
+        return hits
+
+    def _search(
+        self, query: Query, rank: Callable[[Query], Ranked | None], limit: int, kinds: Collection[HitKind] | None
+    ) -> list[Hit]:
+        hits: list[Hit] = []
         for _ in range(3):  # again when a file turns out to be other than it was when ranked
-            ranked = self.rank(text, now=now, include_archive=include_archive, context=context, is_private=is_private)
+            ranked = rank(query)
             if ranked is None:
                 return []
             hits, moved = self._hits(ranked, limit, kinds)
@@ -112,24 +134,20 @@ class Retrieval:
         is_private: bool = False,
     ) -> Ranked | None:
         """Score the candidates of a query; None when there are none."""
-        query = parse_query(text, self._analyzer, now)
-        limit = _PASSAGES_FILTERED if query.is_filtered else _PASSAGES
-        found = self._store.candidates(
-            [*query.terms, *query.marks()],
-            limit,
-            required=[f"#{tag}" for tag in query.tags],
-            words=sorted(query.words) if query.terms else (),
-        )
-        vectors = (
-            None if not query.terms or (self._vectors and self._vectors.is_remote and is_private) else self._vectors
-        )
+        query = parse_query(text, self._analyzer, now, self._tree.relative(self._tree.long_term))
+        return self._rank(query, include_archive=include_archive, context=context, is_private=is_private)
+
+    def _rank(self, query: Query, *, include_archive: bool, context: Sequence[str], is_private: bool) -> Ranked | None:
+        found = self._asked(query)
+        is_remote = self._vectors is not None and self._vectors.is_remote
+        vectors = None if not query.terms or (is_remote and is_private) else self._vectors
         asked = without_speakers(query, found.pages) if vectors else ""
         pages = [*found.pages, *self._by_meaning(vectors, asked, found.pages)]
-        pages = sorted(_within(pages, query, include_archive, self._tree), key=lambda encoded: encoded.page.path)
+        pages = sorted(_within(pages, query, include_archive=include_archive), key=lambda encoded: encoded.page.path)
         if not pages:
             return None
         units = Units(pages)
-        words = Lexical(units, query, found.frequencies, found.n_passages)
+        words = Lexical(units, query, found.frequencies, found.n_passages, self._table(units))
         signals = lexical_signals(words)
         signals |= dialogue_signals(words, signals) | content_signals(words, signals)
         signals |= self._priors(words, signals, context)
@@ -137,7 +155,41 @@ class Retrieval:
             signals |= meaning
             signals["about_meaning"] = signals["about"] * signals["meaning"]
         scores, around = rank(units, signals)
-        return Ranked(query, units, scores, signals | around)
+        signals |= around
+        return Ranked(query, units, scores, signals, _found_by(units, words, signals))
+
+    def _asked(self, query: Query) -> Candidates:
+        vocabulary = self._analyzer.vocabulary
+        variants: dict[str, tuple[str, float]] = {}
+        for token in query.tokens:
+            if token.stem in query.terms:
+                for stem, likeness in vocabulary.alike(token.word, _VARIANTS):
+                    variants.setdefault(stem, (token.stem, likeness))
+        is_listing = not query.terms and not query.required
+        asked = Asked(
+            terms=[*query.terms, *query.marks()],
+            limit=_PAGES_LISTED if is_listing else _PASSAGES_READ if query.reads_text else _PASSAGES,
+            required=query.required,
+            variants=variants,
+            narrowing=query.narrowing or None,
+        )
+        return self._store.candidates(asked, words=sorted(query.words) if query.terms else ())
+
+    def _rare_words(self, query: Query) -> tuple[str, ...]:
+        """Return those of a query's words that stand in few passages of this brain, whatever the language has them for."""
+        stems = [stem for stem in dict.fromkeys(token.stem for token in query.tokens) if stem not in query.terms]
+        if not stems:
+            return ()
+        found = self._store.candidates(Asked(terms=stems, limit=1))
+        most = found.n_passages * COMMON_SHARE
+        return tuple(stem for stem in stems if 0 < found.frequencies.get(stem, 0) <= most)
+
+    def _table(self, units: Units) -> Table:
+        """Return the words of the brain, those of the units among them."""
+        vocabulary = self._analyzer.vocabulary
+        if (vocabulary.table.numbers(units.words) < 0).any():
+            self._store.read_words_again()
+        return vocabulary.table
 
     # --- signals that need more than the words ------------------------------------------------------------------
 
@@ -161,7 +213,11 @@ class Retrieval:
             "connected": np.log1p(np.array(degrees, np.float64))[units.page],
             "used": np.log1p(np.array([page.uses for page in pages], np.float64))[units.page],
             "statement": (units.kind == UnitKind.STATEMENT).astype(np.float64),
-            "echo": _echoes(units) * float("ai" not in speaker_words(words.query)),
+            "met": words.met,
+            "titled": _titled(pages, words.query, self._analyzer)[units.page],
+            "from_ai": units.flag(FROM_AI) * float("ai" not in speaker_words(words.query)),
+            "only_asks": units.flag(ONLY_ASKS),
+            "archived": np.array([page.is_archived for page in pages], np.float64)[units.page],
         }
 
     # --- hits ---------------------------------------------------------------------------------------------------
@@ -169,10 +225,9 @@ class Retrieval:
     def _hits(self, ranked: Ranked, limit: int, kinds: Collection[HitKind] | None) -> tuple[list[Hit], list[str]]:
         """Return hits with their words, and the paths of files that changed since they were ranked."""
         hits: list[Hit] = []
-        seen: set[tuple[str, str]] = set()
         moved: list[str] = []
         texts: dict[str, Page | None] = {}
-        for number in self._in_order(ranked, kinds):
+        for number in _in_order(ranked, kinds):
             encoded = ranked.units.pages[ranked.units.page[number]]
             path = encoded.page.path
             if path not in texts:
@@ -183,10 +238,7 @@ class Retrieval:
             if page is None:
                 continue
             unit = page.units[ranked.units.position[number]]
-            key = (path, unit.anchor or ("" if unit.kind is UnitKind.PARAGRAPH else unit.text))
-            is_met = ranked.signals["own"][number] > 0 or not _is_heading(unit)
-            if key not in seen and is_met and _stands(unit, ranked.query):
-                seen.add(key)
+            if self._is_shown(unit, ranked, number):
                 hits.append(_hit(page, unit, ranked, number))
                 if len(hits) == limit:
                     break
@@ -196,19 +248,21 @@ class Retrieval:
         page = self._store.page_as_of(encoded.page.path, encoded.stamp)
         return page if page and len(page.units) == encoded.n_units else None
 
-    @staticmethod
-    def _in_order(ranked: Ranked, kinds: Collection[HitKind] | None) -> Iterator[int]:
-        units, query = ranked.units, ranked.query
-        keep = np.ones(units.n, bool)
-        if kinds is not None:
-            keep &= np.isin(units.kind, [kind for kind in UnitKind if kind.hit_kind in kinds])
-        if query.after is not None:
-            keep &= units.facts[:, 3] >= query.after
-        if query.before is not None:
-            keep &= units.facts[:, 3] < query.before
-        for number in np.argsort(-ranked.scores, kind="stable"):
-            if keep[number] and (_speaks_for(ranked, int(number)) or not query.terms):
-                yield int(number)
+    def _is_shown(self, unit: Unit, ranked: Ranked, number: int) -> bool:
+        query = ranked.query
+        if _is_heading(unit) and not ranked.signals["own"][number]:
+            return False
+        return _stands(unit, query) and (bool(query.phrases) or not self._repeats(unit.text, query))
+
+    def _repeats(self, text: str, query: Query) -> bool:
+        """Return whether a text only repeats the query's words, and so tells nothing to who asks.
+
+        A question may ask whether something is so: what was told in the same words, in another order, says that it is.
+        """
+        asked, said = [token.word for token in query.tokens], [token.word for token in self._analyzer.tokens(text)]
+        if not asked or not set(said) <= set(asked):
+            return False
+        return list(dict.fromkeys(said)) == asked if query.is_question and not ends_as_question(text) else True
 
     def embedder_status(self) -> dict[str, Any]:
         """Return which embedder serves, or why none does."""
@@ -222,51 +276,51 @@ def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
     return " ".join(word for word in query.text.split() if not plain_words(word) & names) or query.text
 
 
-def _speaks_for(ranked: Ranked, number: int) -> bool:
-    """Tell whether anything of the query is in or around a unit; what merely scores on its looks is no hit."""
-    names = ("window_covered", "page_covered", "meaning", "day", "about")
-    return any(ranked.signals[name][number] > 0 for name in names if name in ranked.signals)
+def _found_by(units: Units, words: Lexical, signals: Signals) -> NDArray[np.int8]:
+    """Return what led to each unit: the first of `WAYS` that did. What merely scores on its looks is no hit."""
+    none = np.zeros(units.n, bool)
+    ways = {
+        "title": signals["titled"] >= 1,
+        "words": signals["met"] > 0,
+        "meaning": signals["cosine"] >= _LEAST_COSINE if "cosine" in signals else none,
+        "context": (units.is_turn > 0) & (signals["window_covered"] > 0),
+        "day": signals["day"] >= 1,
+        "fields": ~none if not words.query.terms else none,
+    }
+    found = np.full(units.n, -1, np.int8)
+    for number, way in reversed(list(enumerate(WAYS))):
+        found[ways[way]] = number
+    return found
 
 
-def _within(pages: Sequence[EncodedPage], query: Query, include_archive: bool, tree: Tree) -> Iterator[EncodedPage]:
+def _in_order(ranked: Ranked, kinds: Collection[HitKind] | None) -> Iterator[int]:
+    """Yield the units that are hits, best first; of equal ones the newer first."""
+    units, narrowing = ranked.units, ranked.query.narrowing
+    said = units.facts[:, 3]
+    keep = ranked.found_by >= 0
+    if kinds is not None:
+        keep &= np.isin(units.kind, [kind for kind in UnitKind if kind.hit_kind in kinds])
+    if narrowing.after is not None:
+        keep &= said >= narrowing.after
+    if narrowing.before is not None:
+        keep &= (said < narrowing.before) & (said != NO_DAY)
+    for number in np.lexsort((-said.astype(np.int64), -ranked.scores)).tolist():
+        if keep[number]:
+            yield number
+
+
+def _within(pages: Sequence[EncodedPage], query: Query, *, include_archive: bool) -> Iterator[EncodedPage]:
     """Yield the pages that the fields of a query allow, up to a number of units that can be ranked in time."""
-    long_term, is_narrowed, total = tree.relative(tree.long_term), query.is_filtered, 0
+    total = 0
     for encoded in pages:
         if not encoded.facts or (encoded.page.is_archived and not include_archive):
             continue
-        if is_narrowed and not _is_allowed(encoded, query, long_term):
+        if query.narrowing and not query.narrowing.allows(encoded):
             continue
         total += encoded.n_units
         if total > _MAX_UNITS:
             return
         yield encoded
-
-
-def _is_allowed(encoded: EncodedPage, query: Query, long_term: str) -> bool:
-    page = encoded.page
-    if query.paths and not any(path.casefold() in page.path.casefold() for path in query.paths):
-        return False
-    if query.types and not any(_is_type(kind, encoded, long_term) for kind in query.types):
-        return False
-    return set(query.tags) <= {tag.casefold() for tag in page.tags}
-
-
-def _is_type(kind: str, encoded: EncodedPage, long_term: str) -> bool:
-    path = encoded.page.path
-    if kind in ("index", "index-page"):
-        return path.endswith("/_index.md")
-    if kind in ("archive", "archived"):
-        return encoded.page.is_archived
-    if kind in ("stm", "short-term"):
-        return path.endswith("/short_term.md")
-    kind = {"event": "events", "skill": "skills"}.get(kind, kind)
-    return path.casefold().startswith(f"{long_term}/{kind}/".casefold())
-
-
-def _echoes(units: Units) -> Vector:
-    """Return 1 for each answer that tells what it read in memory, and for the question it answers."""
-    answers = units.flag(ECHO)
-    return answers + units.shift(answers, 1) * units.flag(ASKS)
 
 
 def _is_heading(unit: Unit) -> bool:
@@ -294,8 +348,17 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
         anchor=unit.anchor,
         at=unit.at or page.at,
         speaker=unit.side,
+        position=int(ranked.units.position[number]),
+        found_by=WAYS[ranked.found_by[number]],
+        is_archived=page.is_archived,
         signals=ranked.signals_of(number),
     )
+
+
+def _titled(pages: Sequence[Page], query: Query, analyzer: Analyzer) -> Vector:
+    """Return 1 for each page that the query asks for by its name alone."""
+    marks = [[name_mark(name, analyzer) for name in (page.title, *page.aliases)] for page in pages]
+    return np.array([bool(query.name) and query.name in names for names in marks], np.float64)
 
 
 def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:

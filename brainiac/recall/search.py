@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from brainiac.clock import SYSTEM, Clock
 from brainiac.recall.hit import Hit, HitKind
@@ -85,6 +86,9 @@ class Recall:
         """Return every candidate of a query with its signals, for learning and for tests; None without any."""
         return self._retrieval.rank(query, now=now or self._clock.now(), include_archive=include_archive)
 
+    def absent(self, text: str) -> list[str]:
+        return []
+
     def note_change(self, path: str) -> None:
         """Tell that a file was written, moved or removed; the next search sees it.
 
@@ -149,7 +153,7 @@ class Recall:
                 from brainiac.recall.store import Store
                 from brainiac.recall.text import Analyzer
 
-                analyzer = Analyzer(self._settings.recall.language)
+                analyzer = Analyzer(self._settings.recall.language, ZoneInfo(self._settings.time_zone))
                 vectors = self._open_vectors()
                 store = Store(self._tree, self._places.cache / "index", analyzer, self._open_index, vectors)
                 self._parts = store, Retrieval(self._tree, store, analyzer, vectors)

@@ -9,7 +9,6 @@ LEXICAL_WEIGHTS: dict[str, float] = {
     "page": 1.15,
     "page_covered": 0.76,
     "window_covered": 0.65,
-    "alike_around": 1.87,
     "before_previous": 0.64,
     "next": 0.21,
     "about": 1.33,
@@ -38,7 +37,6 @@ DENSE_WEIGHTS: dict[str, float] = {
     "page": 0.70,
     "page_covered": 0.66,
     "window_covered": 0.99,
-    "alike_around": 0.77,
     "before_previous": 0.41,
     "next": -0.55,
     "about": 1.39,
@@ -78,7 +76,8 @@ DENSE_CONTEXT_WEIGHTS: dict[str, float] = {
     "place_on_page": -0.80,
 }
 # Set by hand: no dialogue data shows how much place, connection and use should count, so they decide between equals.
-# An answer that repeats memory stands with its question behind what it read, which may have changed since.
 PRIOR_WEIGHTS: dict[str, float] = {
-    "folder": 0.3, "linked": 0.4, "connected": 0.05, "used": 0.1, "statement": 0.1, "echo": -8.0,
+    "folder": 0.3, "linked": 0.4, "connected": 0.05, "used": 0.1, "statement": 0.1,
 }  # fmt: skip
+# No likelihood: what is asked for by its name comes first; what only asks, and what was put to rest, comes last.
+RULES: dict[str, float] = {"titled": 1000.0, "from_ai": -4.0, "archived": -50.0, "only_asks": -100.0}
