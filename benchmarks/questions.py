@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 from collections import defaultdict
@@ -135,11 +136,15 @@ def measure(given: QuestionSet, folder: Path, embedder: str) -> dict[str, object
     recall.reindex()
     result: dict[str, object] = {}
     absent = [recall.absent(text) for text, _ in given.unanswerable]
-    named = [bool(wanted & set(words)) for words, (_, wanted) in zip(absent, given.unanswerable, strict=True) if wanted]
+    named = [
+        any(word in other or other in word for word in words for other in wanted)
+        for words, (_, wanted) in zip(absent, given.unanswerable, strict=True)
+        if wanted
+    ]
     result["absent_named"] = round(100 * float(np.mean(named)), 1) if named else None
-    text = " ".join(event.user for event in given.told).casefold()
+    said = {word for event in given.told for word in re.findall(r"\w+", event.user.casefold())}
     result["falsely_absent"] = [
-        word for question in given.questions for word in recall.absent(question.text) if word.casefold() in text
+        word for question in given.questions for word in recall.absent(question.text) if word.casefold() in said
     ]
     for time in range(TIMES):
         now = given.asked_at + timedelta(days=time)

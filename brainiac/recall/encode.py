@@ -17,6 +17,7 @@ from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from brainiac.clock import parse_iso
 from brainiac.language.times import find_times
@@ -51,6 +52,7 @@ class EncodedPage:
         heading: uint32 hashes of the words of title, other names and tags.
         facts: int32, `FACTS` a unit.
         passages: Stems and marks joined by blanks, for the engine; empty once it is stored.
+        kept: Of a page that was cut, the places of the units that are there.
         content: One hash a unit, the key of its vector.
     """
 
@@ -61,11 +63,28 @@ class EncodedPage:
     facts: bytes
     content: bytes
     passages: tuple[str, ...] = ()
+    kept: tuple[int, ...] | None = None
 
     @property
     def n_units(self) -> int:
-        """How many units the page has."""
+        """How many units there are."""
         return len(self.facts) // (4 * FACTS)
+
+    @property
+    def positions(self) -> Sequence[int]:
+        """The place of each unit on its page."""
+        return range(self.n_units) if self.kept is None else self.kept
+
+    def cut(self, kept: NDArray[np.int64]) -> EncodedPage:
+        """Return the page with some of its units only, given their places in order."""
+        facts = np.frombuffer(self.facts, np.int32).reshape(-1, FACTS)
+        is_kept = np.zeros(len(facts), bool)
+        is_kept[kept] = True
+        words = np.frombuffer(self.words, np.uint32)[np.repeat(is_kept, facts[:, 0])]
+        content = np.frombuffer(self.content, np.uint64)[kept]
+        return replace(
+            self, words=words.tobytes(), facts=facts[kept].tobytes(), content=content.tobytes(), kept=tuple(kept.tolist())
+        )
 
     @property
     def days(self) -> tuple[int, int]:

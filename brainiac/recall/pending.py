@@ -88,6 +88,8 @@ class Pending:
         self.take_notes()
         if stamp_of(self._tree, self._short_term) != self._short_term_seen:
             self.unread[self._short_term] = None
+        if self._short_term in self.unread:  # what was said a moment ago stands there: it never waits
+            self.take_in({self._short_term: self.encoded(self._short_term)})
         if not self.unread or len(self.unread) > READ_AT_ONCE:
             return False
         self.take_in({path: self.encoded(path) for path in self.unread})
@@ -117,7 +119,7 @@ class Pending:
     # --- queries -------------------------------------------------------------------------------------------
 
     def holding(self, asked: Asked, words: Sequence[str]) -> list[EncodedPage]:
-        """Return the pages that an index would, of those it has not: with any term or variant, all required ones.
+        """Return the pages that an index would, of those it has not, most promising first.
 
         Args:
             asked: As an index is asked.
@@ -131,10 +133,11 @@ class Pending:
         for page in pages:
             if asked.narrowing is not None and not asked.narrowing.allows(page):
                 continue
-            held = [set(passage.split()) for passage in page.passages]
-            if any(required <= passage and (not asked.terms or not sought.isdisjoint(passage)) for passage in held):
-                kept.append(page)
-        return kept
+            held = [passage for text in page.passages if required <= (passage := set(text.split()))]
+            met = max((len(sought & passage) for passage in held), default=0)
+            if met or (held and not asked.terms):
+                kept.append((-met, -page.stamp[0], page.page.path, page))
+        return [page for *_, page in sorted(kept, key=lambda found: found[:3])]
 
     def named(self, targets: Sequence[str]) -> list[EncodedPage]:
         """Return the pages of the overlay with one of these paths or uuids."""
@@ -149,10 +152,11 @@ class Pending:
         for path in list(self.unread):
             content = self._content(path) or b""
             met = sum(1 for pattern in patterns if pattern.search(content))
-            if met or not patterns:
-                scored.append((-met, path))
-        best = sorted(scored)[:_SCANNED_PAGES]
-        return [page for _, path in best if (page := self.encoded(path))]
+            stamp = stamp_of(self._tree, path)
+            if stamp and (met or not patterns):
+                scored.append((-met, -stamp[0], path))
+        best = sorted(scored)[:_SCANNED_PAGES]  # the newest of those that hold as much
+        return [page for *_, path in best if (page := self.encoded(path))]
 
     # --- files ---------------------------------------------------------------------------------------------
 

@@ -57,14 +57,11 @@ def total(signals: Mapping[str, Vector], weights: Mapping[str, float]) -> Vector
 
 
 def context_signals(units: Units, alone: Vector) -> Signals:
-    """Return what a unit's surroundings add: good neighbours, and its place among those of its page."""
+    """Return what a unit's surroundings add: good neighbours, and its place among those of its talk or page."""
     height = np.exp(0.7 * (alone - alone.max()))
-    order = np.lexsort((-alone, units.page))
-    place = np.empty(units.n)
-    place[order] = units.position  # units of a page stand together, so its ranks are its positions in that order
     return {
         "previous_score": units.shift(height, -1),
         "before_previous_score": units.shift(height, -2),
         "next_score": units.shift(height, 1),
-        "place_on_page": np.minimum(place, 10) / 10,
+        "place_on_page": np.minimum(units.place_in_scope(alone), 10) / 10,
     }

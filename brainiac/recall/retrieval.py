@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from brainiac.recall.encode import FACTS, FROM_AI, NO_DAY, ONLY_ASKS, EncodedPage, name_mark, signed
+from brainiac.recall.encode import FACTS, FROM_AI, NO_DAY, ONLY_ASKS, EncodedPage, name_mark, names_of, signed
 from brainiac.recall.hit import FoundBy, Hit, HitKind
 from brainiac.recall.index import Asked, Candidates
 from brainiac.recall.query import Query, parse_query, speaker_words
@@ -29,7 +29,7 @@ from brainiac.recall.signals import (
     relative,
 )
 from brainiac.recall.store import Store
-from brainiac.recall.text import Analyzer, ends_as_question, plain_words, term_hash
+from brainiac.recall.text import Analyzer, ends_as_question, holds, plain_words, term_hash
 from brainiac.recall.units import Page, Unit, UnitKind
 from brainiac.recall.vocabulary import Table
 from brainiac.tree import Tree
@@ -40,10 +40,13 @@ if TYPE_CHECKING:
 _PASSAGES = 128
 _PASSAGES_READ = 1000  # where the text of a hit decides whether it is one
 _PAGES_LISTED = 300
-_VARIANTS = 8  # of each word: so many that are like it
-_MAX_UNITS = 6000
-_LEAST_COSINE = 0.3  # what is further away in meaning has nothing to do with it
-WAYS: tuple[FoundBy, ...] = ("title", "words", "meaning", "context", "day", "fields")
+_VARIANTS, _MOST_VARIED = 8, 24  # of each of so many words: so many that are like it
+_MAX_UNITS, _LONG_PAGE = 6000, 200
+# Measured (docs/decisions/ranker.md): 2 of 100 words that have nothing to do with a brain come so near in meaning.
+_LEAST_COSINE = 0.3
+# Of what comes so near to something told, three in four say more of the same.
+_NEAR_SHARE, _NEAR_COSINE = 0.3, 0.45
+WAYS: tuple[FoundBy, ...] = ("words", "title", "meaning", "context", "day", "fields")
 _SPREAD_FROM = 5
 
 
@@ -87,7 +90,8 @@ class Retrieval:
     """
 
     def __init__(self, tree: Tree, store: Store, analyzer: Analyzer, vectors: Vectors | None = None) -> None:
-        self._tree, self._store, self._analyzer, self._vectors = tree, store, analyzer, vectors
+        self._tree, self._store, self._vectors = tree, store, vectors
+        self.analyzer = analyzer
 
     def search(
         self,
@@ -99,25 +103,32 @@ class Retrieval:
         now: datetime,
         context: Sequence[str],
         is_private: bool = False,
+        include_repeats: bool = False,
     ) -> list[Hit]:
         """Return the best hits, see `Recall.search`."""
-        query = parse_query(text, self._analyzer, now, self._tree.relative(self._tree.long_term))
+        query = parse_query(text, self.analyzer, now, self._tree.relative(self._tree.long_term))
         rank = partial(self._rank, include_archive=include_archive, context=context, is_private=is_private)
-        hits = self._search(query, rank, limit, kinds)
+        search = partial(self._search, rank=rank, limit=limit, kinds=kinds, include_repeats=include_repeats)
+        hits = search(query)
         if not hits and (rare := self._rare_words(query)):
             # words that seldom tell anything are all that is left: here they may
-            hits = self._search(replace(query, terms=rare), rank, limit, kinds)
+            hits = search(replace(query, terms=rare))
         return hits
 
     def _search(
-        self, query: Query, rank: Callable[[Query], Ranked | None], limit: int, kinds: Collection[HitKind] | None
+        self,
+        query: Query,
+        rank: Callable[[Query], Ranked | None],
+        limit: int,
+        kinds: Collection[HitKind] | None,
+        include_repeats: bool,
     ) -> list[Hit]:
         hits: list[Hit] = []
         for _ in range(3):  # again when a file turns out to be other than it was when ranked
             ranked = rank(query)
             if ranked is None:
                 return []
-            hits, moved = self._hits(ranked, limit, kinds)
+            hits, moved = self._hits(ranked, limit, kinds, include_repeats)
             if not moved:
                 break
             for path in moved:
@@ -129,12 +140,12 @@ class Retrieval:
         text: str,
         *,
         now: datetime,
-        include_archive: bool = False,
+        include_archive: bool = True,
         context: Sequence[str] = (),
         is_private: bool = False,
     ) -> Ranked | None:
         """Score the candidates of a query; None when there are none."""
-        query = parse_query(text, self._analyzer, now, self._tree.relative(self._tree.long_term))
+        query = parse_query(text, self.analyzer, now, self._tree.relative(self._tree.long_term))
         return self._rank(query, include_archive=include_archive, context=context, is_private=is_private)
 
     def _rank(self, query: Query, *, include_archive: bool, context: Sequence[str], is_private: bool) -> Ranked | None:
@@ -142,12 +153,15 @@ class Retrieval:
         is_remote = self._vectors is not None and self._vectors.is_remote
         vectors = None if not query.terms or (is_remote and is_private) else self._vectors
         asked = without_speakers(query, found.pages) if vectors else ""
-        pages = [*found.pages, *self._by_meaning(vectors, asked, found.pages)]
-        pages = sorted(_within(pages, query, include_archive=include_archive), key=lambda encoded: encoded.page.path)
+        near = vectors.nearest(asked) if vectors else {}
+        pages = [*found.pages, *self._by_meaning(near, found.pages)]
+        pages = [page for page in pages if page.facts and _is_allowed(page, query, include_archive=include_archive)]
+        table = self._table(pages)
+        pages = list(self._around_matches(pages, query, near, table))
         if not pages:
             return None
-        units = Units(pages)
-        words = Lexical(units, query, found.frequencies, found.n_passages, self._table(units))
+        units = Units(sorted(pages, key=lambda encoded: encoded.page.path))
+        words = Lexical(units, query, found.frequencies, found.n_passages, table)
         signals = lexical_signals(words)
         signals |= dialogue_signals(words, signals) | content_signals(words, signals)
         signals |= self._priors(words, signals, context)
@@ -159,24 +173,27 @@ class Retrieval:
         return Ranked(query, units, scores, signals, _found_by(units, words, signals))
 
     def _asked(self, query: Query) -> Candidates:
-        vocabulary = self._analyzer.vocabulary
-        variants: dict[str, tuple[str, float]] = {}
-        for token in query.tokens:
-            if token.stem in query.terms:
-                for stem, likeness in vocabulary.alike(token.word, _VARIANTS):
-                    variants.setdefault(stem, (token.stem, likeness))
         is_listing = not query.terms and not query.required
         asked = Asked(
             terms=[*query.terms, *query.marks()],
             limit=_PAGES_LISTED if is_listing else _PASSAGES_READ if query.reads_text else _PASSAGES,
             required=query.required,
-            variants=variants,
+            variants=self._variants(query),
             narrowing=query.narrowing or None,
         )
         return self._store.candidates(asked, words=sorted(query.words) if query.terms else ())
 
+    def _variants(self, query: Query) -> dict[str, tuple[str, float]]:
+        """Return the terms that are like one of a query's: which one, and how like it they are."""
+        variants: dict[str, tuple[str, float]] = {}
+        for token in query.tokens[:_MOST_VARIED]:
+            if token.stem in query.terms:
+                for stem, likeness in self.analyzer.vocabulary.alike(token.word, _VARIANTS):
+                    variants.setdefault(stem, (token.stem, likeness))
+        return variants
+
     def _rare_words(self, query: Query) -> tuple[str, ...]:
-        """Return those of a query's words that stand in few passages of this brain, whatever the language has them for."""
+        """Return those of a query's other words that stand in few passages, whatever the language takes them for."""
         stems = [stem for stem in dict.fromkeys(token.stem for token in query.tokens) if stem not in query.terms]
         if not stems:
             return ()
@@ -184,20 +201,38 @@ class Retrieval:
         most = found.n_passages * COMMON_SHARE
         return tuple(stem for stem in stems if 0 < found.frequencies.get(stem, 0) <= most)
 
-    def _table(self, units: Units) -> Table:
-        """Return the words of the brain, those of the units among them."""
-        vocabulary = self._analyzer.vocabulary
-        if (vocabulary.table.numbers(units.words) < 0).any():
+    def _table(self, pages: Sequence[EncodedPage]) -> Table:
+        """Return the words of the brain, those of the pages among them."""
+        vocabulary = self.analyzer.vocabulary
+        hashes = np.frombuffer(b"".join([page.words for page in pages]), np.uint32)
+        if (vocabulary.table.numbers(hashes) < 0).any():
             self._store.read_words_again()
         return vocabulary.table
 
+    def _around_matches(
+        self, pages: Sequence[EncodedPage], query: Query, near: Mapping[str, Sequence[int]], table: Table
+    ) -> Iterator[EncodedPage]:
+        """Yield pages, of long ones what stands around their matches, up to a number of units ranked in time.
+
+        A long page whole would drown the others, and push out what was promised less.
+        """
+        wanted = np.array([term_hash(term) for term in (*query.terms, *self._variants(query))], np.uint32)
+        left = _MAX_UNITS
+        for encoded in pages:
+            page = encoded
+            if encoded.n_units > _LONG_PAGE and query.terms:
+                places = _matches(encoded, wanted, near.get(encoded.page.path, ()), table)
+                page = encoded.cut(places[:left])
+            if page.facts and page.n_units <= left:
+                left -= page.n_units
+                yield page
+
     # --- signals that need more than the words ------------------------------------------------------------------
 
-    def _by_meaning(self, vectors: Vectors | None, asked: str, known: Sequence[EncodedPage]) -> list[EncodedPage]:
-        if vectors is None:
-            return []
-        paths = {page.page.path for page in known}
-        return [page for page in self._store.pages(vectors.nearest(asked)) if page.page.path not in paths]
+    def _by_meaning(self, near: Mapping[str, Sequence[int]], known: Sequence[EncodedPage]) -> list[EncodedPage]:
+        """Return the pages that only meaning leads to."""
+        paths = near.keys() - {page.page.path for page in known}
+        return self._store.pages([path for path in near if path in paths]) if paths else []
 
     def _priors(self, words: Lexical, signals: Mapping[str, Vector], context: Sequence[str]) -> Signals:
         """Return place, connection and use: what makes a memory matter before anything is asked."""
@@ -205,6 +240,7 @@ class Retrieval:
         pages = [encoded.page for encoded in units.pages]
         fit = signals["own"] + signals["page"]
         best = np.maximum.reduceat(fit, units.start)
+        titled, headed = _named(pages, words.query, self.analyzer)
         inbound = self._store.inbound([name for page in pages for name in (page.uuid, page.path) if name])
         degrees = [len(page.links) + inbound.get(page.uuid, 0) + inbound.get(page.path, 0) for page in pages]
         return {
@@ -214,7 +250,8 @@ class Retrieval:
             "used": np.log1p(np.array([page.uses for page in pages], np.float64))[units.page],
             "statement": (units.kind == UnitKind.STATEMENT).astype(np.float64),
             "met": words.met,
-            "titled": _titled(pages, words.query, self._analyzer)[units.page],
+            "titled": titled[units.page],
+            "headed": headed[units.page] * (1 - units.is_turn),  # the title of a day's page says nothing of its words
             "from_ai": units.flag(FROM_AI) * float("ai" not in speaker_words(words.query)),
             "only_asks": units.flag(ONLY_ASKS),
             "archived": np.array([page.is_archived for page in pages], np.float64)[units.page],
@@ -222,7 +259,9 @@ class Retrieval:
 
     # --- hits ---------------------------------------------------------------------------------------------------
 
-    def _hits(self, ranked: Ranked, limit: int, kinds: Collection[HitKind] | None) -> tuple[list[Hit], list[str]]:
+    def _hits(
+        self, ranked: Ranked, limit: int, kinds: Collection[HitKind] | None, include_repeats: bool
+    ) -> tuple[list[Hit], list[str]]:
         """Return hits with their words, and the paths of files that changed since they were ranked."""
         hits: list[Hit] = []
         moved: list[str] = []
@@ -238,7 +277,7 @@ class Retrieval:
             if page is None:
                 continue
             unit = page.units[ranked.units.position[number]]
-            if self._is_shown(unit, ranked, number):
+            if self._is_shown(unit, ranked, number) and (include_repeats or not self._repeats(unit, ranked.query)):
                 hits.append(_hit(page, unit, ranked, number))
                 if len(hits) == limit:
                     break
@@ -246,23 +285,27 @@ class Retrieval:
 
     def _as_ranked(self, encoded: EncodedPage) -> Page | None:
         page = self._store.page_as_of(encoded.page.path, encoded.stamp)
-        return page if page and len(page.units) == encoded.n_units else None
+        return page if page and (encoded.kept is not None or len(page.units) == encoded.n_units) else None
 
     def _is_shown(self, unit: Unit, ranked: Ranked, number: int) -> bool:
         query = ranked.query
-        if _is_heading(unit) and not ranked.signals["own"][number]:
+        if _is_heading(unit) and not ranked.signals["met"][number]:
             return False
-        return _stands(unit, query) and (bool(query.phrases) or not self._repeats(unit.text, query))
+        return _stands(unit, query)
 
-    def _repeats(self, text: str, query: Query) -> bool:
-        """Return whether a text only repeats the query's words, and so tells nothing to who asks.
+    def _repeats(self, unit: Unit, query: Query) -> bool:
+        """Return whether somebody only said the query's words before, which tells nothing to who asks.
 
         A question may ask whether something is so: what was told in the same words, in another order, says that it is.
+        Words in quotation marks are looked for as they stand.
         """
-        asked, said = [token.word for token in query.tokens], [token.word for token in self._analyzer.tokens(text)]
-        if not asked or not set(said) <= set(asked):
+        if unit.kind is not UnitKind.TURN or query.phrases or not query.tokens:
             return False
-        return list(dict.fromkeys(said)) == asked if query.is_question and not ends_as_question(text) else True
+        asked = [token.word for token in query.tokens]
+        said = [token.word for token in self.analyzer.tokens(unit.text)]
+        if not set(said) <= set(asked):
+            return False
+        return list(dict.fromkeys(said)) == asked if query.is_question and not ends_as_question(unit.text) else True
 
     def embedder_status(self) -> dict[str, Any]:
         """Return which embedder serves, or why none does."""
@@ -280,10 +323,10 @@ def _found_by(units: Units, words: Lexical, signals: Signals) -> NDArray[np.int8
     """Return what led to each unit: the first of `WAYS` that did. What merely scores on its looks is no hit."""
     none = np.zeros(units.n, bool)
     ways = {
-        "title": signals["titled"] >= 1,
-        "words": signals["met"] > 0,
+        "words": (signals["met"] > 0) | (words.is_called > 0),
+        "title": (signals["titled"] > 0) | (signals["headed"] > 0),
         "meaning": signals["cosine"] >= _LEAST_COSINE if "cosine" in signals else none,
-        "context": (units.is_turn > 0) & (signals["window_covered"] > 0),
+        "context": (words.is_labelled > 0) & (signals["window_covered"] > 0),
         "day": signals["day"] >= 1,
         "fields": ~none if not words.query.terms else none,
     }
@@ -304,23 +347,32 @@ def _in_order(ranked: Ranked, kinds: Collection[HitKind] | None) -> Iterator[int
         keep &= said >= narrowing.after
     if narrowing.before is not None:
         keep &= (said < narrowing.before) & (said != NO_DAY)
-    for number in np.lexsort((-said.astype(np.int64), -ranked.scores)).tolist():
+    newest = -said.astype(np.int64)
+    order = np.lexsort((newest, -ranked.scores) if ranked.query.terms else (units.position, units.page, newest))
+    for number in order.tolist():
         if keep[number]:
             yield number
 
 
-def _within(pages: Sequence[EncodedPage], query: Query, *, include_archive: bool) -> Iterator[EncodedPage]:
-    """Yield the pages that the fields of a query allow, up to a number of units that can be ranked in time."""
-    total = 0
-    for encoded in pages:
-        if not encoded.facts or (encoded.page.is_archived and not include_archive):
-            continue
-        if query.narrowing and not query.narrowing.allows(encoded):
-            continue
-        total += encoded.n_units
-        if total > _MAX_UNITS:
-            return
-        yield encoded
+def _is_allowed(encoded: EncodedPage, query: Query, *, include_archive: bool) -> bool:
+    is_kept = include_archive or not encoded.page.is_archived
+    return is_kept and (not query.narrowing or query.narrowing.allows(encoded))
+
+
+def _matches(encoded: EncodedPage, wanted: NDArray[np.uint32], keys: Sequence[int], table: Table) -> NDArray[np.int64]:
+    """Return the places of the units of a long page that hold the most wanted stems, or are near in meaning.
+
+    Two units on either side come with each.
+    """
+    sizes = np.frombuffer(encoded.facts, np.int32).reshape(-1, FACTS)[:, 0]
+    numbers = table.numbers(np.frombuffer(encoded.words, np.uint32))
+    holds = np.isin(table.stems[numbers], wanted) & (numbers >= 0) if len(table) else np.zeros(len(numbers), bool)
+    met = np.bincount(np.repeat(np.arange(len(sizes)), sizes), holds, len(sizes))
+    met[np.isin(np.frombuffer(encoded.content, np.uint64), np.array(keys, np.uint64))] += len(wanted)
+    best = np.argsort(-met, kind="stable")[:_LONG_PAGE]
+    is_best = np.zeros(len(sizes))
+    is_best[best[met[best] > 0]] = 1
+    return np.flatnonzero(np.convolve(is_best, np.ones(5), "same") > 0)
 
 
 def _is_heading(unit: Unit) -> bool:
@@ -329,11 +381,8 @@ def _is_heading(unit: Unit) -> bool:
 
 
 def _stands(unit: Unit, query: Query) -> bool:
-    if not query.reads_text:
-        return True
-    text = " ".join(unit.text.casefold().split())
-    return all(phrase.casefold() in text for phrase in query.phrases) and not any(
-        word.casefold() in text for word in query.without_words
+    return all(holds(unit.text, phrase) for phrase in query.phrases) and not any(
+        holds(unit.text, word) for word in query.without_words
     )
 
 
@@ -350,15 +399,34 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
         speaker=unit.side,
         position=int(ranked.units.position[number]),
         found_by=WAYS[ranked.found_by[number]],
+        is_near=_is_near(ranked, number),
         is_archived=page.is_archived,
         signals=ranked.signals_of(number),
     )
 
 
-def _titled(pages: Sequence[Page], query: Query, analyzer: Analyzer) -> Vector:
-    """Return 1 for each page that the query asks for by its name alone."""
-    marks = [[name_mark(name, analyzer) for name in (page.title, *page.aliases)] for page in pages]
-    return np.array([bool(query.name) and query.name in names for names in marks], np.float64)
+def _is_near(ranked: Ranked, number: int) -> bool:
+    """Return whether a unit is clearly near what was asked or told."""
+    signals, none = ranked.signals, np.zeros(ranked.units.n)
+    is_named = signals["titled"][number] > 0 or not ranked.query.terms
+    return bool(
+        is_named
+        or signals["near_covered"][number] >= _NEAR_SHARE
+        or signals.get("cosine", none)[number] >= _NEAR_COSINE
+    )
+
+
+def _named(pages: Sequence[Page], query: Query, analyzer: Analyzer) -> tuple[Vector, Vector]:
+    """Return 1 for each page that the query asks for by its name alone, and for each whose whole name is in it."""
+    asked, titled, headed = {token.word for token in query.tokens}, np.zeros(len(pages)), np.zeros(len(pages))
+    for number, page in enumerate(pages):
+        for name in names_of(page):
+            tokens = analyzer.tokens(name)
+            words = {token.word for token in tokens}
+            titled[number] = max(titled[number], name_mark(name, analyzer) == query.name != "")
+            tells = any(not token.is_stop and len(token.word) > 2 and not token.word.isdecimal() for token in tokens)
+            headed[number] = max(headed[number], tells and words <= asked)
+    return titled, headed
 
 
 def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:

@@ -55,21 +55,25 @@ class Recall:
         *,
         limit: int = 8,
         kinds: Collection[HitKind] | None = None,
-        include_archive: bool = False,
+        include_archive: bool = True,
         now: datetime | None = None,
         context: Sequence[str] = (),
         is_private: bool = False,
+        include_repeats: bool = False,
     ) -> list[Hit]:
-        """Find what fits a query best, best first.
+        """Find what fits a query best, best first; of equal ones the newer first, and without any words the newest.
+
+        Words of the query stand in each hit, or `Hit.found_by` says what led to it instead.
 
         Args:
             query: Words as a person types them; `tag:` `type:` `after:` `before:` `path:` "words" -word narrow it.
             limit: At most so many hits.
             kinds: Only hits of these kinds; None for all.
-            include_archive: Also look into `memory/archive/`.
+            include_archive: Also look into `memory/archive/`; what is found there ranks behind, and is marked.
             now: What "last week" refers to; the clock's now without it.
             context: Paths of notes in focus; what is linked with them is preferred.
             is_private: The query must not leave this machine: no embedder elsewhere is asked.
+            include_repeats: Also what was said in nothing but the query's own words.
         """
         moment = now or self._clock.now()
         return self._retrieval.search(
@@ -80,14 +84,21 @@ class Recall:
             now=moment,
             context=context,
             is_private=is_private,
+            include_repeats=include_repeats,
         )
 
-    def rank(self, query: str, *, now: datetime | None = None, include_archive: bool = False) -> Ranked | None:
+    def rank(self, query: str, *, now: datetime | None = None, include_archive: bool = True) -> Ranked | None:
         """Return every candidate of a query with its signals, for learning and for tests; None without any."""
         return self._retrieval.rank(query, now=now or self._clock.now(), include_archive=include_archive)
 
     def absent(self, text: str) -> list[str]:
-        return []
+        """Return words of a text that stand nowhere in memory, as they are written, the most telling first.
+
+        Not in another form either, nor in what was put to rest; a question asked before is no place to stand in.
+        """
+        from brainiac.recall.absence import absent_words
+
+        return absent_words(text, self._retrieval.analyzer, self._store)
 
     def note_change(self, path: str) -> None:
         """Tell that a file was written, moved or removed; the next search sees it.

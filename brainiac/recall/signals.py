@@ -46,28 +46,30 @@ class Units:
         self.n = len(self.facts)
         self.page = np.repeat(np.arange(len(pages)), counts)
         self.start = np.cumsum(counts) - counts
-        self.position = np.arange(self.n) - self.start[self.page]
+        self.position = np.concatenate([np.asarray(page.positions, np.int64) for page in pages])
         self.length = np.maximum(self.sizes, 1).astype(np.float64)
         self.owner = np.repeat(np.arange(self.n), self.sizes)
         self.kind = flags >> 12 & 7
         self.is_turn = (self.kind == UnitKind.TURN).astype(np.float64)
         self.capitals = (flags >> 8 & 15) / e.MAX_CAPITALS
         self.tells = flags & e.ONLY_ASKS == 0
-        talk = self._talk()
+        is_apart, is_cut = self._apart()
+        talk = np.concatenate(([0], np.cumsum(is_apart | is_cut)))[: self.n]
+        talk = np.where(self.kind == UnitKind.STATEMENT, -1 - np.arange(self.n), talk)
         self._neighbours = {by: (talk[by:] == talk[:-by]).astype(np.float64) for by in (1, 2)}
+        self.scope = np.concatenate(([0], np.cumsum(is_apart)))[: self.n]
+        self._scope_start = np.flatnonzero(np.diff(self.scope, prepend=-1))
 
-    def _talk(self) -> NDArray[np.int64]:
-        """Return which units stand in one talk or text: only there a unit's neighbours say something of it.
+    def _apart(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return whether each unit but the first begins another talk or page, and whether one before it was cut out.
 
-        Items of a list stand in no order, and what was said an hour apart seldom belongs together.
+        A unit's neighbours say something of it only in one talk: what was said an hour apart seldom belongs together.
+        (Items of a list stand in no order either.) The talk, or the page of a note, is the widest scale of ranking.
         """
-        minute = self.facts[:, 6].astype(np.int64)
-        both = (self.is_turn[1:] > 0) & (self.is_turn[:-1] > 0)
-        is_apart = (minute[1:] == e.NO_DAY) | (np.abs(np.diff(minute)) > TALK_MINUTES)
-        breaks = (np.diff(self.page) > 0) | (np.diff(self.kind) != 0) | (both & is_apart)
-        talk = np.concatenate(([0], np.cumsum(breaks)))[: self.n]
-        found: NDArray[np.int64] = np.where(self.kind == UnitKind.STATEMENT, -1 - np.arange(self.n), talk)
-        return found
+        minute, turn = self.facts[:, 6].astype(np.int64), self.is_turn > 0
+        is_later = (minute[1:] == e.NO_DAY) | (np.abs(np.diff(minute)) > TALK_MINUTES)
+        is_apart = (np.diff(self.page) > 0) | (turn[1:] != turn[:-1]) | (turn[1:] & is_later)
+        return is_apart, np.diff(self.position) != 1
 
     def flag(self, bit: int) -> Vector:
         """Return 1 for each unit that has a flag of `encode`."""
@@ -89,10 +91,21 @@ class Units:
             np.multiply(early, self._neighbours[-by], out=moved[..., size:])
         return moved
 
-    def by_page(self, values: Vector) -> Vector:
-        """Return sums over each page."""
-        sums: Vector = np.add.reduceat(values, self.start, axis=-1)
+    def by_scope(self, values: Vector) -> Vector:
+        """Return sums over each talk or page."""
+        sums: Vector = np.add.reduceat(values, self._scope_start, axis=-1)
         return sums
+
+    def best_of_scope(self, values: Vector) -> Vector:
+        """Return for each unit the highest value in its talk or page."""
+        best: Vector = np.maximum.reduceat(values, self._scope_start)[self.scope]
+        return best
+
+    def place_in_scope(self, values: Vector) -> Vector:
+        """Return the place of each unit among those of its talk or page, the highest value first."""
+        place = np.empty(self.n)
+        place[np.lexsort((-values, self.scope))] = np.arange(self.n) - self._scope_start[self.scope]
+        return place
 
 
 def relative(scores: Vector, among: NDArray[np.bool_] | None = None) -> Vector:
@@ -148,6 +161,7 @@ class Lexical:
         table: The words of the brain.
 
     Attributes:
+        is_labelled: 1 for a turn whose speaker a transcript names; `is_called`: and so does the query.
         met: How much of any term that tells something each unit has: 1 for the word itself, less for one like it.
         exact: How often each term stands in each unit; `near`: how often what is like it does, as far as it is.
         here: Both and the units' lengths, below each other; `before`, `after`: the same of the units so many places
@@ -163,6 +177,8 @@ class Lexical:
         known = {word for word in speaker_words(query) if signed(term_hash(speaker_key(word))) in speakers}
         self.named = known
         self.is_named = self._spoken_by(known)
+        self.is_labelled = units.is_turn * ~np.isin(units.speaker, [signed(term_hash(side)) for side in ("user", "ai")])
+        self.is_called = self._spoken_by(known & query.words) * self.is_labelled
         in_order = dict.fromkeys(word for piece in query.text.split() for word in sorted(plain_words(piece) & known))
         self.is_first_named = self._spoken_by(list(in_order)[:1] if len(in_order) > 1 else ())
         name_terms = {term for term in query.terms if _is_name(term, known)}
@@ -299,9 +315,9 @@ def lexical_signals(words: Lexical) -> Signals:
     _, near_three, _ = words.split(three)
     exact_five, _, length_five = words.split(three + further)
     _, near_further, length_further = words.split(further)
-    page_exact, page_near, page_length = words.split(units.by_page(here))
-    page_idf = idf_of((page_exact > 0).sum(1).astype(np.float64), len(units.pages))
-    tells, page_tells = units.tells, np.logical_or.reduceat(units.tells, units.start)
+    page_exact, page_near, page_length = words.split(units.by_scope(here))
+    page_idf = idf_of((page_exact > 0).sum(1).astype(np.float64), page_exact.shape[1])
+    tells, page_tells = units.tells, units.by_scope(units.tells.astype(np.float64)) > 0
     own = bm25(exact, length, idf, b=0.3, among=tells)
     near_talk = near + 0.5 * near_further, length + 0.5 * length_further
     return {
@@ -311,8 +327,8 @@ def lexical_signals(words: Lexical) -> Signals:
         "window_5": bm25(exact_five, length_five, idf, among=tells),
         "with_previous": bm25(exact_two, length_two, idf, among=tells),
         "same_speaker": bm25(*near_talk, near_idf, among=tells),
-        "page": bm25(page_exact, page_length, page_idf, k1=1.2, b=0.75, among=page_tells)[units.page],
-        "page_covered": share(page_near > 0, near_idf)[units.page],
+        "page": bm25(page_exact, page_length, page_idf, k1=1.2, b=0.75, among=page_tells)[units.scope],
+        "page_covered": share(page_near > 0, near_idf)[units.scope],
         "window_covered": share(near_three > 0, near_idf),
         "before_previous": units.shift(own, -2),
         "next": units.shift(own, 1),
@@ -323,13 +339,14 @@ def lexical_signals(words: Lexical) -> Signals:
 def _trigram_signals(words: Lexical) -> Signals:
     """Return BM25 over runs of three signs: inflected forms, compounds and typos share most of them."""
     units, own = words.units, np.concatenate((words.grams, words.gram_length[None]))
-    three, pages = own + units.shift(own, -1) + units.shift(own, 1), units.by_page(own)
+    three, pages = own + units.shift(own, -1) + units.shift(own, 1), units.by_scope(own)
     idf = idf_of((own[:-1, units.tells] > 0).sum(1).astype(np.float64), float(units.tells.sum()))
-    page_idf = idf_of((pages[:-1] > 0).sum(1).astype(np.float64), len(units.pages))
+    page_idf = idf_of((pages[:-1] > 0).sum(1).astype(np.float64), pages.shape[1])
+    page_tells = units.by_scope(units.tells.astype(np.float64)) > 0
     return {
         "trigram": bm25(own[:-1], own[-1], idf, k1=1.2, b=0.75, among=units.tells),
         "trigram_three": bm25(three[:-1], three[-1], idf, k1=1.2, b=0.75, among=units.tells),
-        "trigram_page": bm25(pages[:-1], pages[-1], page_idf, k1=1.2, b=0.75)[units.page],
+        "trigram_page": bm25(pages[:-1], pages[-1], page_idf, k1=1.2, b=0.75, among=page_tells)[units.scope],
     }
 
 

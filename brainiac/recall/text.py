@@ -122,12 +122,13 @@ class Analyzer:
 
     def tokens(self, text: str) -> list[Token]:
         """Return the words of a text one by one, in order."""
-        found = []
-        for written in _tokens(text):
-            folded = written.casefold()
-            if word := _bare(folded):
-                found.append(Token(word, self._stem(word), self._is_stop(folded) or self._is_stop(word)))
-        return found
+        return [token for written in _tokens(text) if (token := self.token(written))]
+
+    def token(self, written: str) -> Token | None:
+        """Return what is known of a word as it is written; None where it has no sign that counts."""
+        folded = written.casefold()
+        word = _bare(folded)
+        return Token(word, self._stem(word), self._is_stop(folded) or self._is_stop(word)) if word else None
 
     def terms(self, text: str) -> list[str]:
         """Return the stems of a text's content words, in order, stop words left out."""
@@ -159,10 +160,34 @@ class Analyzer:
 def _tokens(text: str) -> Iterator[str]:
     """Yield the words of a text as written, unspaced scripts in pairs."""
     for token in _TOKEN.findall(text):
-        if token[0] > "\u0dff" and len(token) > 1 and _IS_UNSPACED.match(token):
-            yield from (token[i : i + 2] for i in range(len(token) - 1))
-        else:
-            yield token
+        yield from (part for _, part in _parts(token))
+
+
+def _parts(token: str) -> list[tuple[int, str]]:
+    """Return a word with its place in itself; of an unspaced script its pairs of signs."""
+    if len(token) > 1 and is_unspaced(token):
+        return [(at, token[at : at + 2]) for at in range(len(token) - 1)]
+    return [(0, token)]
+
+
+def spans_of(text: str, analyzer: Analyzer) -> Iterator[tuple[int, int, Token]]:
+    """Yield the words of a text, as `Analyzer.tokens` does, each with its place in the text."""
+    for found in _TOKEN.finditer(text):
+        for at, part in _parts(found[0]):
+            if token := analyzer.token(part):
+                yield found.start() + at, found.start() + at + len(part), token
+
+
+def words_of(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the words of a text as written, and whether a sentence begins with each; scripts without spaces in runs."""
+    for found in _TOKEN.finditer(text):
+        before = text[max(0, found.start() - 8) : found.start()].rstrip(" \t\"'“„«‘(*_[¿¡")
+        yield found[0], not before or before[-1] in ".!?…:;\n>-" or has_question(before[-1])
+
+
+def is_unspaced(token: str) -> bool:
+    """Return whether a word is of a script without spaces."""
+    return token[0] > "\u0dff" and _IS_UNSPACED.match(token) is not None
 
 
 def _bare(folded: str) -> str:
@@ -213,6 +238,25 @@ def has_question(text: str) -> bool:
     return bool(_QUESTION_MARK.search(text))
 
 
+def holds(text: str, words: str) -> bool:
+    """Return whether words stand in a text as whole words and in this order, case and blanks aside."""
+    return _pattern(words).search(_normal(text)) is not None
+
+
+@lru_cache(maxsize=256)
+def _pattern(words: str) -> re.Pattern[str]:
+    parts = _normal(words).split()
+    plain = r"\s+".join(map(re.escape, parts))
+    first, last = (parts[0][0], parts[-1][-1]) if parts else ("", "")
+    before = r"(?<!\w)" if re.match(r"\w", first) and not is_unspaced(first) else ""
+    after = r"(?!\w)" if re.match(r"\w", last) and not is_unspaced(last) else ""
+    return re.compile(before + plain + after)
+
+
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
 def plain_words(text: str) -> frozenset[str]:
     """Return the words of a text casefolded and without `'s`, as names of speakers are compared."""
     return frozenset(_POSSESSIVE.sub("", token) for token in _TOKEN.findall(text.casefold()))
@@ -221,6 +265,8 @@ def plain_words(text: str) -> frozenset[str]:
 @lru_cache(maxsize=8)
 def _language_tools(language: str) -> tuple[Callable[[str], str], Callable[[str], bool]]:
     """Return what stems a word of a language, and what tells its stop words."""
+    if language == "none":
+        return (lambda word: word), (lambda _: False)
     import tantivy
 
     raw = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw())

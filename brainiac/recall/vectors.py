@@ -206,23 +206,24 @@ class Vectors:
             if known < _KNOWN_SHARE:
                 return {}  # still being made: the words alone rank better than half a signal
         meaning = np.maximum(own, 0) / max(float(own.max()), _GOOD_COSINE)
-        best = np.maximum.reduceat(meaning, units.start)[units.page]
         return {
             "cosine": own,
             "meaning": meaning,
             "meaning_previous": units.shift(meaning, -1),
             "meaning_next": units.shift(meaning, 1),
-            "meaning_page": best,
+            "meaning_page": units.best_of_scope(meaning),
         }
 
-    def nearest(self, text: str) -> list[str]:
-        """Return the paths of the pages with the units nearest in meaning, nearest first."""
+    def nearest(self, text: str) -> dict[str, list[int]]:
+        """Return the content keys of the units nearest in meaning by the path of their page, nearest first."""
         vector = self._asked_for(text)
-        if vector is None:
-            return []
-        with self._mutex:
-            keys = self._file.nearest(vector, _NEAREST)
-            return list(dict.fromkeys(self._paths[key] for key in keys if key in self._paths))
+        found: dict[str, list[int]] = {}
+        if vector is not None:
+            with self._mutex:
+                for key in self._file.nearest(vector, _NEAREST):
+                    if key in self._paths:
+                        found.setdefault(self._paths[key], []).append(key)
+        return found
 
     def _asked_for(self, text: str) -> NDArray[np.float32] | None:
         if text not in self._asked:

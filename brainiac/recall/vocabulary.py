@@ -59,6 +59,10 @@ class Table:
             found[wrong] = np.where(by_hash[place] == hashes[wrong], order[place], -1)
         return found
 
+    def stems_at(self, numbers: Numbers) -> Hashes:
+        """Return the hashes of the stems of words; 0 for an unknown one."""
+        return np.where(numbers >= 0, self.stems[numbers], np.uint32(0)) if len(self) else np.zeros(len(numbers), np.uint32)
+
     @cached_property
     def _sorted(self) -> tuple[Hashes, Numbers]:
         order = np.argsort(self.hashes, kind="stable").astype(np.int32)
@@ -123,12 +127,16 @@ class Vocabulary:
                 self._table = _extended(self._table, _table_of(new, [self._stems[word] for word in new]))
             return self._table
 
-    def alike(self, word: str, most: int) -> list[tuple[str, float]]:
+    def alike(
+        self, word: str, most: int, *, min_of_longer: float = 0.0, min_of_asked: float = 0.0
+    ) -> list[tuple[str, float]]:
         """Return the stems of other words with many of the same runs of signs, the most alike first.
 
         Args:
             word: As the vocabulary knows it.
             most: How many at most.
+            min_of_longer: The least share of the longer word's runs; or
+            min_of_asked: the least share of this word's.
 
         Returns:
             Stems with the likeness of their words, see `likeness`.
@@ -140,8 +148,10 @@ class Vocabulary:
         own = grams_of(word)
         numbers, shared = postings.sharing(table, own)
         size = table.starts[numbers + 1] - table.starts[numbers]
-        near = likeness(shared, np.full(len(size), len(folded(word))), size)
-        kept = np.flatnonzero(near > 0)
+        length = np.full(len(size), len(folded(word)))
+        near = likeness(shared, length, size)
+        is_form = (shared >= min_of_longer * np.maximum(length, size)) | (shared >= min_of_asked * length)
+        kept = np.flatnonzero((near > 0) & is_form)
         best = kept[np.lexsort((numbers[kept], -shared[kept], -near[kept]))][: 2 * most].tolist()
         stem, found = self._stems.get(word), dict[str, float]()
         for at in best:
@@ -149,6 +159,10 @@ class Vocabulary:
             if other != stem:
                 found.setdefault(other, float(near[at]))
         return list(found.items())[:most]
+
+    def holding(self, sign: str) -> list[str]:
+        """Return the stems of all words with a sign in them."""
+        return [self._stems[word] for word in list(self._words) if sign in word]
 
 
 def likeness(shared: NDArray[Any], one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
