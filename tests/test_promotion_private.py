@@ -11,9 +11,9 @@ from test_privacy import remote_brain, reply, say_to, told_by_us, write_private
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.context.privacy import shareable, shareable_hits, without_hidden
+from brainiac.gate import Gate, without_hidden
 from brainiac.llm.schemas import Candidate, Candidates, Purpose, Request, Result, Summary
-from brainiac.notes.frontmatter import is_private
+from brainiac.notes.discretion import is_private, shareable
 from brainiac.promotion.applying import Applier, Step
 from brainiac.promotion.deciding import Decision
 from brainiac.promotion.draft import Catalogue, Draft
@@ -57,7 +57,7 @@ def exposed(brain: Brain) -> list[str]:
     for entry in brain.tree.walk(brain.tree.memory):
         path = brain.tree.relative(entry.path)
         text = shareable(brain.read_text(path) or "") or ""
-        if "PRV" in (without_hidden(brain, path, text) if entry.name == "_index.md" else text):
+        if "PRV" in (without_hidden(brain.tree, path, text) if entry.name == "_index.md" else text):
             found.append(path)
     return found + [path for path, page in pages(brain).items() if "PRV" in page.text and not is_private(page.meta)]
 
@@ -161,7 +161,7 @@ def test_a_private_event_whose_heading_is_broken_stays_hidden(tmp_path: Path) ->
     assert [] == exposed(brain)
     hits = [hit for hit in brain.recall.search("PRVanswer PRVmore", limit=5) if "PRV" in hit.text]
     assert hits
-    assert [] == shareable_hits(brain, hits)
+    assert [] == Gate(brain, is_remote=True).hits(hits)
 
 
 @pytest.mark.parametrize("is_offline", [True, False])
