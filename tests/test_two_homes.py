@@ -255,6 +255,8 @@ def test_what_the_first_had_answered_and_not_reflected_is_not_lost(homes: tuple[
     first.wait_until_serving()
     ask(first.root, [0])
     eventually(lambda: (first.root / "inbox/p0.response.md").exists(), "answered", 60)
+    journals = first.root / "logs/journal"
+    eventually(lambda: any('"prompt-answered"' in f.read_text() for f in journals.glob("*/*.jsonl")), "recorded", 60)
     assert "lucky" not in (first.root / "memory/short_term.md").read_text()
     daemon.kill()
     second.run()
