@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -171,10 +172,10 @@ def check_names(pages: Pages) -> Iterator[Problem]:
     tree = pages.brain.tree
     for top in (tree.long_term, tree.archive):
         for folder, folders, files in os.walk(top):
-            yield from _misnamed(tree.relative(folder), folders, files)
+            yield from _misnamed(tree.root, tree.relative(folder), folders, files)
 
 
-def _misnamed(folder: str, folders: Sequence[str], files: Sequence[str]) -> Iterator[Problem]:
+def _misnamed(root: Path, folder: str, folders: Sequence[str], files: Sequence[str]) -> Iterator[Problem]:
     """Name what is passed over because of its name."""
     for name in folders:
         if name.endswith(".md") and not is_temporary(name):
@@ -183,6 +184,9 @@ def _misnamed(folder: str, folders: Sequence[str], files: Sequence[str]) -> Iter
         if name.endswith(".md") and not is_printable(f"{folder}/{name}"):
             what = "has a name with control characters, or bytes that are not UTF-8; it is passed over"
             yield Problem(_shown(f"{folder}/{name}"), what, "rename it")
+        elif name.endswith(".md") and not is_temporary(name) and not (root / folder / name).is_file():
+            what = "is no file but a pipe, a socket, a device or a link that leads nowhere; it is passed over"
+            yield Problem(_shown(f"{folder}/{name}"), what, "remove it, or put a file in its place")
 
 
 def _shown(path: str) -> str:
@@ -257,11 +261,12 @@ def check_links(pages: Pages) -> Iterator[Problem]:
     for path, memory in pages.memories.items():
         said = [range(one.start, one.end) for one in find_events(memory.text)]
         for link in find_links(memory.text):
-            is_quoted = not link.uuid and any(link.start in one for one in said)  # word for word, whatever it was
-            if link.is_wiki or link.is_external or not link.target or is_quoted:
+            if link.is_wiki or link.is_external or not link.target:
                 continue
             target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link.target))
             standing = pages.by_uuid.get(link.uuid, [])
+            if not standing and any(link.start in one for one in said):
+                continue  # word for word what was said once, wherever it led
             if target in standing or (not standing and pages.brain.tree.holds(target)):
                 continue
             shown = _shown(target[:MAX_SHOWN])

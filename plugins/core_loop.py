@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brainiac import hookimpl
 from brainiac.clock import iso
@@ -98,7 +98,7 @@ def _think(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, Answer]:
     now = brain.clock.now()
     short_term = brain.short_term().memory
     conversation = brain.conversation(prompt)
-    common = {
+    common: dict[str, Any] = {
         "now": now,
         "is_private": prompt.private,
         "off_record": not prompt.remember,
@@ -106,18 +106,16 @@ def _think(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, Answer]:
         "short_term": short_term,
         "conversation": conversation,
     }
-    queries = _queries(brain, QueriesRequest(**common))
-    hits = _heard(brain, prompt, _retrieve(brain, queries, is_private=prompt.private))
+    expansion = QueriesRequest(**common)
+    queries = _queries(brain, expansion)
+    is_inside = not brain.models.engine_for(expansion).is_remote  # it was shown what is private, and may repeat it
+    hits = _heard(brain, prompt, _retrieve(brain, queries, is_private=prompt.private, is_inside=is_inside))
 
     def search(query: str, limit: int) -> list[Hit]:
-        return _heard(brain, prompt, brain.recall.search(query, limit=limit, now=now, is_private=prompt.private))
+        is_private = prompt.private or not brain.models.engine_for(request).is_remote
+        return _heard(brain, prompt, brain.recall.search(query, limit=limit, now=now, is_private=is_private))
 
-    request = AnswerRequest(
-        **common,
-        hits=hits,
-        search=search,
-        on_text=brain.stream_to,
-    )
+    request = AnswerRequest(**common, hits=hits, search=search, on_text=brain.stream_to)
     answer = brain.models.run(request)
     assert isinstance(answer, Answer)
     return request, answer
@@ -130,12 +128,20 @@ def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
     return searches(request.prompt.text, found.queries)
 
 
-def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool) -> list[Hit]:
-    """Search for every query, the prompt's own first, and keep each place once, best first."""
+def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool, is_inside: bool) -> list[Hit]:
+    """Search for every query, the prompt's own first, and keep each place once, best first.
+
+    Args:
+        brain: What to search.
+        queries: The prompt's own words, then what a model made of them.
+        is_private: No query may leave this machine.
+        is_inside: None of the model's may.
+    """
     limit = max(HITS_PER_QUERY, brain.settings.context.max_memories)
     found: list[list[Hit]] = []
-    for query in queries:
-        hits = brain.recall.search(query, limit=limit, now=brain.clock.now(), is_private=is_private)
+    for number, query in enumerate(queries):
+        stays = is_private or (is_inside and number > 0)
+        hits = brain.recall.search(query, limit=limit, now=brain.clock.now(), is_private=stays)
         more = brain.plugins.call("retrieve", brain=brain, query=query, limit=limit)
         found.append([*hits, *(hit for others in more for hit in others)])
     hits = merged(found)[: 2 * limit]

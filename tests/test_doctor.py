@@ -117,6 +117,16 @@ def test_links_are_healed_by_their_uuid(brain: Brain) -> None:
     assert body.replace("old/mira.md", "mira.md") in (brain.read_text(path) or "")
 
 
+def test_a_link_in_what_was_said_once_is_no_fault(brain: Brain) -> None:
+    """An exchange is kept word for word, with a link to a page that is gone by now; below it, a link counts."""
+    gone = f'[Boat](boat.md "uuid:{new_id()}")'
+    event = f'### 2025-09-16T15:30:00Z\n<!-- event: e1 -->\n**User:** "Which boat?"\n**AI:** "{gone}"\n'
+    path = page(brain, "day", f"## Event Log\n\n{event}")
+    assert [] == told(brain)
+    path = page(brain, "note", f"{gone}\n")
+    assert [(path, f"links to {CONCRETE}/boat.md, which is not there")] == told(brain)
+
+
 def test_every_folder_gets_its_index_page(brain: Brain) -> None:
     """A folder made by hand gets an `_index.md`, those between it and the top included.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from kernel import EMPTY_STM, STM, Kernel, make_root, open_kernel
 
 from brainiac.events import FileChange, create, update
+from brainiac.kernel.exchange import Disk
 from brainiac.kernel.noticing import MAX_BYTES, NotRestedError
 
 FOLDER = "memory/long_term/concrete/"
@@ -368,3 +370,43 @@ def test_a_journal_that_git_took_back_is_folded_anew(kernel: Kernel) -> None:
         kernel.observed.note_change(path)
     assert kernel.tracked() == kernel.folded()
     assert [1, 2] == [event.seq for event in kernel.journal.events()]
+
+
+class SlowSave(Disk):
+    """A disk on which a person's save is cut by our exchange, and completed a tenth of a second later."""
+
+    def __init__(self, save: bytes) -> None:
+        self.save, self.is_done = save, False
+
+    def exchange(self, one: Path, other: Path) -> bool:
+        if self.is_done or other.name != "short_term.md":
+            return super().exchange(one, other)
+        self.is_done = True
+        handle = os.open(other, os.O_WRONLY | os.O_TRUNC)
+        os.write(handle, self.save[:400])
+
+        def complete() -> None:
+            os.write(handle, self.save[400:])
+            os.close(handle)
+
+        exchanged = super().exchange(one, other)
+        threading.Timer(0.1, complete).start()
+        return exchanged
+
+
+def test_a_save_that_our_write_cut_in_two_is_no_deletion(tmp_path: Path):
+    """The lines that the person's editor has not written yet never vanish from the file, nor does ours or theirs."""
+    full = EMPTY_STM + "".join(
+        f'### 2026-01-01T00:00:0{n}Z\n<!-- event: e{n} -->\n**User:** "token{n}"\n\n' for n in range(9, 0, -1)
+    )
+    save = full.replace("### Goals\n", "### Goals\n- [ ] by hand\n")
+    root = make_root(tmp_path / "b")
+    (root / STM).write_text(full)
+    kernel = open_kernel(root, SlowSave(save.encode()))
+    kernel.observed.adopt()
+    ours = full.replace("## Event Log\n", "## Event Log\nOURS\n")
+    kernel.committer.commit("done", by="t", changes=[update(STM, full.encode(), ours.encode())])
+    text = (root / STM).read_text()
+    assert [] == [n for n in range(1, 10) if f"token{n}" not in text]
+    assert "OURS" in text
+    assert "by hand" in text

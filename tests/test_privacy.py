@@ -36,11 +36,12 @@ from tests.models import (
     make_brain,
     model_brain,
     prompt_of,
+    set_sections,
     write_machine,
     write_memory,
     write_settings,
 )
-from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, say, say_json, status
+from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, raw, say, say_json, status
 
 # so long that no hash or id holds them by chance: four digits stand in one run of forty
 CANARIES = ("zanzibar", "quillwort", "847219563301")
@@ -524,3 +525,34 @@ def test_what_is_off_the_record_is_told_to_no_turn_that_is_remembered(tmp_path: 
         shown[name] = [turn.prompt.path for turn in brain.conversation(prompt)]
     assert {"3.md": ["inbox/trip/2.md"], "4.md": ["inbox/trip/1.md", "inbox/trip/2.md"]} == shown
     brain.close()
+
+
+def test_what_a_model_here_looks_for_is_asked_of_no_embedder_elsewhere(tmp_path: Path):
+    """A model on this machine is shown what is private and may repeat it; the prompt's own words alone may go."""
+    embedder, embedded = "openai/test-embedder", []
+
+    def behave(captured: Captured) -> Behaviour:
+        if captured.path.endswith("/embeddings"):
+            embedded.extend(captured.body["input"])
+            data = [
+                {"object": "embedding", "index": i, "embedding": [1.0, 0.5]}
+                for i, _ in enumerate(captured.body["input"])
+            ]
+            return raw(json.dumps({"object": "list", "model": "e", "data": data}), "application/json")
+        if "search_memories" not in json.dumps(captured.body.get("tools")):
+            return say_json({"queries": ["quillwort"]})
+        is_new = not any(message["role"] == "tool" for message in captured.body["messages"])
+        return call_tools(("search_memories", {"query": "zanzibar"})) if is_new else say("So.")
+
+    with ChatServer() as server:
+        server.default = by_request(behave)
+        model_brain(tmp_path, server, prices={embedder: [0.1, 0.0]}).close()
+        set_sections(tmp_path, f"recall: {{embedder: {embedder}}}")
+        (tmp_path / "inbox/q.md").write_text("Where does Mara live?")
+        brain = Brain(tmp_path)
+        write_machine(brain, {"api_bases": {"openai": server.url, embedder: elsewhere(server)}})
+        brain.recall.reindex()
+        answer_one(brain, "inbox/q.md")
+        brain.close()
+    assert "Where does Mara live?" in embedded
+    assert [] == [text for text in embedded if text in CANARIES]

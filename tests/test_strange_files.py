@@ -59,7 +59,7 @@ def test_what_is_no_file_reads_as_nothing(tmp_path: Path, make: Callable[[Path],
 
 @pytest.mark.parametrize("make", KINDS)
 def test_no_command_waits_for_what_is_no_page(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    """`ask` with it in focus is answered; promote, organize, forget, search, status end; doctor ends too."""
+    """`ask` with it in focus is answered; promote, organize, forget, search, status end; doctor names it."""
     root = tmp_path / "brain"
     make_brain(root).close()
     concrete = root / "memory/long_term/concrete"
@@ -74,7 +74,9 @@ def test_no_command_waits_for_what_is_no_page(tmp_path: Path, make: Callable[[Pa
     assert (root / "inbox/q.response.md").is_file()
     for arguments in (("promote",), ("organize",), ("search", "Ada"), ("status",), ("forget", "Ada", "--yes")):
         assert command(root, *arguments).returncode in (0, 1), arguments
-    assert command(root, "doctor").returncode in (0, 1)
+    examined = command(root, "doctor")
+    assert examined.returncode in (0, 1)
+    assert "memory/long_term/concrete/x.md: is " in examined.stdout
 
 
 @pytest.mark.parametrize("name", ["logs/journal", "logs/journal/blobs", "logs"])

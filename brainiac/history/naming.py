@@ -82,7 +82,7 @@ def find_statement(brain: Brain, named: str) -> Named | None:
 def _nearest(brain: Brain, named: str) -> Named | None:
     stems = content_stems(named)
     best: tuple[float, Named] | None = None
-    for hit in brain.recall.search(named, limit=20, kinds={"statement"}, include_archive=True):
+    for hit in brain.recall.search(named, limit=20, kinds={"statement"}, include_archive=True, is_private=True):
         share = overlap(stems, content_stems(hit.text))
         if share < NEAR_SHARE or not hit.anchor:
             continue
@@ -95,7 +95,10 @@ def _nearest(brain: Brain, named: str) -> Named | None:
 
 def nearest_texts(brain: Brain, named: str) -> list[str]:
     """Return what comes nearest to words that name nothing, for a message."""
-    return [f"“{hit.text}” ({hit.path})" for hit in brain.recall.search(named, limit=3, include_archive=True)]
+    return [
+        f"“{hit.text}” ({hit.path})"
+        for hit in brain.recall.search(named, limit=3, include_archive=True, is_private=True)
+    ]
 
 
 def _texts(brain: Brain) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ back as the file with a line in `memory/review.md`. The journal keeps all texts 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from brainiac.errors import BlobError, ConflictError
 from brainiac.events import Change, PathKind, content_hash, create, update
 from brainiac.kernel.exchange import Disk, read_bytes
 from brainiac.kernel.merge import distance, woven
+from brainiac.kernel.noticing import TORN_NS, age_ns, filled
 from brainiac.kernel.transactions import Transactions
 from brainiac.kernel.write_ahead import Intent, Step
 from brainiac.tree import Tree
@@ -62,6 +64,7 @@ class Displaced:
                 continue
             is_due = self._is_due(intent)
             if content_hash(content) != self._wal.base_of(step):
+                content = self._rested(step, content)
                 if not is_due and self._committer.noticing.looks_torn(step.path, content):  # looked at again
                     continue
                 if not self._rescue(intent, step, content):
@@ -81,6 +84,14 @@ class Displaced:
     def _is_due(self, intent: Intent) -> bool:
         # an event's time is cut to the second
         return self._clock.now() >= parse_iso(intent.event.at) + timedelta(seconds=REST_SECONDS + 1)
+
+    def _rested(self, step: Step, content: bytes) -> bytes:
+        """Return a displaced file; one that lacks lines is waited for a moment: it may be in the middle of a save."""
+        path, base = self._tree.absolute(step.temporary), filled(self._text(self._wal.base_of(step)))
+        while base - filled(content) and 0 <= age_ns(path) <= TORN_NS:
+            time.sleep(0.01)
+            content = read_bytes(path) or content
+        return content
 
     def _rescue(self, intent: Intent, step: Step, save: bytes) -> bool:
         """Bring a person's save into the file; False when the file moves too fast, to be tried again."""

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brainiac.clock import Clock
@@ -126,12 +127,12 @@ class Noticing:
 
     def _untouched(self, versions: Sequence[str], save: bytes) -> Iterator[_Base]:
         """Yield the versions, newest first, after which we did something that still shows and that a save may lack."""
-        saved, shows, in_sight = _filled(save), False, 0
+        saved, shows, in_sight = filled(save), False, 0
         for ours in self._text(versions[-1].removeprefix(PERSONS)):
-            standing = following = _filled(ours)
+            standing = following = filled(ours)
             for digest, later in zip(reversed(versions[:-1]), reversed(versions), strict=False):
                 for text in self._text(digest.removeprefix(PERSONS)):
-                    lines = _filled(text)
+                    lines = filled(text)
                     if not later.startswith(PERSONS):
                         shows |= bool((following - lines) & standing or (lines - following) - standing)
                     following = lines
@@ -193,8 +194,8 @@ class Noticing:
                 self._wait_for_rest(known.path, content, content_hash(content))
             except NotRestedError:
                 return False
-        return self._age_ns(known.path) > TORN_NS or not any(
-            _filled(text) - _filled(content) for text in self._text(known.hash)
+        return age_ns(self._tree.absolute(known.path)) > TORN_NS or not any(
+            filled(text) - filled(content) for text in self._text(known.hash)
         )
 
     def merge_stale(self, known: Seen, save: bytes) -> bool:
@@ -221,17 +222,12 @@ class Noticing:
         while (content := read_bytes(absolute)) is not None and self.looks_torn(path, content):
             if content != former:
                 former, since = content, time.monotonic_ns()
-            if max(self._age_ns(path), time.monotonic_ns() - since) > TORN_NS:  # a file may be dated in the future
+            if (
+                max(age_ns(self._tree.absolute(path)), time.monotonic_ns() - since) > TORN_NS
+            ):  # a file may be dated in the future
                 break
             time.sleep(0.002)
         return content
-
-    def _age_ns(self, path: str) -> int:
-        """Return how long ago a file was written, by its own time."""
-        try:
-            return time.time_ns() - os.stat(self._tree.absolute(path)).st_mtime_ns  # file times are the system clock's
-        except OSError:
-            return 0
 
     def _wait_for_rest(self, path: str, content: bytes, digest: str) -> None:
         if all(heading in content for heading in _HEADINGS):
@@ -240,7 +236,7 @@ class Noticing:
         if self._bare is None or self._bare[0] != digest:
             self._bare = (digest, self._clock.monotonic())
         rest = self._bare[1] + REST_SECONDS - self._clock.monotonic()
-        if rest > 0 and self._age_ns(path) < REST_SECONDS * 1e9:
+        if rest > 0 and age_ns(self._tree.absolute(path)) < REST_SECONDS * 1e9:
             raise NotRestedError(path, rest)
 
     def _look_off_record(self, path: str, digest: str) -> FileChange | None:
@@ -270,6 +266,14 @@ class Noticing:
         return FileChange(action, path, self._tree.kind_of(path), old_path)  # type: ignore[arg-type]
 
 
-def _filled(text: bytes) -> set[bytes]:
+def age_ns(path: Path) -> int:
+    """Return how long ago a file was written, by its own time."""
+    try:
+        return time.time_ns() - os.stat(path).st_mtime_ns  # file times are the system clock's
+    except OSError:
+        return 0
+
+
+def filled(text: bytes) -> set[bytes]:
     """Return the lines of a text that are not blank."""
     return {line for line in text.split(b"\n") if line.strip()}
