@@ -98,8 +98,8 @@ def _note(
             if exchange.supersedes:
                 data["supersedes"] = exchange.supersedes
             try:
-                is_new = brain.read(path) is None
-                change = create(path, str(noted)) if is_new else update(path, str(document), str(noted))
+                is_missing = brain.read(path) is None
+                change = create(path, str(noted)) if is_missing else update(path, str(document), str(noted))
                 return brain.commit("exchange-reflected", by=NAME, changes=[change], data=data, cause=exchange.id)
             except ConflictError:
                 continue

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -410,3 +411,46 @@ def test_a_save_that_our_write_cut_in_two_is_no_deletion(tmp_path: Path):
     assert [] == [n for n in range(1, 10) if f"token{n}" not in text]
     assert "OURS" in text
     assert "by hand" in text
+
+
+def test_lines_that_recur_hide_no_version_that_a_buffer_grew_from(tmp_path: Path):
+    """A buffer from before promotion is saved after ten more exchanges, of which one has a line as the buffer has."""
+    said = '### 2026-01-01T00:00:{0:02d}Z\n<!-- event: e{0} -->\n**User:** "told{0}"\n**AI:** "{1}"\n\n'
+    head = EMPTY_STM
+
+    def log(*events: tuple[int, str]) -> bytes:
+        return (head + "".join(said.format(*event) for event in reversed(events))).encode()
+
+    kernel = open_kernel(make_root(tmp_path / "b"))
+    old = log(*((n, "Nothing.") for n in range(5)))
+    (kernel.tree.root / STM).write_bytes(old)
+    kernel.observed.adopt()
+    events: list[tuple[int, str]] = []
+    versions = [old, log()]
+    for n in range(10, 20):
+        events.append((n, "Nothing." if n == 19 else f"Answer {n}."))
+        versions.append(log(*events))
+    for before, after in pairwise(versions):
+        kernel.committer.commit("done", by="t", changes=[update(STM, before, after)])
+    (kernel.tree.root / STM).write_bytes(old.replace(b"### Goals\n", b"### Goals\n- [ ] by hand\n"))
+    kernel.observed.note_change(STM)
+    text = (kernel.tree.root / STM).read_text()
+    assert [] == [n for n in range(10, 20) if f"told{n}" not in text]
+    assert [] == [n for n in range(5) if f'told{n}"' in text]
+    assert "by hand" in text
+
+
+def test_a_buffer_from_a_version_that_nobody_knows_takes_nothing_out(tmp_path: Path):
+    """What stands is kept, what it holds besides is added: its own lines, and what was put to rest since."""
+    kernel = open_kernel(make_root(tmp_path / "b"))
+    line = "- [ ] task {}\n"
+    known = EMPTY_STM.replace("### Tasks\n", "### Tasks\n" + "".join(map(line.format, range(3))))
+    (kernel.tree.root / STM).write_text(known)
+    kernel.observed.adopt()
+    ours = known.replace("### Goals\n", "### Goals\n" + "".join(f"- [ ] goal {n}\n" for n in range(20)))
+    kernel.committer.commit("done", by="t", changes=[update(STM, known.encode(), ours.encode())])
+    unknown = EMPTY_STM.replace("### Tasks\n", "### Tasks\n" + "".join(map(line.format, range(100, 130))))
+    (kernel.tree.root / STM).write_text(unknown)
+    kernel.observed.note_change(STM)
+    text = (kernel.tree.root / STM).read_text()
+    assert [] == [each for each in (*ours.splitlines(), *unknown.splitlines()) if each not in text]

@@ -127,3 +127,17 @@ def test_ten_processes_append_a_thousand_events(tmp_path: Path) -> None:
         assert sorted(times) == times
     times = [event.at for event in log]
     assert sorted(times, reverse=True) == times
+
+
+def test_an_exchange_is_noted_although_a_stale_save_is_merged_at_that_moment(tmp_path: Path) -> None:
+    """The commit meets a buffer of a version before, merges it and is tried again: nothing said is left out."""
+    brain = make_brain(tmp_path / "b")
+    tell(brain, "The kettle is green.")
+    file = brain.tree.short_term
+    buffer = file.read_text()
+    tell(brain, "The ladder is blue.")
+    file.write_text(buffer.replace("### Goals\n", "### Goals\n- by hand\n"))
+    tell(brain, "The lamp is red.")
+    text = file.read_text()
+    assert [] == [word for word in ("kettle", "ladder", "lamp", "by hand") if word not in text]
+    brain.close()

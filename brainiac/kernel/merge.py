@@ -72,6 +72,13 @@ def distance(one: bytes, other: bytes) -> int:
     return (first - second).total() + (second - first).total()
 
 
+def common(one: bytes, other: bytes) -> bytes:
+    """Return the lines that two texts share, in order."""
+    first, second = _lines(one), _lines(other)
+    blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
+    return b"".join(line for block in blocks for line in first[block.a : block.a + block.size])
+
+
 def _is_undone(lines: Sequence[Lines], kind: str, *span: int) -> bool:
     """Return whether a save lacks in a region what we did there, and the person did nothing to the same lines."""
     if kind != "conflict":

@@ -20,7 +20,7 @@ from brainiac.errors import BlobError, BrainiacError, ConflictError
 from brainiac.events import FileChange, PathKind, RecordedChange, content_hash, update
 from brainiac.kernel.exchange import read_bytes
 from brainiac.kernel.lastseen import PERSONS, LastSeen, Seen, size_stamp
-from brainiac.kernel.merge import distance, is_stale, woven
+from brainiac.kernel.merge import common, distance, is_stale, woven
 from brainiac.kernel.planning import is_unkept
 from brainiac.tree import Tree
 
@@ -32,6 +32,7 @@ REST_SECONDS = 10.0  # short-term memory saved without its headings is believed 
 MOVE_SECONDS = 10.0  # a file that appears with the content of one that vanished within this was moved
 TORN_NS = 200_000_000  # an empty or shortened file is believed after this rest
 SIGHTS = 3  # a save that has seen what came after three versions grew from none before: merges have two parents
+UNLIKE, UNLIKE_LINES = 1 / 3, 20  # of the lines of both: a save differs by more from what it did not grow from
 FOUND = frozenset({"note-edited", "notes-edited", "note-moved", "note-deleted", "notes-deleted"})  # by a person
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
 
@@ -130,6 +131,7 @@ class Noticing:
         saved, shows, in_sight = filled(save), False, 0
         for ours in self._text(versions[-1].removeprefix(PERSONS)):
             standing = following = filled(ours)
+            reach = 2 * distance(ours, save)  # a version further from what stands is further from the save, too
             for digest, later in zip(reversed(versions[:-1]), reversed(versions), strict=False):
                 for text in self._text(digest.removeprefix(PERSONS)):
                     lines = filled(text)
@@ -138,8 +140,8 @@ class Noticing:
                     following = lines
                     is_seen = not (standing - lines).isdisjoint(saved)  # made in sight of what was added since
                     in_sight = in_sight + 1 if is_seen else 0
-                    if in_sight == SIGHTS:
-                        return
+                    if in_sight >= SIGHTS and distance(ours, text) > reach:
+                        return  # not before: many a line is like one that stood there long ago
                     if shows and not is_seen:
                         yield _Base(digest.removeprefix(PERSONS), text, ours)
 
@@ -203,7 +205,10 @@ class Noticing:
         base = self.base_of(known.versions, save)
         if base is None:
             return False
-        merged = woven(self._committer.text_of(base), self._committer.text_of(known.hash), save, is_ours_first=False)
+        text, ours = self._committer.text_of(base), self._committer.text_of(known.hash)
+        if distance(text, save) > max(UNLIKE_LINES, UNLIKE * (text.count(b"\n") + save.count(b"\n"))):
+            text = common(ours, save)  # it grew from a version that nobody knows any more: nothing is taken out
+        merged = woven(text, ours, save, is_ours_first=False)
         if merged is None:
             return False
         changes = [update(known.path, save, merged[0])] if merged[0] != save else []
