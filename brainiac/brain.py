@@ -7,11 +7,13 @@ import stat
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import datetime, time, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
-from brainiac.clock import SYSTEM, Clock
+from brainiac.clock import SYSTEM, Clock, day_in
 from brainiac.errors import StorageError, storage_trouble
 from brainiac.events import Change, Event
 from brainiac.settings import MachineSettings, Settings, SettingsFile
@@ -88,6 +90,23 @@ class Brain:
         return self._settings_file.read()
 
     @property
+    def zone(self) -> ZoneInfo:
+        """The person's time zone: files hold UTC, what a person is shown is theirs."""
+        return ZoneInfo(self.settings.time_zone)
+
+    def now(self) -> datetime:
+        """Return the present moment in the person's time zone."""
+        return self.clock.now().astimezone(self.zone)
+
+    def midnight(self, days: int = 0) -> datetime:
+        """Return when the person's day begins, today's or that of so many days later."""
+        return datetime.combine(self.now().date() + timedelta(days=days), time.min, self.zone)
+
+    def day_of(self, at: str) -> str:
+        """Return the person's day of a moment as `2025-09-16`; what is no moment gives its beginning."""
+        return day_in(self.zone, at)
+
+    @property
     def machine(self) -> MachineSettings:
         """This machine's own settings."""
         return self._machine_file.read()
@@ -110,8 +129,16 @@ class Brain:
     def committer(self) -> Committer:
         """The one way to change the tree."""
         from brainiac.kernel.commit import Committer
+        from brainiac.redaction import holds_secret
 
-        return Committer(self.tree, self.places, self.journal, self.clock, tell=self._announce)
+        return Committer(
+            self.tree,
+            self.places,
+            self.journal,
+            self.clock,
+            tell=self._announce,
+            holds_secret=lambda path, content: holds_secret(self, path, content),
+        )
 
     @cached_property
     def answered(self) -> Answered:
@@ -123,11 +150,20 @@ class Brain:
     @cached_property
     def recall(self) -> Recall:
         """Search."""
+        from brainiac.history.forget_words import muted
         from brainiac.recall import Recall
 
         name = self.settings.recall.index
         open_index = None if name == "embedded" else lambda: self._registered_index(name)
-        return Recall(self.tree, self.places, self.settings, self.clock, open_index, lambda: self.models.ledger)
+        return Recall(
+            self.tree,
+            self.places,
+            self.settings,
+            self.clock,
+            open_index,
+            lambda: self.models.ledger,
+            lambda: muted(self),
+        )
 
     @cached_property
     def models(self) -> Gateway:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 
 class Clock:
@@ -82,3 +82,32 @@ def parse_iso(text: str) -> datetime:
     """
     moment = datetime.fromisoformat(text.strip())
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def day_in(zone: tzinfo | None, at: str) -> str:
+    """Return the day that a moment is in, as `2025-09-16`.
+
+    Args:
+        zone: The person's; None for UTC.
+        at: An ISO 8601 moment; of a day without an hour, or of what is no moment, the beginning is returned.
+    """
+    if len(at) <= len("2025-09-16"):
+        return at
+    try:
+        return parse_iso(at).astimezone(zone or UTC).date().isoformat()
+    except (ValueError, OverflowError):
+        return at[:10]
+
+
+def moment_in(zone: tzinfo, at: str) -> str:
+    """Return a moment as ISO 8601 with a zone's offset to the second, `2025-09-17T03:30:00+12:00`, in UTC with a `Z`.
+
+    A day without an hour, and what is no moment, stays as it is.
+    """
+    if len(at) <= len("2025-09-16"):
+        return at
+    try:
+        moment = parse_iso(at).astimezone(zone)
+    except (ValueError, OverflowError):
+        return at
+    return iso(moment) if not moment.utcoffset() else moment.isoformat(timespec="seconds")

@@ -23,7 +23,6 @@ from brainiac.events import Change, PathKind, content_hash, create, new_id, upda
 from brainiac.history.continuity import faults
 from brainiac.kernel.journal import BASELINE
 from brainiac.kernel.noticing import MAX_BYTES
-from brainiac.kernel.planning import is_unkept
 from brainiac.notes.dialogue import find_events
 from brainiac.notes.index_page import new_index
 from brainiac.notes.links import Link, find_links, rewrite_link
@@ -373,7 +372,7 @@ def _standing(brain: Brain) -> Iterator[tuple[str, str]]:
         if brain.tree.is_tracked(path) and entry.stat(follow_symlinks=False).st_size <= MAX_BYTES:
             with suppress(OSError):  # a page that may not be read is named by itself
                 content = brain.read(path)
-                if content is not None and not is_unkept(brain.tree, brain.committer.seen, path, content):
+                if content is not None and not brain.committer.is_unkept(path, content):
                     yield path, content_hash(content)
 
 

@@ -319,8 +319,12 @@ class Gate:
 
     def hits(self, hits: Iterable[Hit]) -> list[Hit]:
         """Return what was found and may be shown, without lines that tell of what is hidden."""
+        hits = list(hits)
+        if self._is_kept:
+            unheard = {path for path in {hit.path for hit in hits} if is_off_record(self._brain.read(path))}
+            hits = [hit for hit in hits if hit.path not in unheard]
         if not self.is_remote:
-            return list(hits)
+            return hits
         shown = ((hit, self._lines(hit.path, hit.text)) for hit in hits if self._may_be_shown(hit))
         return [hit if text == hit.text else replace(hit, text=text) for hit, text in shown if text.strip()]
 

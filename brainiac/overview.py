@@ -101,16 +101,16 @@ def _problems(brain: Brain) -> Iterator[str]:
 
 
 def _last_day(brain: Brain) -> dict[str, Any]:
-    """Return the faults of plugins in the last 24 hours, and what was spent today (UTC)."""
+    """Return the faults of plugins in the last 24 hours, and what was spent today."""
     now = brain.clock.now()
-    since, today = iso(now - timedelta(days=1)), iso(now)[:10]
+    since, today = iso(now - timedelta(days=1)), iso(brain.midnight())
     faults: list[dict[str, Any]] = []
     spent_usd = 0.0
     for event in brain.journal.events(kinds={"plugin-failed", "model-called"}, reverse=True):
-        if event.at < since:
+        if event.at < min(since, today):  # the day in which clocks are set back has 25 hours
             break
-        if event.kind == "plugin-failed":
+        if event.kind == "plugin-failed" and event.at >= since:
             faults.append({"at": event.at, "plugin": event.by, **event.data})
-        elif event.at.startswith(today):
+        elif event.kind != "plugin-failed" and event.at >= today:
             spent_usd += float(event.data.get("cost_usd", 0))
     return {"faults": faults, "spent_today_usd": round(spent_usd, 8)}

@@ -8,10 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from brainiac.events import Change, create, update
 from brainiac.notes.dialogue import PRIVATE_MARK
 from brainiac.notes.prose import one_line
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
 
 EMPTY = """\
 # Review
@@ -61,6 +65,19 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
             mark = f" {PRIVATE_MARK}" if proposal.is_private else ""
             text += f"- [ ] {one_line(proposal.what)}{mark} <!-- proposal: {proposal.id} -->{newline}"
     return text
+
+
+def review_change(brain: Brain, proposals: Iterable[Proposal]) -> list[Change]:
+    """Return the change of `review.md` that shows proposals; none where all of them stand there."""
+    proposals = list(proposals)
+    if not proposals:
+        return []
+    path = brain.tree.relative(brain.tree.review)
+    before = brain.read_text(path)
+    text = with_proposals(before, proposals)
+    if text == before:
+        return []
+    return [create(path, text) if before is None else update(path, before, text)]
 
 
 @dataclass(frozen=True, slots=True)

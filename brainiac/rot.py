@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import combinations
 from typing import TYPE_CHECKING
 
-from brainiac.integration.relevance import Link, relate
 from brainiac.organization.catalog import Catalog
 from brainiac.organization.digest import TAG
 from brainiac.organization.past import read_past
 from brainiac.organization.patterns import last_used
 from brainiac.organization.usage import read_usage
-from brainiac.promotion.past import Past as Statements
-from brainiac.promotion.past import read_past as read_statements
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.notes.memory import Memory, Statement
-
-MAX_COMPARED = 200  # statements of a page that are compared each with each
-_CONTRADICTS = frozenset({Link.REPLACES, Link.NEGATES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +23,7 @@ class Rot:
     """Something that a person may want to look at.
 
     Attributes:
-        kind: `contradiction`, `superseded`, `orphan`, `uncited`, `overgrown`.
+        kind: `superseded`, `orphan`, `uncited`, `overgrown`.
         path: Of the page or folder, relative.
         what: What was found.
         todo: What can be done about it.
@@ -43,11 +36,9 @@ class Rot:
 
 
 def find_rot(brain: Brain) -> Iterator[Rot]:
-    """Yield contradictions, what was superseded, pages nobody links to or cites, and overgrown folders."""
+    """Yield what was superseded, pages nobody links to or cites, and overgrown folders."""
     catalog = Catalog(brain)
-    statements = read_statements(brain, "~")  # what persons corrected is not asked for
     for page in catalog.pages.values():
-        yield from _contradictions(page, statements)
         yield from _broken_history(page)
     for path in brain.recall.links.orphans():
         if path in catalog.pages and not path.startswith(f"{catalog.root}/events/"):
@@ -57,26 +48,6 @@ def find_rot(brain: Brain) -> Iterator[Rot]:
     for folder, entries in sorted(catalog.entries.items()):
         if len(entries) > limit:
             yield Rot("overgrown", folder, f"holds {len(entries)} entries, {limit} are meant", "`brainiac organize`")
-
-
-def _contradictions(page: Memory, known: Statements) -> Iterator[Rot]:
-    """Name the statements of a page that cannot both hold; where their dates are known, the older one."""
-    current = [each for each in page.statements if not each.is_history and not _is_step(each)][:MAX_COMPARED]
-    for one, other in combinations(current, 2):
-        first, second = known.since_of(page.uuid, one), known.since_of(page.uuid, other)
-        older, newer = (other, one) if second < first else (one, other)
-        if relate(newer.text, older.text).link not in _CONTRADICTS:
-            continue
-        if first and second and first != second:
-            dates = f"of {min(first, second)} is superseded by {_shown(newer)} of {max(first, second)}"
-            yield Rot("superseded", page.path, f"{_shown(older)} {dates}", "move it to `## History`")
-        else:
-            what = f"{_shown(older)} and {_shown(newer)} cannot both hold"
-            yield Rot("contradiction", page.path, what, "move what no longer holds to `## History`")
-
-
-def _is_step(statement: Statement) -> bool:
-    return statement.section == "Steps"
 
 
 def _shown(statement: Statement) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator, model_validator
@@ -96,7 +97,7 @@ class ModelSettings(_Section):
         120, gt=0, le=DAY_SECONDS, description="a call that takes longer has failed and is tried again"
     )
     max_output_tokens: int = Field(4096, ge=1, description="the longest answer")
-    daily_budget_usd: float = Field(1.00, ge=0, description="no call is made that may pass this (UTC day)")
+    daily_budget_usd: float = Field(1.00, ge=0, description="no call is made that may pass this in a day")
     background_budget_usd: float | None = Field(None, ge=0, description="cap for background work; empty: none apart")
     prices: dict[str, _Prices] = Field(
         default_factory=dict, description="USD per million tokens in and out, for a model of unknown price"
@@ -125,8 +126,11 @@ class ReflectionSettings(_Section):
     """Near-background."""
 
     redact_secrets: bool = Field(
-        True, description="keys and passwords do not go beyond the inbox, but a prompt is sent to its model as written"
+        True,
+        description="what has the form of a key, password, card or account number does not go beyond the inbox, "
+        "but a prompt is sent to its model as written",
     )
+    redact_codes: bool = Field(False, description="nor does the number in `code: 1234`, of a door or a bicycle lock")
 
 
 class PromotionSettings(_Section):
@@ -190,6 +194,11 @@ class Settings(_Section):
     brain_id: str = Field(
         "default", pattern=r"^[A-Za-z0-9-]{1,36}$", description="made by `brainiac init`; names this machine's folders"
     )
+    time_zone: str = Field(
+        "UTC",
+        description="IANA name such as Europe/Lisbon, written by `brainiac init`: times shown, what is today and the "
+        "folders of `events/` go by it; stamps in files stay UTC",
+    )
     active_device: str | None = Field(None, description="the device that runs the processes; empty: whichever runs")
     paths: PathSettings = PathSettings()
     inbox: InboxSettings = InboxSettings()
@@ -201,6 +210,15 @@ class Settings(_Section):
     organization: OrganizationSettings = OrganizationSettings()
     recall: RecallSettings = RecallSettings()
     plugins: PluginSettings = PluginSettings()
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ValueError, OSError, ZoneInfoNotFoundError) as error:
+            raise ValueError(f"there is no time zone `{name}`; name one such as Europe/Lisbon or UTC") from error
+        return name
 
     def layout(self) -> Layout:
         """Return the directories as `Tree` takes them."""

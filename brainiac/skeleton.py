@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import UserError
@@ -64,9 +65,22 @@ def _system_files() -> Iterator[tuple[str, str]]:
             text = path.read_text("utf-8")
             if relative.name == "config.yaml":
                 text = re.sub(r"^brain_id:.*$", f"brain_id: {new_id()}", text, flags=re.MULTILINE)
+                text = re.sub(r"^(time_zone:) \w+", rf"\1 {machine_zone()}", text, flags=re.MULTILINE)
             yield f"system/{relative.as_posix()}", text
     for name in DOTFILES:
         yield name, bundled(name).read_text("utf-8")
+
+
+def machine_zone() -> str:
+    """Return the IANA name of this machine's time zone, "UTC" where it has none."""
+    import tzlocal  # for a new brain only
+
+    try:
+        name = tzlocal.get_localzone_name() or "UTC"
+        ZoneInfo(name)
+    except (ValueError, OSError, ZoneInfoNotFoundError):  # a zone without a name, two that contradict each other
+        return "UTC"
+    return name
 
 
 def _memory_files(tree: Tree, now: str) -> Iterator[tuple[str, str]]:

@@ -6,18 +6,20 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brainiac import hookimpl
+from brainiac import commands, hookimpl
 from brainiac.clock import iso
 from brainiac.context.privacy import rests_on_private
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import PathKind, append, content_hash, create, new_id, observe, update
+from brainiac.gate import Gate
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
 from brainiac.notes.access_log import AccessEntry, format_entry
-from brainiac.notes.discretion import is_off_record
 from brainiac.notes.links import format_link
 from brainiac.notes.memory import parse_memory
 from brainiac.notes.prompt import Response, parse_prompt, render_response
+from brainiac.promotion.past import text_hash
 from brainiac.recall.fusion import merged, searches
+from brainiac.redaction import redact, without_masks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +36,7 @@ HITS_PER_QUERY = 8
 @hookimpl
 def startup(brain: Brain) -> None:
     """Open what the first prompt would otherwise wait for; also, no two threads then open it at once."""
-    brain.recall.search("what was said", limit=1, now=brain.clock.now())
+    brain.recall.search("what was said", limit=1, now=brain.now())
     assert brain.models
 
 
@@ -48,9 +50,10 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
     """
     started = brain.clock.monotonic()
     missing = _missing(brain, prompt)
-    request, answer = _think(brain, prompt)
+    request, told = _prepared(brain, prompt)
+    answer = _answered(brain, request, told)
     took_ms = round((brain.clock.monotonic() - started) * 1000)
-    is_private = prompt.private or rests_on_private(brain, request, answer)
+    is_private = prompt.private or told.is_private or rests_on_private(brain, request, answer)
     sources = _sources(brain, request.hits, answer)
     _deliver(brain, prompt, _Outcome(request.hits, answer, sources, took_ms, is_private, missing))
 
@@ -83,7 +86,6 @@ def _missing(brain: Brain, prompt: Prompt) -> list[str]:
     """
     if prompt.workflow:
         from brainiac.context.workflows import started, workflows
-        from brainiac.gate import Gate
 
         started(workflows(brain, Gate(brain, is_remote=False)), prompt.workflow)
     if not prompt.focus:
@@ -93,39 +95,65 @@ def _missing(brain: Brain, prompt: Prompt) -> list[str]:
     return missing(brain, prompt)
 
 
-def _think(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, Answer]:
-    """Find what is relevant and let the model answer from it."""
-    now = brain.clock.now()
-    short_term = brain.short_term().memory
+def _prepared(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Told]:
+    """Find what is relevant, and say what becomes of the commands."""
     conversation = brain.conversation(prompt)
     common: dict[str, Any] = {
-        "now": now,
+        "now": brain.now(),
         "is_private": prompt.private,
         "off_record": not prompt.remember,
         "prompt": prompt,
-        "short_term": short_term,
+        "short_term": brain.short_term().memory,
         "conversation": conversation,
     }
-    expansion = QueriesRequest(**common)
-    queries = _queries(brain, expansion)
-    is_inside = not brain.models.engine_for(expansion).is_remote  # it was shown what is private, and may repeat it
-    hits = _heard(brain, prompt, _retrieve(brain, queries, is_private=prompt.private, is_inside=is_inside))
+    gate = Gate(brain, is_remote=False, is_kept=prompt.remember)
+    found = gate.hits(commands.found(brain, prompt))
+    hits = [*found]
+    if _is_for_engine(prompt):
+        known = {(hit.path, hit.anchor, hit.text) for hit in found}
+        expansion = QueriesRequest(**common)
+        is_inside = not brain.models.engine_for(expansion).is_remote  # it was shown what is private, and may repeat it
+        queries = _queries(brain, expansion)
+        retrieved = _retrieve(brain, queries, is_private=prompt.private, is_inside=is_inside)
+        hits += [hit for hit in gate.hits(retrieved) if (hit.path, hit.anchor, hit.text) not in known]
+    request = AnswerRequest(
+        **common,
+        hits=hits,
+        absent=brain.recall.absent(without_masks(redact(brain, prompt.said))) if _is_for_engine(prompt) else (),
+        is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
+        zone=brain.zone,
+        on_text=brain.stream_to,
+    )
+    told = commands.tell(brain, request, len(found))
+    if prompt.remember and (secrets := commands.secrets_told(brain, prompt.text)):
+        told.paragraphs.insert(0, secrets)
+    return request, told
 
-    def search(query: str, limit: int) -> list[Hit]:
-        is_private = prompt.private or not brain.models.engine_for(request).is_remote
-        return _heard(brain, prompt, brain.recall.search(query, limit=limit, now=now, is_private=is_private))
 
-    request = AnswerRequest(**common, hits=hits, search=search, on_text=brain.stream_to)
-    answer = brain.models.run(request)
-    assert isinstance(answer, Answer)
-    return request, answer
+def _is_for_engine(prompt: Prompt) -> bool:
+    """Return whether a prompt says anything besides its commands."""
+    return bool(prompt.said.strip()) or not prompt.commands
+
+
+def _answered(brain: Brain, request: AnswerRequest, told: commands.Told) -> Answer:
+    """Let the model answer, below what the commands have to say; a prompt of commands alone costs no call."""
+    heard = "\n\n".join(told.paragraphs)
+    answer = Answer(text="", model=commands.MODEL, led=told.cited[:1])
+    if heard and brain.stream_to:
+        brain.stream_to(heard + ("\n\n" if _is_for_engine(request.prompt) else ""))
+    if _is_for_engine(request.prompt):
+        result = brain.models.run(request)
+        assert isinstance(result, Answer)
+        answer = result
+    text = "\n\n".join(filter(None, [heard, answer.text]))
+    return answer.model_copy(update={"text": text, "cited": sorted({*told.cited, *answer.cited})})
 
 
 def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
     """Let the model say what to look for; the prompt itself is always looked for too."""
     found = brain.models.run(request)
     assert isinstance(found, Queries)
-    return searches(request.prompt.text, found.queries)
+    return searches(request.prompt.said, found.queries)
 
 
 def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool, is_inside: bool) -> list[Hit]:
@@ -141,20 +169,13 @@ def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool, is_insi
     found: list[list[Hit]] = []
     for number, query in enumerate(queries):
         stays = is_private or (is_inside and number > 0)
-        hits = brain.recall.search(query, limit=limit, now=brain.clock.now(), is_private=stays)
+        hits = brain.recall.search(query, limit=limit, now=brain.now(), is_private=stays)
         more = brain.plugins.call("retrieve", brain=brain, query=query, limit=limit)
         found.append([*hits, *(hit for others in more for hit in others)])
     hits = merged(found)[: 2 * limit]
     for order in brain.plugins.call("rerank", brain=brain, query=queries[0], hits=hits):
         hits = list(order)
     return hits
-
-
-def _heard(brain: Brain, prompt: Prompt, hits: Sequence[Hit]) -> list[Hit]:
-    """Return the hits that an answer may rest on: one that is remembered might repeat what is off the record."""
-    paths = {hit.path for hit in hits} if prompt.remember else ()
-    unheard = {path for path in paths if is_off_record(brain.read(path))}
-    return [hit for hit in hits if hit.path not in unheard]
 
 
 def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
@@ -197,7 +218,10 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
             "prompt_id": response.prompt_id,
             "prompt_sha256": prompt.sha256,
             "response": target.path,
+            # also where the journal keeps no text of it
+            "response_hash": content_hash(text.encode("utf-8", "surrogateescape")),
             "model": response.model,
+            "led": _led(outcome) if prompt.remember else [],
         },
         expect={prompt.path: content_hash(raw)},
     )
@@ -232,10 +256,19 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
     root, long_term = brain.tree.root, brain.tree.relative(brain.tree.long_term) + "/"
     read = dict.fromkeys([hit.path for hit in outcome.hits] + list(outcome.answer.read))
     entries = [AccessEntry(at, "READ", str(root / path)) for path in read if path.startswith(long_term)]
-    cited = [source.path for source in outcome.sources if source.path.startswith(long_term)]
-    entries += [AccessEntry(at, "CITE", str(root / path)) for path in cited]
+    leading = outcome.answer.led
+    led = [source.path for source in outcome.sources] if leading is None else [outcome.hits[n].path for n in leading]
+    entries += [AccessEntry(at, "CITE", str(root / path)) for path in led if path.startswith(long_term)]
     text = "".join(format_entry(entry) for entry in entries)
     return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
+
+
+def _led(outcome: _Outcome) -> list[dict[str, str]]:
+    """Return which words led the answer: Promotion keeps what led answers on several days."""
+    answer = outcome.answer
+    leading = answer.led if answer.led is not None else answer.cited[:1]
+    hits = [outcome.hits[number] for number in leading if 0 <= number < len(outcome.hits)]
+    return [{"path": hit.path, "anchor": hit.anchor, "hash": text_hash(hit.text)} for hit in hits]
 
 
 def _body(path: str, outcome: _Outcome) -> str:

@@ -9,11 +9,12 @@ from brainiac import hookimpl
 from brainiac.errors import ConflictError, ModelError
 from brainiac.events import Event, create, update
 from brainiac.llm.schemas import Reflection, ReflectRequest
+from brainiac.notes.commands import Command, arguments, matching
 from brainiac.notes.prompt import Exchange, Prompt, Response
 from brainiac.notes.short_term import StmEvent
 from brainiac.promotion.filed import filed, waiting_events
 from brainiac.promotion.past import text_hash
-from brainiac.redaction import redact
+from brainiac.redaction import kinds_of, redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from brainiac.notes.short_term import Item, ShortTermDocument
 
 NAME = "reflection"
+QUOTING = ("offline", "commands")  # as responses name who answered without saying anything of their own
 ATTEMPTS = 20  # each further one means that somebody else wrote short-term memory in the same few milliseconds
 
 
@@ -57,7 +59,7 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
 
 def _reflect(brain: Brain, exchange: Exchange) -> Reflection:
     request = ReflectRequest(
-        now=brain.clock.now(),
+        now=brain.now(),
         is_private=exchange.is_private,
         exchange=exchange,
         short_term=brain.short_term().memory,
@@ -95,6 +97,8 @@ def _note(
             }
             if not before.has_event(exchange.id):
                 data["thoughts"] = _thoughts(noted, exchange.id)  # likewise
+            if kinds_of(brain, exchange.prompt.text):
+                data["is_redacted"] = True  # the prompt's file is the only copy of a secret: it is never tidied away
             if exchange.supersedes:
                 data["supersedes"] = exchange.supersedes
             try:
@@ -110,22 +114,37 @@ def _noted(
     brain: Brain, document: ShortTermDocument, exchange: Exchange, reflection: Reflection, *, is_new: bool
 ) -> ShortTermDocument:
     """Return short-term memory with an exchange and what follows from it."""
+    commands = exchange.prompt.commands
     event = StmEvent(
         id=exchange.id,
         at=exchange.at,
         user=redact(brain, exchange.prompt.text),
-        ai=redact(brain, exchange.response.text if exchange.response else ""),
+        ai=redact(brain, _answer(exchange)),
         thoughts=redact(brain, reflection.thoughts),
         is_private=exchange.is_private,
     )
     logged = document.with_event(event) if is_new else document
-    facts = [*reflection.facts, *reflection.decisions] if logged.has_event(event.id) else ()  # else it was filed
+    facts = [*arguments(commands, "remember"), *reflection.facts, *reflection.decisions]
     return logged.with_items(
         goals=_redacted(brain, reflection.goals),
-        facts=_redacted(brain, facts),
-        tasks=_redacted(brain, reflection.tasks),
+        facts=_redacted(brain, facts if logged.has_event(event.id) else ()),  # else it was filed
+        tasks=_redacted(brain, [*arguments(commands, "todo"), *reflection.tasks]),
         is_private=exchange.is_private,
-    ).with_done(reflection.done)
+    ).with_done([*_ticked(document.memory.tasks, commands), *reflection.done])
+
+
+def _answer(exchange: Exchange) -> str:
+    """Return what is recorded of an answer: of one that only quotes memory the links, so that no echo is found."""
+    response = exchange.response
+    if response is None:
+        return ""
+    return ", ".join(response.memories) if response.model in QUOTING else response.text
+
+
+def _ticked(tasks: Sequence[Item], commands: Sequence[Command]) -> list[str]:
+    """Return the tasks that `/done` names: each where exactly one open task holds its words."""
+    named = [matching(tasks, words) for words in arguments(commands, "done")]
+    return [matches[0].text for matches in named if len(matches) == 1]
 
 
 def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exchange) -> ShortTermDocument:

@@ -14,5 +14,6 @@ def machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(variable, str(home / variable.lower()))
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("TZ", "UTC")  # `init` takes the time zone of the machine
     monkeypatch.delenv("BRAINIAC_HOME", raising=False)
     return home

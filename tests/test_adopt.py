@@ -17,6 +17,7 @@ from brainiac.promotion.past import read_past
 from brainiac.promotion.run import promote
 from brainiac.testing import make_brain
 from tests.commands import Shell
+from tests.promotions import ScriptedEngine, set_model, with_model
 from tests.test_forget import tell
 
 PAGE = "memory/long_term/concrete/garden.md"
@@ -59,7 +60,10 @@ def clock() -> MovedClock:
 
 @pytest.fixture
 def brain(tmp_path: Path, clock: MovedClock) -> Iterator[Brain]:
-    brain = make_brain(tmp_path / "brain", clock=clock)
+    engine = ScriptedEngine()
+    engine.on("moved to Seattle", "UPDATE", "Portland")
+    brain = with_model(make_brain(tmp_path / "brain", clock=clock), engine)
+    set_model(brain.root)
     brain.tree.absolute(PAGE).write_text(TEXT)
     brain.observed.adopt()
     yield brain

@@ -40,7 +40,7 @@ def test_json_adds_up(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_cuts_are_shown_with_their_reason(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What was left out is named."""
-    (root / "system/config.yaml").write_text("context: {budget_tokens: 1000}\n")
+    (root / "system/config.yaml").write_text("context: {budget_tokens: 900}\n")
     notes = "".join(
         f"- Portland has a street number {n} with a long name that fills the page. ^s{n}\n" for n in range(80)
     )

@@ -194,8 +194,8 @@ def test_asking_on_a_waiting_device_drops_the_prompt(
 def test_what_another_device_noted_was_written_by_no_person(devices: tuple[Device, Device]) -> None:
     """Facts that it reflected are not taken for a person's own lines here, and private ones stay private."""
     desk, laptop = devices
-    desk.drop("inbox/notes/p.md", "---\nprivate: true\n---\nWe decided to hide emeralds.\n")
-    desk.drop("inbox/notes/q.md", "We decided to move to Lisbon.\n")
+    desk.drop("inbox/p.md", "---\nprivate: true\n---\n/remember We decided to hide emeralds.\n")
+    desk.drop("inbox/q.md", "/remember We decided to move to Lisbon.\n")
     desk.run()
     synced(desk, laptop)
     with laptop.opened() as brain:

@@ -15,6 +15,7 @@ from brainiac.pipeline.daemon import run_once
 from brainiac.promotion.run import promote
 from brainiac.testing import make_brain
 from tests.commands import Shell
+from tests.promotions import ScriptedEngine, set_model, with_model
 
 
 def tell(brain: Brain, name: str, text: str) -> str:
@@ -44,8 +45,15 @@ def forgotten(brain: Brain, named: str) -> Forgetting:
 
 
 @pytest.fixture
-def brain(tmp_path: Path) -> Iterator[Brain]:
-    brain = make_brain(tmp_path / "brain")
+def engine() -> ScriptedEngine:
+    return ScriptedEngine()
+
+
+@pytest.fixture
+def brain(tmp_path: Path, engine: ScriptedEngine) -> Iterator[Brain]:
+    """A brain with a model that keeps what was said word for word."""
+    brain = with_model(make_brain(tmp_path / "brain"), engine)
+    set_model(brain.root)
     yield brain
     brain.close()
 
@@ -57,7 +65,7 @@ def test_an_exchange_goes_before_it_is_promoted(brain: Brain) -> None:
     """
     tell(brain, "one", "I live in Portland.")
     before = texts(brain)
-    second = tell(brain, "two", "Remind me to call Bob.")
+    second = tell(brain, "two", "/todo call Bob")
     with_it = texts(brain)
     forgotten(brain, second)
     assert before == texts(brain)
@@ -104,13 +112,14 @@ def test_what_others_say_too_stays(brain: Brain) -> None:
     assert [True] == ["rests on other exchanges too" in line for line in found.left]
     forgotten(brain, second)
     (page,) = [
-        path for path in standing(brain, "prefers tea over coffee") if "concrete/" in path and "_index" not in path
+        path for path in standing(brain, "prefer tea over coffee") if "concrete/" in path and "_index" not in path
     ]
     assert second not in (brain.read_text(page) or "")
 
 
-def test_a_merge_is_taken_back(brain: Brain) -> None:
+def test_a_merge_is_taken_back(brain: Brain, engine: ScriptedEngine) -> None:
     """What held before the forgotten exchange changed it holds again, out of History."""
+    engine.on("moved to Seattle", "UPDATE", "Portland")
     tell(brain, "one", "I live in Portland since 2020.")
     promote(brain)
     second = tell(brain, "two", "I moved to Seattle last week.")
@@ -118,9 +127,9 @@ def test_a_merge_is_taken_back(brain: Brain) -> None:
     assert standing(brain, "Seattle")
     forgotten(brain, second)
     assert [] == standing(brain, "Seattle")
-    (page,) = [path for path in standing(brain, "lives in Portland") if "concrete/" in path and "_index" not in path]
+    (page,) = [path for path in standing(brain, "live in Portland") if "concrete/" in path and "_index" not in path]
     text = brain.read_text(page) or ""
-    assert (True, False) == ("- User lives in Portland since 2020 ^" in text, "~~" in text)
+    assert (True, False) == ("- I live in Portland since 2020. ^" in text, "~~" in text)
 
 
 def test_a_persons_words_are_left(brain: Brain) -> None:
@@ -186,3 +195,60 @@ def test_a_persons_remark_stays_where_its_exchange_goes(brain: Brain) -> None:
     forgotten(brain, exchange)
     assert [day] == standing(brain, "call the painter")
     assert [] == standing(brain, "boston")
+
+
+@pytest.mark.parametrize("is_promoted", [False, True])
+def test_what_was_kept_without_a_model_goes_with_its_exchange(tmp_path: Path, is_promoted: bool) -> None:
+    """Words behind `/remember`, on their page and in the list of facts; what was kept of others stays to the byte."""
+    brain = make_brain(tmp_path / "brain")
+    tell(brain, "one", "/remember I prefer tea over coffee.")
+    before = texts(brain)
+    second = tell(brain, "two", "/remember My sister Anna works at Google.")
+    if is_promoted:
+        promote(brain)
+        assert [path for path in standing(brain, "Anna") if "concrete/" in path]
+    forgotten(brain, second)
+    assert [] == standing(brain, "Anna")
+    assert standing(brain, "tea over coffee")
+    assert is_promoted or before == texts(brain)
+    brain.close()
+
+
+NOTE = "Emeralds\n\nThey lie in a box below [the willow](../../memory/long_term/concrete/a.md),\nand nobody knows it.\n"
+
+
+def noted(brain: Brain) -> str:
+    """Drop a note of several lines, have it promoted to a page of its own, and return its path."""
+    path = brain.root / "inbox/notes/one.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(NOTE)
+    run_once(brain)
+    promote(brain)
+    (page,) = [path for path in standing(brain, "nobody knows") if "/concrete/" in path]
+    return page
+
+
+def test_a_note_goes_with_its_page(tmp_path: Path) -> None:
+    """Its page holds nothing but it: page, name in the index and in the summary go, and undo brings them back."""
+    brain = make_brain(tmp_path / "brain")
+    noted(brain)
+    before = texts(brain)
+    forgotten(brain, "inbox/notes/one.md")
+    assert [] == standing(brain, "emeralds") == standing(brain, "nobody knows")
+    undo(brain, next(brain.journal.events(kinds={"exchange-forgotten"})))
+    assert before == texts(brain)
+    brain.close()
+
+
+def test_a_page_of_a_note_that_a_person_wrote_into_stays(tmp_path: Path) -> None:
+    """It is theirs by now, and that is said."""
+    brain = make_brain(tmp_path / "brain")
+    page = noted(brain)
+    path = brain.tree.absolute(page)
+    path.write_text(path.read_text() + "\nSapphires too.\n")
+    brain.observed.adopt()
+    forgetting = forgotten(brain, "inbox/notes/one.md")
+    assert "Sapphires too." in (brain.read_text(page) or "")
+    assert [page] == standing(brain, "nobody knows")
+    assert forgetting.data["exchanges"]
+    brain.close()

@@ -231,16 +231,6 @@ def test_a_summary_without_marks_is_shown(tmp_path: Path):
     brain.close()
 
 
-def test_an_answer_from_a_private_summary_is_private(tmp_path: Path):
-    """F-RSP-4: the offline engine tells of it, so the exchange stays on this machine as the paragraph does."""
-    brain = make_brain(tmp_path)
-    memory = replace(short_term(), summary="User hides quillwort. <!-- private -->")
-    request = answer_request(prompt_of("What do I hide?"), [], short_term=memory)
-    assert rests_on_private(brain, request, Answer(text="You hide quillwort."))
-    assert not rests_on_private(brain, request, Answer(text="You have a bicycle."))
-    brain.close()
-
-
 def test_an_answer_of_a_local_model_from_a_private_note_in_focus_is_private(tmp_path: Path):
     """F-RSP-4: only a model on this machine is shown it, and may put it in other words."""
     with ChatServer() as server:

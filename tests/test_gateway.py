@@ -11,7 +11,7 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.errors import ModelError, WindowError
 from brainiac.gate import Gate
-from brainiac.llm.schemas import AnalyzeRequest, Answer, Operation, Queries, Relevance, SummarizeRequest
+from brainiac.llm.schemas import AnalyzeRequest, Answer, Decision, Queries, Relevance, SummarizeRequest
 from tests.models import (
     MODEL,
     NOW,
@@ -88,7 +88,7 @@ def test_two_invalid_answers_fail_and_nothing_stands_in(brain: Brain, server: Ch
 def test_a_number_beyond_its_bounds_is_taken_as_the_bound() -> None:
     """A small model's 0.9 of 0.3 means "much", and no grammar keeps it from saying so; a word is refused as before."""
     said = '{"operation": "NEW", "importance": 8, "relevance": {"type": 0.9, "topic": -1, "semantic": 0.2}}'
-    operation = Operation.model_validate_json(said)
+    operation = Decision.model_validate_json(said)
     assert (1.0, Relevance(type=0.3, topic=0.0, semantic=0.2)) == (operation.importance, operation.relevance)
     with pytest.raises(ValueError, match="topic"):
         Relevance.model_validate_json('{"topic": "much"}')

@@ -291,7 +291,7 @@ def purpose_of(captured: Captured) -> str:
         return "embed"
     form = captured.body.get("response_format") or {}
     named = (form.get("json_schema") or {}).get("name", "")
-    forms = {"Queries": "queries", "Reflection": "reflect", "Candidates": "analyze", "Operations": "integrate"}
+    forms = {"Queries": "queries", "Reflection": "reflect", "Candidates": "analyze", "Decisions": "integrate"}
     forms |= {"Page": "synthesize", "Summary": "summarize", "Proposals": "organize"}
     return forms.get(named, "answer")
 

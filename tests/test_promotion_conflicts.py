@@ -12,12 +12,9 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.doctor import examine
 from brainiac.errors import ModelError
-from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import Purpose, Request, Result
 from brainiac.notes.memory import parse_exchanges
 from brainiac.promotion.run import promote
-
-OFFLINE = OfflineEngine()
 
 
 def wait(brain: Brain, seconds: float) -> None:
@@ -35,14 +32,15 @@ def edit(brain: Brain, path: str, change: Callable[[str], str], *, is_noticed: b
 
 def during(purpose: Purpose, act: Callable[[], None]) -> ScriptedEngine:
     """An engine that lets something happen once, while it is asked."""
-    pending = [act]
+    pending, engine = [act], ScriptedEngine()
 
     def answer(request: Request) -> Result:
         while pending:
             pending.pop()()
-        return OFFLINE.run(request)
+        return engine.verbatim(request)
 
-    return ScriptedEngine({purpose: answer})
+    engine.answers[purpose] = answer
+    return engine
 
 
 def test_what_is_said_meanwhile_stays_for_the_next_run(tmp_path: Path) -> None:
@@ -67,7 +65,7 @@ def test_a_persons_edit_of_short_term_memory_wins(tmp_path: Path) -> None:
 
     brain = make_brain(tmp_path / "b", engine=during(Purpose.SUMMARIZE, act))
     tell(brain, "My sister Ruth lives in Bristol.")
-    tell(brain, "Remind me to call Ruth.")
+    tell(brain, "/todo call Ruth")
     promote(brain)
     memory = brain.short_term().memory
     assert "Mine." == memory.summary
@@ -123,7 +121,9 @@ def test_a_page_edited_a_moment_ago_is_left_out(tmp_path: Path) -> None:
 
 def test_what_a_person_wrote_is_added_to_and_never_rewritten(tmp_path: Path) -> None:
     """A contradiction of their statement is put beside it and proposed in review.md."""
-    brain = make_brain(tmp_path / "b")
+    engine = ScriptedEngine()
+    engine.on("any more", "DELETE", "likes coffee")
+    brain = make_brain(tmp_path / "b", engine=engine)
     theirs = "- User likes coffee. ^mine1\n"
     note = brain.tree.long_term / "concrete" / "drinks.md"
     note.write_text(f"# Drinks\n\n{theirs}")
@@ -139,6 +139,7 @@ def test_what_a_person_wrote_is_added_to_and_never_rewritten(tmp_path: Path) -> 
     assert f"<!-- proposal: {proposal['id']} -->" in review
     assert review.count("- [ ] ") == 1
     assert "mine1" == proposal["block"]
+    assert "I don't like coffee any more." in statements(brain)
 
 
 @pytest.mark.parametrize("change", [lambda text: "", lambda text: "User lives in Bath"])
@@ -198,7 +199,7 @@ def test_a_model_that_fails_changes_nothing_and_is_asked_no_question_twice(tmp_p
     def answer(request: Request) -> Result:
         if request.purpose in failing:
             raise ModelError("down", retryable=True)
-        return OFFLINE.run(request)
+        return engine.verbatim(request)
 
     engine = ScriptedEngine(dict.fromkeys(Purpose, answer))
     brain = make_brain(tmp_path / "b", engine=engine)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from kernel import CountingDisk, Crash, PowerDisk
-from promotions import START, make_brain, page_with, pages, statements, tell
+from promotions import START, make_brain, page_with, pages, statements, tell, with_model
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
@@ -52,7 +52,7 @@ def prepare(tmp_path: Path) -> Path:
 
 def opened(root: Path, disk: CountingDisk | None = None) -> Brain:
     """Open it, with a disk that fails if one is given."""
-    brain = Brain(root, clock=ManualClock(START))
+    brain = with_model(Brain(root, clock=ManualClock(START)))
     assert isinstance(brain.clock, ManualClock)
     brain.clock.advance(7200)
     if disk:

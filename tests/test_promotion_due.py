@@ -38,7 +38,7 @@ def test_quiet_and_enough_to_do(
 def test_too_large_is_due_at_once(tmp_path: Path) -> None:
     """Short-term memory over its limit is promoted without waiting for quiet. Seeds: P5."""
     brain = make_brain(tmp_path / "b", "promotion: {max_tokens: 200}\n")
-    tell(brain, "word " * 300)
+    tell(brain, "wordy " * 300)
     assert is_due(brain, 0.0)
 
 
@@ -57,8 +57,8 @@ def test_the_quiet_hook_promotes(tmp_path: Path) -> None:
 
 def test_the_command_promotes_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`brainiac promote` says what was filed."""
-    brain = make_brain(tmp_path / "b")
-    tell(brain, "My friend Ruth lives in Oslo.")
+    brain = make_brain(tmp_path / "b", keyless=True)
+    tell(brain, "/remember My friend Ruth lives in Oslo.")
     brain.close()
     assert "1 exchanges filed; statements: 1 new" in Shell(capsys, str(tmp_path / "b"))("promote").out
 
@@ -77,7 +77,7 @@ def test_what_was_undone_is_open_again(tmp_path: Path) -> None:
     assert ([], 5) == (statements(brain), len(brain.short_term().memory.events))
     wait(brain, 301)
     assert not is_due(brain, 301.0)
-    tell(brain, "Hello again.")
+    tell(brain, "Hello again!")
     wait(brain, 301)
     assert is_due(brain, 301.0)
     promote(brain)

@@ -16,9 +16,9 @@ from brainiac.llm.schemas import (
     AnalyzeRequest,
     Candidate,
     Candidates,
+    Decision,
+    Decisions,
     IntegrateRequest,
-    Operation,
-    Operations,
     Page,
     Purpose,
     Relevance,
@@ -51,10 +51,10 @@ def said(brain: Brain) -> list[str]:
 def operation(name: str, content: str, wanted: str = "") -> Any:
     """An engine's answer that names the statement with a word, or an id made up."""
 
-    def integrate(request: IntegrateRequest) -> Operations:
+    def integrate(request: IntegrateRequest) -> Decisions:
         ids = [one.id for one in request.existing if wanted and wanted in one.content]
-        return Operations(
-            operations=[Operation(operation=name, id=ids[0] if ids else "0199#zzzz", content=content, relevance=HIGH)]
+        return Decisions(
+            operations=[Decision(operation=name, id=ids[0] if ids else "0199#zzzz", content=content, relevance=HIGH)]
         )
 
     return integrate
@@ -76,19 +76,18 @@ def answers(brain: Brain, given: dict[Purpose, Any]) -> None:
     brain.__dict__["engine"].answers |= given
 
 
-OLD = "User works at Google as a product manager in Dallas"
+OLD = "I work at Google as a product manager in Dallas."
+TOLD = "I play the cello."
 
 
 @pytest.mark.parametrize(
     ("name", "content", "wanted"),
     [
-        ("UPDATE", "User plays the cello", "Google"),  # drops all of the old
         ("UPDATE", OLD, "Google"),  # drops all of the new
-        ("UPDATE", f"{OLD} and plays the cello in Paris", "Google"),  # invents
+        ("UPDATE", "I work at Google as a product manager in Dallas and play the cello in Paris.", "Google"),  # invents
         ("UPDATE", "", "Google"),
         ("REINFORCE", "", "Google"),  # would lose the new
-        ("DELETE", "User plays the cello", "Google"),  # retires what it does not contradict
-        ("UPDATE", "User plays the cello", ""),  # a statement that is not there
+        ("UPDATE", TOLD, ""),  # a statement that is not there
         ("DELETE", "x" * 900, ""),
     ],
 )
@@ -98,13 +97,27 @@ def test_a_merge_that_harms_ends_with_both_statements_kept(brain: Brain, name: s
     Seeds: I4, I8, I9.
     """
     answers(brain, {Purpose.INTEGRATE: operation(name, content, wanted)})
-    tell(brain, "I play the cello.")
+    tell(brain, TOLD)
     promote(brain)
-    assert sorted([OLD, "User plays the cello"]) == sorted(statements(brain))
+    assert sorted([OLD, TOLD]) == sorted(statements(brain))
     assert [] == statements(brain, history=True)
     assert 2 == len(refused(brain))
     complaints = [request.complaint for request in brain.__dict__["engine"].of(Purpose.INTEGRATE)]
-    assert bool(complaints[-1])
+    assert ["", True] == [complaints[0], bool(complaints[-1])]
+
+
+@pytest.mark.parametrize(("name", "asked"), [("UPDATE", 2), ("DELETE", 1)])
+def test_what_a_model_drops_of_a_statement_stands_in_history(brain: Brain, name: str, asked: int) -> None:
+    """Words that have nothing to do with a statement, put in its place: it is asked once whether they are meant, and
+    then both stand on the page, the old one word for word under History with what replaced it."""
+    answers(brain, {Purpose.INTEGRATE: operation(name, TOLD, "Google")})
+    tell(brain, TOLD)
+    promote(brain)
+    assert ([TOLD], [OLD]) == (statements(brain), statements(brain, history=True))
+    assert asked == len(brain.__dict__["engine"].of(Purpose.INTEGRATE)) == len(refused(brain)) + 1
+    page = page_with(brain, "Google")
+    past = next(one for one in page.statements if one.is_history)
+    assert past.replaced_by in {one.block_id for one in page.statements if not one.is_history}
 
 
 def test_what_nobody_said_is_refused(brain: Brain) -> None:
@@ -171,21 +184,13 @@ def test_five_megabytes_are_refused(brain: Brain) -> None:
     assert all(len(page.text) < 10_000 for page in pages(brain).values())
 
 
-def test_forgetting_that_nobody_asked_for_is_refused(brain: Brain) -> None:
-    """A model cannot make the person forget what they did not name."""
-    made = Candidate(statement="User plays the cello", is_forget=True)
-    answers(brain, {Purpose.ANALYZE: candidates(made), Purpose.INTEGRATE: operation("DELETE", "", "Google")})
-    tell(brain, "I play the cello.")
-    promote(brain)
-    assert OLD in statements(brain)
-    assert 2 == len(refused(brain))
-
-
 def test_a_run_that_would_retire_too_much_retires_nothing(tmp_path: Path) -> None:
     """Both statements stand, and what would have been retired is put before the person."""
     engine = ScriptedEngine({})
     brain = make_brain(tmp_path / "b", engine=engine)
     things = ["jazz", "cheese", "chess", "rain", "snow", "tennis", "opera", "beer"]
+    for thing in things:
+        engine.on(f"{thing} any more", "DELETE", f"like {thing}")
     for thing in things:
         tell(brain, f"I like {thing}.")
     promote(brain)
@@ -213,14 +218,15 @@ def test_after_all_that_the_brain_is_whole(brain: Brain) -> None:
     assert [] == [f"{problem.path}: {problem.what}" for problem in examine(brain)]
 
 
-def test_a_model_forgets_nothing_by_itself(brain: Brain) -> None:
-    """Where nobody asked to forget in so many words, a model's forgetting is put before the person; the statement
-    stands."""
-    made = Candidate(statement="User had lunch at Google", is_forget=True)
+@pytest.mark.parametrize("statement", ["User had lunch at Google", "User plays the cello"])
+def test_a_model_forgets_nothing_by_itself(brain: Brain, statement: str) -> None:
+    """A model cannot make the person forget what they did not name, or anything else: its forgetting is put before the
+    person; the statement stands."""
+    made = Candidate(statement=statement, is_forget=True)
     answers(brain, {Purpose.ANALYZE: candidates(made), Purpose.INTEGRATE: operation("DELETE", "", "Google")})
-    tell(brain, "I had lunch at Google.")
+    tell(brain, "I had lunch at Google. I play the cello.")
     promote(brain)
-    assert [OLD] == statements(brain)
+    assert ([OLD], []) == (statements(brain), statements(brain, history=True))
     assert f"Forget “{OLD}” on" in (brain.read_text("memory/review.md") or "")
 
 

@@ -16,7 +16,7 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.doctor import examine
 from brainiac.errors import ConfinementError
-from brainiac.llm.schemas import IntegrateRequest, Operations, Page, Purpose, SynthesizeRequest
+from brainiac.llm.schemas import Decisions, IntegrateRequest, Page, Purpose, SynthesizeRequest
 from brainiac.notes.memory import parse_exchanges
 from brainiac.organization.run import organize
 from brainiac.promotion.run import Outcome, promote
@@ -204,7 +204,7 @@ def test_what_blocks_a_folder_costs_its_own_exchanges_only(tmp_path: Path) -> No
     assert ["memory/long_term/events/2026/03/02: is no folder, so that nothing can be filed there; "
             "move away what stands there"] == list(outcome.left.values())  # fmt: skip
     assert ["My friend Bea lives in Rome."] == said(brain)
-    assert {"User plays the cello", "User's friend Bea lives in Rome"} == set(statements(brain))
+    assert {"I play the cello.", "My friend Bea lives in Rome."} == set(statements(brain))
     (brain.tree.long_term / "events/2026/03/02").unlink()
     outcome = promote(brain)
     assert outcome.event is not None
@@ -233,10 +233,10 @@ def test_what_goes_wrong_with_one_candidate_costs_no_other(tmp_path: Path, purpo
     """An engine that breaks over one candidate: that one is refused, or left where it may be otherwise later."""
     engine = ScriptedEngine({})
 
-    def answer(request: IntegrateRequest | SynthesizeRequest) -> Operations | Page:
+    def answer(request: IntegrateRequest | SynthesizeRequest) -> Decisions | Page:
         if "cello" in request.candidate.statement:
             raise error
-        return engine._offline.run(request)  # type: ignore[return-value]  # it answers what it is asked
+        return engine.verbatim(request)  # type: ignore[return-value]  # it answers what it is asked
 
     engine.answers[purpose] = answer
     brain = make_brain(tmp_path / "b", engine=engine)
@@ -294,7 +294,9 @@ print("fine")
 
 def test_a_review_that_cannot_be_written_costs_what_must_be_asked_only(tmp_path: Path) -> None:
     """A folder in its place: what would change a person's own statement waits for the next run, all else is filed."""
-    brain = make_brain(tmp_path / "b")
+    engine = ScriptedEngine()
+    engine.on("any more", "DELETE", "likes coffee")
+    brain = make_brain(tmp_path / "b", engine=engine)
     drinks = brain.tree.long_term / "concrete/drinks.md"
     drinks.write_text("# Drinks\n\n- User likes coffee. ^mine1\n")
     brain.tree.review.mkdir()

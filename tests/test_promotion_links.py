@@ -12,7 +12,7 @@ from promotions import LTM, START, ScriptedEngine, make_brain, page_with, pages,
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.doctor import examine
-from brainiac.llm.schemas import IntegrateRequest, Operation, Operations, Purpose
+from brainiac.llm.schemas import Decision, Decisions, IntegrateRequest, Purpose
 from brainiac.notes.links import find_links
 from brainiac.notes.memory import new_memory, parse_exchanges
 from brainiac.notes.prompt import Exchange, Prompt, Response
@@ -87,7 +87,7 @@ def test_a_link_typed_in_a_prompt_leads_on_from_every_page(tmp_path: Path, promp
     brain = with_porto(tmp_path / "b")
     say(brain, prompt, f"I live in [Porto]({link}).", answer=f"Nice: [Porto]({link}).")
     promoted(brain)
-    page = page_with(brain, "lives in [Porto]").path
+    page = page_with(brain, "I live in [Porto]").path
     assert [PORTO] == targets(brain, page)
     assert 2 == targets(brain, f"{LTM}events/2026/03/02/2026-03-02.md").count(PORTO)
     assert [] == [(problem.path, problem.what) for problem in examine(brain)]
@@ -95,7 +95,7 @@ def test_a_link_typed_in_a_prompt_leads_on_from_every_page(tmp_path: Path, promp
     later(brain)
     say(brain, prompt, f"I live in [Porto]({link}).")
     assert {"REINFORCE": 1} == promoted(brain).statements
-    assert 1 == sum("lives in [Porto]" in text for text in statements(brain))
+    assert 1 == sum("I live in [Porto]" in text for text in statements(brain))
 
 
 def test_a_day_keeps_the_words_and_what_led_nowhere(tmp_path: Path) -> None:
@@ -144,13 +144,13 @@ def test_what_a_model_makes_of_two_statements_keeps_the_links_of_both(tmp_path: 
     History and from the proposal in review.md."""
     link = "[Porto](../memory/long_term/concrete/porto.md)"
 
-    def integrate(request: IntegrateRequest) -> Operations:
+    def integrate(request: IntegrateRequest) -> Decisions:
         known = next((one for one in request.existing if "boat in" in one.content), None)
         if known is None:
-            return Operations(operations=[Operation(operation="NEW", content=request.candidate.statement)])
+            return Decisions(operations=[Decision(operation="NEW", content=request.candidate.statement)])
         new = request.candidate.statement
         content = f"{known.content}; {new}" if verb == "UPDATE" else new
-        return Operations(operations=[Operation(operation=verb, id=known.id, content=content)])
+        return Decisions(operations=[Decision(operation=verb, id=known.id, content=content)])
 
     brain = with_porto(tmp_path / "b", ScriptedEngine({Purpose.INTEGRATE: integrate}))
     say(brain, "inbox/q.md", f"I have a boat in {link}.")

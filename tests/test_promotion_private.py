@@ -6,18 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
-from promotions import LTM, ScriptedEngine, make_brain, pages, tell
+from promotions import LTM, ScriptedEngine, make_brain, pages, statements, tell
 from test_privacy import remote_brain, reply, say_to, told_by_us, write_private
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.gate import Gate, without_hidden
-from brainiac.llm.schemas import Candidate, Candidates, Purpose, Request, Result, Summary
+from brainiac.llm.schemas import Candidate, Candidates, Operation, Purpose, Request, Result, Summary
+from brainiac.notes.dialogue import PRIVATE_MARK
 from brainiac.notes.discretion import is_private, shareable
+from brainiac.organization.verdicts import settle_reviews
 from brainiac.promotion.applying import Applier, Step
-from brainiac.promotion.deciding import Decision
 from brainiac.promotion.draft import Catalogue, Draft
-from brainiac.promotion.finding import Found
 from brainiac.promotion.past import Past
 from brainiac.promotion.placement import Place
 from brainiac.promotion.run import promote
@@ -89,9 +89,8 @@ def test_a_page_begun_private_is_private_whatever_becomes_of_the_step_that_began
     steps = []
     catalogue = Catalogue(brain)
     for number, meta in enumerate([{"private": True, "subject": "User"}, {}]):
-        found = Found(f"c#{number}", Candidate(statement=f"User decided PRV{number}", events=["e"]), events, "offline")
         place = Place(f"{LTM}concrete/about-user.md", "About user", meta)
-        steps.append(Step(Decision(found, "NEW", f"User decided PRV{number}"), place))
+        steps.append(Step(f"c#{number}", Operation(action="new", text=f"User decided PRV{number}"), events, place))
         Applier(brain, Draft(brain, catalogue), Past()).apply(steps[-1])
     for kept in ([0], [1], [1, 0]):
         draft = Draft(brain, catalogue)
@@ -132,8 +131,10 @@ def test_a_page_that_a_person_opens_meanwhile_gets_nothing_private(tmp_path: Pat
 
 
 def test_a_private_wish_to_forget_leaves_no_word_on_an_open_page(tmp_path: Path) -> None:
-    """What it names may stand on an open page; of the wish itself, its tags and its feeling, nothing gets there."""
+    """What it names may stand on an open page, where it goes to History once the person has ticked it; of the wish
+    itself, its tags and its feeling, nothing gets there."""
     engine = ScriptedEngine({})
+    engine.on("bike shed", "DELETE", "4471")
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "The code of the bike shed is 4471.")
     promote(brain)
@@ -145,7 +146,14 @@ def test_a_private_wish_to_forget_leaves_no_word_on_an_open_page(tmp_path: Path)
     tell(brain, "Please forget the code of the bike shed, PRVwhy.", private=True)
     assert promote(brain).event is not None
     assert [] == exposed(brain)
-    assert any("4471" in one.text and one.is_history for page in pages(brain).values() for one in page.statements)
+    assert ["The code of the bike shed is 4471."] == statements(brain)
+    review = brain.tree.review
+    assert PRIVATE_MARK in next(line for line in review.read_text().splitlines() if "4471" in line)
+    review.write_text(review.read_text().replace("- [ ] Forget", "- [x] Forget"))
+    brain.observed.note_change(brain.tree.relative(review))
+    settle_reviews(brain)
+    assert ["The code of the bike shed is 4471."] == statements(brain, history=True)
+    assert [] == exposed(brain)
 
 
 def test_a_private_event_whose_heading_is_broken_stays_hidden(tmp_path: Path) -> None:

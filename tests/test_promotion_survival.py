@@ -71,7 +71,7 @@ def in_the_journal(outcome: Outcome) -> str:
 def test_a_line_at_the_end_of_the_file_stays_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """F-STM-7: `echo "Call the plumber" >> memory/short_term.md`, then `brainiac promote`: the line stands where it was
     written, the command and the journal name it, and search finds it."""
-    brain = make_brain(tmp_path / "b")
+    brain = make_brain(tmp_path / "b", keyless=True)
     tell(brain, "My sister Ruth is a GP in Bristol.", answer="Two things:\n- one\n- two")
     rewrite(brain, lambda text: text + "Call the plumber\n")
     brain.close()
@@ -134,7 +134,7 @@ def test_a_task_ticked_by_hand_is_filed_word_for_word_with_its_day(tmp_path: Pat
     """It leaves the list for the page of the day, bullet, box, spaces and the lines below it included; what is open
     stays, and what a process worded is not said by the person."""
     brain = make_brain(tmp_path / "b")
-    tell(brain, "Remind me to call the landlord about the tap.")
+    tell(brain, "/todo call the landlord about the tap")
     mine = "*  [X] buy\tmilk  today\n   - the whole one"
     rewrite(brain, lambda text: text.replace("- [ ] call", "- [x] call").replace("### Tasks\n", f"### Tasks\n{mine}\n"))
     later(brain)
@@ -248,7 +248,7 @@ def test_a_line_below_an_item_is_no_part_of_it(tmp_path: Path) -> None:
     brain = make_brain(tmp_path / "b")
     tell(brain, "hello there")
     rewrite(brain, lambda text: text.replace("### Tasks\n", "### Tasks\n- [x] buy milk\nCall the plumber\n"))
-    tell(brain, "Remind me to call Ruth.")
+    tell(brain, "/todo call Ruth")
     assert "- [x] buy milk\nCall the plumber\n- [ ] call Ruth" in (brain.read_text(STM) or "")
     outcome = promoted(brain)
     assert "\nCall the plumber\n- [ ] call Ruth" in (brain.read_text(STM) or "")
@@ -267,7 +267,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         promote(brain)
         tell(brain, "I work at Google as a product manager.", answer="Two things:\n\n- one\n\n> three")
         tell(brain, "What's a neap tide?\n\n> with a quote", private=True)
-        tell(brain, "Remind me to call the landlord about the tap.")
+        tell(brain, "/todo call the landlord about the tap")
         for heading, items in LISTS.items():
             rewrite(brain, lambda text, heading=heading, items=items: text.replace(heading, f"{heading}{items}"))
         own = "\n### 2026-03-01T08:00:00Z\n**User:** I bought a boat.\nIt is red.\n\n## Notes\nmine\n"

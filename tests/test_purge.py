@@ -34,9 +34,9 @@ def brain(tmp_path: Path) -> Iterator[Brain]:
     brain.close()
 
 
-def told(brain: Brain) -> str:
+def told(brain: Brain, secret: str = SECRET) -> str:
     """Tell the secret under a file name that says nothing, with other things before and after."""
-    said = {"one": "I live in Portland.", "two": SECRET, "three": "I prefer tea over coffee."}
+    said = {"one": "I live in Portland.", "two": secret, "three": "I prefer tea over coffee."}
     for name, text in said.items():
         (brain.root / f"inbox/{name}.md").write_text(text + "\n")
     run_once(brain)
@@ -62,9 +62,10 @@ def everywhere(brain: Brain) -> list[str]:
 @pytest.mark.parametrize("is_promoted", [False, True])
 def test_nothing_is_left(brain: Brain, is_promoted: bool) -> None:
     """A grep over tree, journal, blobs, write-ahead file, index and vectors finds no word of it; the rest stands."""
-    exchange = told(brain)
+    exchange = told(brain, f"/remember {SECRET}")
     if is_promoted:
         promote(brain)
+        assert [path for path, text in texts(brain).items() if "concrete/" in path and "emeralds" in text]
     assert brain.recall.search("emeralds willow")
     brain.recall.flush()
     assert everywhere(brain)
@@ -83,7 +84,7 @@ def test_nothing_is_left(brain: Brain, is_promoted: bool) -> None:
 
 def test_a_page_that_was_changed_and_merged_is_purged(brain: Brain) -> None:
     """Versions by hand between are destroyed as well."""
-    exchange = told(brain)
+    exchange = told(brain, f"/remember {SECRET}")
     promote(brain)
     page = next(
         path for path, text in texts(brain).items() if "concrete/" in path and "- " in text and "emeralds" in text

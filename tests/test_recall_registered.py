@@ -13,7 +13,7 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.recall.conformance import CHECKS
 from brainiac.recall.encode import EncodedPage
-from brainiac.recall.index import Candidates, Index, LinkedPage
+from brainiac.recall.index import Asked, Candidates, Index, LinkedPage
 from brainiac.testing import make_brain
 
 GARDEN = "memory/long_term/concrete/garden.md"
@@ -25,6 +25,7 @@ class MemoryIndex:
     def __init__(self) -> None:
         self._given: dict[str, EncodedPage | None] = {}
         self._pages: dict[str, EncodedPage] = {}
+        self._words: dict[str, str] = {}
 
     def is_writable(self) -> bool:
         """Nobody else has it."""
@@ -43,17 +44,29 @@ class MemoryIndex:
         merged = {**self._pages, **self._given}
         self._pages, self._given = {path: page for path, page in merged.items() if page}, {}
 
-    def query(self, terms: Sequence[str], limit: int, *, required: Sequence[str] = ()) -> Candidates:
+    def query(self, asked: Asked) -> Candidates:
         """Score passages by the idf of the terms in them."""
-        passages = [(page, set(passage.split())) for page in self._pages.values() for passage in page.passages]
-        frequencies = {term: sum(term in words for _, words in passages) for term in terms}
+        pages = [page for page in self._pages.values() if asked.narrowing is None or asked.narrowing.allows(page)]
+        passages = [(page, set(passage.split())) for page in pages for passage in page.passages]
+        frequencies = {term: sum(term in words for _, words in passages) for term in asked.terms}
+        weights = {term: math.log(1 + len(passages) / max(count, 1)) for term, count in frequencies.items()}
+        weights |= {other: weights[term] * like for other, (term, like) in asked.variants.items() if term in weights}
         scored = [
-            (sum(math.log(1 + len(passages) / frequencies[term]) for term in terms if term in words), page)
+            (sum(weight for term, weight in weights.items() if term in words), page)
             for page, words in passages
-            if words.issuperset(required) and (not terms or required or not words.isdisjoint(terms))
+            if words.issuperset(asked.required) and (not asked.terms or asked.required or not words.isdisjoint(weights))
         ]
-        best = sorted(scored, key=lambda each: (-each[0], each[1].page.path))[:limit]
+        newest_first = sorted(scored, key=lambda each: each[1].days[1], reverse=True)
+        best = sorted(newest_first, key=lambda each: -each[0])[: asked.limit]
         return Candidates(list({page.page.path: page for _, page in best}.values()), frequencies, len(passages))
+
+    def add_words(self, words: Iterable[tuple[str, str]]) -> None:
+        """Keep words."""
+        self._words |= dict(words)
+
+    def words(self) -> Iterable[tuple[str, str]]:
+        """Return the words."""
+        return self._words.items()
 
     def pages(self, targets: Iterable[str]) -> list[EncodedPage]:
         """Look pages up."""

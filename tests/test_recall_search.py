@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.notes.dialogue import StmEvent, render_exchange
+from brainiac.notes.short_term import EMPTY, ShortTermDocument
 from brainiac.recall import Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
@@ -41,10 +42,10 @@ class Folder:
         lines = "".join(f"- {text} ^s{number}\n" for number, text in enumerate(statements))
         return self.write(f"{CONCRETE}/{name}.md", f"---\nuuid: {name}\n{meta}---\n# {name.title()}\n\n{lines}")
 
-    def recall(self, language: str = "english") -> Recall:
+    def recall(self, language: str = "english", time_zone: str = "UTC") -> Recall:
         """Open a search without embedder."""
         places = LocalPlaces.of(self.root, "test")
-        settings = Settings(recall=RecallSettings(embedder="none", language=language))
+        settings = Settings(recall=RecallSettings(embedder="none", language=language), time_zone=time_zone)
         self.opened.append(Recall(Tree(self.root), places, settings))
         return self.opened[-1]
 
@@ -78,19 +79,20 @@ def test_statements_are_found_by_their_block_id(folder: Folder) -> None:
 
 
 def test_words_in_other_forms(folder: Folder) -> None:
-    """Stems, irregular forms and shared beginnings are met."""
+    """Stems, shared beginnings and slips of the pen are met."""
     folder.memory("life", "User went hiking.", "User sees a counselor.", "User bought two bicycles.")
     recall = folder.recall()
-    found = [texts(recall, query, limit=1)[0] for query in ("go hike", "counseling", "buy a bicycle")]
+    found = [texts(recall, query, limit=1)[0] for query in ("hike", "counseling", "a bicyle")]
     assert ["User went hiking.", "User sees a counselor.", "User bought two bicycles."] == found
 
 
-def test_words_of_like_meaning(folder: Folder) -> None:
-    """What a question calls by its kind is found by its name, without any model. Seeds: P4."""
-    folder.memory("pastimes", "User plays chess on Mondays.", "User plays the violin.", "User plays football.")
-    found = folder.recall().search("Which instruments does User play?")
-    assert "User plays the violin." == found[0].text
-    assert found[0].signals["alike_around"] > found[1].signals["alike_around"]
+@pytest.mark.parametrize("language", ["none", "german", "english"])
+def test_a_word_is_found_in_a_compound(folder: Folder, language: str) -> None:
+    """Runs of signs lead from a word to a longer one and back, without any knowledge of the language."""
+    folder.memory("haus", "Der Zahnarzttermin ist am Montag.", "Der Schlüssel hängt im Keller.", "Es regnet.")
+    recall = folder.recall(language)
+    found = [texts(recall, query, limit=1) for query in ("Termin", "Gartenhausschlüssel", "zahnartztermin")]
+    assert [["Der Zahnarzttermin ist am Montag."], ["Der Schlüssel hängt im Keller."], found[0]] == found
 
 
 def test_history_and_manifest_are_never_found(folder: Folder) -> None:
@@ -101,11 +103,17 @@ def test_history_and_manifest_are_never_found(folder: Folder) -> None:
     assert ([], ["Lives in Seattle."]) == (texts(recall, "Dallas"), texts(recall, "Seattle"))
 
 
-def test_archive_only_on_request(folder: Folder) -> None:
-    """Archived memories come when they are asked for."""
+def test_what_is_archived_ranks_behind_and_is_marked(folder: Folder) -> None:
+    """Archived memories are found like any other, behind what is not, unless they are to be left out."""
     folder.write("memory/archive/concrete/boat.md", "# Boat\n\n- User had a boat. ^a\n")
+    folder.memory("plans", "User wants a boat one day.", "User sold the caravan.")
     recall = folder.recall()
-    assert ([], ["User had a boat."]) == (texts(recall, "boat"), texts(recall, "boat", include_archive=True))
+    hits = recall.search("boat", now=NOW)
+    assert [("User wants a boat one day.", False), ("User had a boat.", True)] == [
+        (h.text, h.is_archived) for h in hits
+    ]
+    assert ["User wants a boat one day."] == texts(recall, "boat", include_archive=False)
+    assert ["User had a boat."] == texts(recall, "boat type:archive")
 
 
 def test_exchanges_are_found_turn_by_turn(folder: Folder) -> None:
@@ -303,16 +311,248 @@ def test_import_is_light() -> None:
     assert "[]" == done.stdout.strip()
 
 
-def test_an_answer_that_repeats_memory_stands_behind_what_it_repeats(folder: Folder) -> None:
-    """Six answers that quote a statement are found below it, unless what the AI said is asked for."""
-    page = folder.memory("home", "User lives in Lisbon since May.")
-    echo = 'You live in Lisbon since May.\n\nFrom memory: [Home](../concrete/home.md "uuid:home")'
-    said = [StmEvent(f"e{n}", f"2025-09-1{n}T08:00:00Z", "Where do I live?", echo) for n in range(6)]
-    folder.write("memory/long_term/events/2025/09.md", "# Log\n\n" + "\n".join(map(render_exchange, said)))
+def log_of(*said: tuple[str, str], day: int = 1) -> str:
+    """Return the page of a day: what a person said, and the answer, an hour apart."""
+    events = [StmEvent(f"e{n}", f"2025-09-{day:02d}T{n:02d}:00:00Z", user, ai) for n, (user, ai) in enumerate(said)]
+    return "# Day\n\n" + "\n".join(map(render_exchange, events))
+
+
+DAY = "memory/long_term/events/2025/09/01/2025-09-01.md"
+
+
+def test_both_sides_of_an_exchange_are_hits(folder: Folder) -> None:
+    """F-FND-1: what a person said and what was answered are found apart, the person's words first."""
+    folder.write(DAY, log_of(("I paint with acrylic.", "Acrylic paint dries within the hour.")))
+    hits = folder.recall().search("acrylic paint", now=NOW)
+    assert [("user", "I paint with acrylic."), ("ai", "Acrylic paint dries within the hour.")] == [
+        (hit.speaker, hit.text) for hit in hits
+    ]
+    assert 2 == len({hit.key for hit in hits})
+
+
+def test_an_answer_is_found_where_nobody_else_says_it(folder: Folder) -> None:
+    """What a model answered ranks behind, it is not hidden."""
+    folder.write(DAY, log_of(("Which one lasts longest?", "Cadmium red is the most lightfast."), ("Red it is.", "")))
+    assert "ai" == folder.recall().search("cadmium lightfast", now=NOW)[0].speaker
+
+
+def test_a_long_message_is_found_by_its_blocks(folder: Folder) -> None:
+    """F-FND-2: of a message over 1,000 characters each paragraph, fence, table and list is found, as written."""
+    fence = "```python\nmast = 7\n\n# no heading\nboom = 3\n```"
+    table = "| sail | area |\n|------|------|\n| jib  | 12   |"
+    listed = "- rig the jib\n- check the halyard\n\n  and its shackle\n- cast off"
+    filler = "\n\n".join(f"Paragraph {n} of a letter on something else, {'and so on ' * 12}." for n in range(8))
+    folder.write(DAY, log_of(("\n\n".join((filler, fence, table, listed)), "")))
     recall = folder.recall()
-    assert page == recall.search("Lisbon", now=NOW)[0].path
-    assert page == recall.search("Where do I live?", now=NOW)[0].path
-    assert "exchange" == recall.search("What did you say about Lisbon?", now=NOW)[0].kind
+    assert [fence, table, listed] == [texts(recall, word, limit=1)[0] for word in ("boom", "area", "shackle")]
+
+
+def test_links_and_commands_are_no_text(folder: Folder) -> None:
+    """F-FND-3: neither the links that a keyless answer is recorded as nor commands; what was to be remembered is."""
+    links = '[Kiln](../../concrete/kiln.md "uuid:k"), [Glaze](../../concrete/glaze.md)'
+    said = [
+        ("/find kiln", links),
+        ("/todo order a kiln", ""),
+        ("/remember The kiln fires at 1220.\n\nIt is blue.", links),
+    ]
+    folder.write(DAY, log_of(*said))
+    recall = folder.recall()
+    assert ["The kiln fires at 1220."] == texts(recall, "kiln")
+    assert [] == texts(recall, "glaze")
+    assert ["It is blue."] == texts(recall, "blue")
+
+
+@pytest.mark.parametrize("mark", ["?", "？", "؟", "\u037e", "՞", "?)"])
+def test_a_question_ranks_behind_all_else(folder: Folder, mark: str) -> None:
+    """What only asks stands behind what tells less of the same, in whatever script; who tells before asking tells."""
+    asked = f"What time does the ferry to the island leave{mark}"
+    folder.write(
+        DAY, log_of((asked, ""), ("The ferry is blue.", ""), (f"I booked the ferry. What does it cost{mark}", ""))
+    )
+    found = texts(folder.recall(), "the time the ferry to the island leaves on Sunday")
+    assert [asked] == found[2:]
+
+
+def test_a_question_asked_before_is_no_answer(folder: Folder) -> None:
+    """What only repeats the query's words is never shown for it, asked or not, however often it was said."""
+    said = [("Where do I keep the passport?", ""), ("where do i keep the passport", "")] * 3
+    folder.write(DAY, log_of(*said, ("The passport lies in the blue tin.", "")))
+    recall = folder.recall()
+    assert ["The passport lies in the blue tin."] == texts(recall, "Where do I keep the passport?")
+    assert 7 == len(texts(recall, "Where do I keep the passport?", include_repeats=True))
+
+
+def test_asked_thrice_the_answer_still_leads(folder: Folder) -> None:
+    """Earlier questions, with a question mark or without, count in nothing that ranks what was told."""
+    told = ["My locker is 58 and the code is 9-33-15.", "The gym opens at six.", "Mum's code word is heron.", "Rain."]
+    asked = ["what is the code of my gym locker", "When does the gym open?", "Which code word has Mum?"]
+    answers = [told[0], told[1], told[2]]
+    folder.write(DAY, log_of(*((text, "") for text in told)))
+    recall, scores = folder.recall(), []
+    for time in range(3):
+        found = [recall.search(question, limit=2) for question in asked]
+        assert answers == [hits[0].text for hits in found]
+        scores.append([round(hits[0].signals["window_5"], 6) for hits in found])
+        folder.write(DAY, log_of(*((text, "") for text in told + asked * (time + 1))))
+        recall.rescan()
+    assert [1.0] * 9 == [value for values in scores for value in values]
+
+
+def test_what_was_said_twice_takes_one_place(folder: Folder) -> None:
+    """The same words by the same person come once, and again only behind all else."""
+    folder.write(DAY, log_of(("The kiln is hot.", ""), ("The kiln is hot.", ""), ("The blue kiln was sold.", "")))
+    found = texts(folder.recall(), "hot kiln")
+    assert ["The kiln is hot.", "The blue kiln was sold.", "The kiln is hot."] == found
+
+
+def test_a_question_may_ask_whether_something_is_so(folder: Folder) -> None:
+    """What was told in the very words of a question answers it."""
+    folder.write(DAY, log_of(("My dentist is Dr Wu.", ""), ("Lunch was good.", "")))
+    assert ["My dentist is Dr Wu."] == texts(folder.recall(), "Is Dr Wu my dentist?")
+
+
+def test_words_of_the_query_stand_in_a_hit(folder: Folder) -> None:
+    """Nothing is found on its looks: not by who speaks, nor because a message beside it holds the word."""
+    folder.write(DAY, "# Day\n\n" + "\n".join(
+        render_exchange(StmEvent(f"e{n}", f"2025-09-01T10:0{n}:00Z", text))
+        for n, text in enumerate(["My locker has the code 4711.", "I had soup today.", "I saw Ann in Paris."])
+    ))  # fmt: skip
+    recall = folder.recall()
+    assert ["My locker has the code 4711."] == texts(recall, "What is the code of my locker?")
+    assert [] == texts(recall, "When did I last see a dentist?")
+
+
+def test_words_that_stand_everywhere_lead_nowhere(folder: Folder) -> None:
+    """A word in a great part of memory is no reason to show something for another that is not there."""
+    folder.write(DAY, log_of(*((f"The boat needs item {n}.", "") for n in range(30))))
+    for number in range(30):
+        folder.memory(f"m{number}", f"The boat was at berth {number}.")
+    recall = folder.recall()
+    assert [] == texts(recall, "the boat's passport")
+    assert texts(recall, "boat")
+
+
+def test_a_word_left_out_of_queries_is_found_where_it_tells_something(folder: Folder) -> None:
+    """Who asks with nothing but words that seldom tell anything finds those that are rare in this brain."""
+    folder.memory(
+        "bands", "The Who played in Leeds.", "Blur played in Bath.", *(f"Band {n} in {n}." for n in range(20))
+    )
+    assert "The Who played in Leeds." == texts(folder.recall(), "the who")[0]
+
+
+def test_a_title_that_is_asked_for_comes_first(folder: Folder) -> None:
+    """F-FND-5: a page asked for by its title or an alias stands before pages that hold the words more often."""
+    folder.memory(
+        "green-tea", "Steeps two minutes.", "Best from Uji.", meta="title: Green Tea\naliases: [Sencha, Ryokucha]\n"
+    )
+    folder.memory("shop", *(f"Green tea number {n} is green tea from the tea shop." for n in range(9)))
+    folder.memory("list", "Sencha is sold out.", "Ryokucha is sencha.")
+    recall = folder.recall()
+    for query in ("green tea", "Green Tea?", "sencha", "ryokucha"):
+        hits = recall.search(query, now=NOW)
+        assert ["green-tea", "green-tea"] == [hit.uuid for hit in hits[:2]], query
+        assert "title" == hits[0].found_by
+
+
+def test_of_equal_hits_the_newer_comes_first(folder: Folder) -> None:
+    """The same words said again are shown by their day, the last one first."""
+    for day in (3, 9, 6):
+        folder.write(f"memory/long_term/events/2025/09/{day:02d}/x.md", log_of(("The oven runs hot.", ""), day=day))
+    found = folder.recall().search("oven", now=NOW)
+    assert ["2025-09-09", "2025-09-06", "2025-09-03"] == [hit.at[:10] for hit in found]
+
+
+def test_fields_alone_list_the_newest_first(folder: Folder) -> None:
+    """`path:x` without a word lists what stands there, `after:` what was said since."""
+    for day in (2, 3, 4):
+        folder.write(f"memory/long_term/events/2025/09/{day:02d}/x.md", log_of((f"Day {day}.", ""), day=day))
+    folder.memory("tea", "User drinks oolong.", meta="updated_at: 2025-08-01T00:00:00Z\n")
+    recall = folder.recall()
+    assert ["Day 4.", "Day 3.", "Day 2."] == texts(recall, "path:events")
+    assert ["Day 4.", "Day 3."] == texts(recall, "after:2025-09-03")
+    assert ["User drinks oolong."] == texts(recall, "before:2025-09-01")
+    assert ["User drinks oolong."] == texts(recall, "path:tea -soup")
+
+
+def test_filters_hold_for_each_unit(folder: Folder) -> None:
+    """Days are those of each exchange and statement, not of the page they stand on."""
+    said = {f"2025-06-0{day}T10:00:00Z": f"The roof leaks, bucket {day}." for day in (1, 2, 3)}
+    events = [StmEvent(at, at, text) for at, text in said.items()]
+    folder.write("memory/long_term/events/2025/06.md", "# June\n\n" + "\n".join(map(render_exchange, events)))
+    link = '../../events/2025/06/02/2025-06-02.md "uuid:x"'
+    folder.memory("roof", f"The roof is slate. ([2025-06-02]({link}))", meta="updated_at: 2025-09-01T00:00:00Z\n")
+    recall = folder.recall()
+    assert ["The roof leaks, bucket 1."] == texts(recall, "roof before:2025-06-02")
+    on_the_second = texts(recall, "roof after:2025-06-02 before:2025-06-03")
+    assert {"The roof leaks, bucket 2.", "The roof is slate."} == set(on_the_second)
+    statement = recall.search("slate", now=NOW)[0]
+    assert ("The roof is slate.", "2025-06-02") == (statement.text, statement.at[:10])
+
+
+def test_days_are_those_of_the_person(folder: Folder) -> None:
+    """F-FND-4: said at 00:42 in Auckland is said on that day there, and so was a statement of that day."""
+    said = StmEvent("e1", "2025-09-15T12:42:00Z", "The kiln is hot.")
+    folder.write(DAY, f"# Day\n\n{render_exchange(said)}")
+    folder.memory("kiln", "The kiln is new. ([2025-09-16](../x.md))")
+    recall = folder.recall(time_zone="Pacific/Auckland")
+    assert 2 == len(texts(recall, "kiln after:2025-09-16 before:2025-09-17"))
+    assert [] == texts(recall, "kiln before:2025-09-16")
+    assert 0 == len(texts(recall, "kiln after:2025-09-17"))
+
+
+def test_filters_reach_all_of_a_large_brain(folder: Folder) -> None:
+    """A narrow field finds its page among many with the same words, and words in quotes their very order."""
+    for number in range(400):
+        folder.memory(f"tea{number:03d}", f"User drinks tea pot number {number}.", meta=f"tags: [t{number}]\n")
+    folder.memory("zz-last", "The pot holds tea.", meta="tags: [odd]\n")
+    recall = folder.recall()
+    recall.reindex()
+    queries = ("tea path:zz-last", "tea tag:odd", 'pot "holds tea"', "tea -number", "tea tag:t399", "path:tea007")
+    names = [[Path(hit.path).stem for hit in recall.search(query, now=NOW)] for query in queries]
+    assert [["zz-last"]] * 4 + [["tea399"], ["tea007"]] == names
+
+
+def test_words_in_quotes_and_words_left_out_are_whole_words(folder: Folder) -> None:
+    """`-pot` leaves a potato in, `"art"` finds no part, in scripts without spaces a sign is enough."""
+    folder.memory("kitchen", "A potato and tea.", "A pot of tea.", "Modern art.", "A tea party.", "来年京都へ行く。")
+    recall = folder.recall()
+    assert {"A potato and tea.", "A tea party."} == set(texts(recall, "tea -pot"))
+    assert ["Modern art."] == texts(recall, '"art"')
+    assert ["来年京都へ行く。"] == texts(recall, '"京都"')
+
+
+def test_the_page_that_is_long_drowns_no_other(folder: Folder) -> None:
+    """Of a page with thousands of paragraphs only those around a match are ranked, and all others are found beside."""
+    body = "\n\n".join(f"Paragraph {n} on the harbour and its boats." for n in range(7000))
+    folder.write(f"{CONCRETE}/a-long.md", f"# Long\n\n{body}\n\nThe crane is yellow.\n")
+    folder.memory("z-short", "The harbour master is called Bo.")
+    recall = folder.recall()
+    assert "The crane is yellow." == texts(recall, "crane", limit=1)[0]
+    assert "The harbour master is called Bo." == texts(recall, "harbour master", limit=1)[0]
+
+
+@pytest.mark.parametrize("state", ["indexed", "overlay", "unread"])
+def test_what_was_just_said_is_found(folder: Folder, state: str) -> None:
+    """After a paste of 5,000 words into a brain of 200 exchanges the next sentence is found at once, whatever is
+    still to be read."""
+    words = [f"word{n % 977}" for n in range(5000)]
+    for day in range(1, 21):
+        said = [(f"Exchange {day} {n} on the garden and the boiler of neighbour {n}.", "[x](y.md)") for n in range(10)]
+        folder.write(f"memory/long_term/events/2025/08/{day:02d}/x.md", log_of(*said, day=day))
+    recall = folder.recall()
+    recall.reindex()
+    if state != "indexed":
+        for number in range(100 if state == "unread" else 10):
+            filler = " ".join(words[:50])
+            recall.note_change(folder.memory(f"new{number}", f"Neighbour {number} has a boiler. {filler}"))
+    paste = "\n\n".join(" ".join(words[at : at + 60]) for at in range(0, 5000, 60))
+    document = ShortTermDocument(EMPTY).with_event(StmEvent("p", "2025-09-16T11:00:00Z", paste, "[x](y.md)"))
+    told = "Our boiler is a Vaillant, Marek services it."
+    folder.write("memory/short_term.md", str(document.with_event(StmEvent("e", "2025-09-16T11:01:00Z", told))))
+    assert told == texts(recall, "Who services our boiler?")[0]
+    if state == "indexed":
+        recall.flush()
+        assert told == texts(recall, "Vaillant")[0]
 
 
 def test_a_heading_alone_is_found_by_its_own_words_only(folder: Folder) -> None:

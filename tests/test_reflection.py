@@ -11,8 +11,7 @@ from promotions import ScriptedEngine, make_brain, open_brain, pages, tell
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.errors import ModelError
-from brainiac.llm.offline import OfflineEngine
-from brainiac.llm.schemas import Purpose, Request, Result
+from brainiac.llm.schemas import Purpose, Reflection, ReflectRequest, Request, Result
 from brainiac.notes.memory import parse_exchanges
 from brainiac.notes.prompt import Exchange, Prompt, Response
 
@@ -39,15 +38,34 @@ def test_structured_data_is_added_and_ticked(tmp_path: Path) -> None:
 
     Seeds: S4, S11.
     """
-    brain = make_brain(tmp_path / "b")
-    tell(brain, "I want to learn the cello. Todo: call the landlord about the tap.")
-    tell(brain, "We decided on SvelteKit for Tidepool.")
-    tell(brain, "Called the landlord about the tap, done.")
+    engine = ScriptedEngine({Purpose.REFLECT: Reflection(goals=["learn the cello"], decisions=["Tidepool: SvelteKit"],
+                                                         tasks=["buy moss"])})  # fmt: skip
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(
+        brain, "/todo call the landlord about the tap\n/remember The  spare key hangs in the shed\n\nI learn the cello."
+    )
+    engine.answers[Purpose.REFLECT] = Reflection(done=["buy moss"])
+    tell(brain, "/done TAP\n\nI have bought the moss.")
     memory = brain.short_term().memory
-    assert ["User wants to learn the cello"] == [item.text for item in memory.goals]
-    assert [("call the landlord about the tap", True)] == [(item.text, item.is_done) for item in memory.tasks]
-    assert any("SvelteKit" in item.text for item in memory.facts)
+    assert ["learn the cello"] == [item.text for item in memory.goals]
+    tasks = {item.text: item.is_done for item in memory.tasks}
+    assert {"call the landlord about the tap": True, "buy moss": True} == tasks
+    assert {"The spare key hangs in the shed", "Tidepool: SvelteKit"} == {
+        " ".join(item.text.split()) for item in memory.facts
+    }
     assert "" == memory.summary
+
+
+def test_done_ticks_where_one_task_is_meant(tmp_path: Path) -> None:
+    """Words that two open tasks hold, or none, tick nothing; without a model nothing else is noted."""
+    brain = make_brain(tmp_path / "b", keyless=True)
+    tell(brain, "/todo call Bob\n/todo call Ruth\n\nI want to learn the cello. My boat is blue.")
+    tell(brain, "/done call\n/done paint")
+    memory = brain.short_term().memory
+    assert [("call Bob", False), ("call Ruth", False)] == [(item.text, item.is_done) for item in memory.tasks]
+    assert ((), ()) == (memory.goals, memory.facts)
+    tell(brain, "/done bob call")
+    assert [True, False] == [item.is_done for item in brain.short_term().memory.tasks]
 
 
 def test_what_no_model_could_extract_is_extracted_later(tmp_path: Path) -> None:
@@ -57,11 +75,11 @@ def test_what_no_model_could_extract_is_extracted_later(tmp_path: Path) -> None:
     def answer(request: Request) -> Result:
         if is_down:
             raise ModelError("down", retryable=True)
-        return OfflineEngine().run(request)
+        return Reflection(tasks=["call the landlord about the tap"])
 
     engine = ScriptedEngine({Purpose.REFLECT: answer})
     brain = make_brain(tmp_path / "b", engine=engine)
-    tell(brain, "Todo: call the landlord about the tap.")
+    tell(brain, "The tap drips.")
     assert ((), 1) == (brain.short_term().memory.tasks, len(brain.short_term().memory.events))
     brain.close()
     is_down.clear()
@@ -79,24 +97,32 @@ def test_a_revision_takes_back_what_its_first_wording_gave(tmp_path: Path) -> No
 
     Seeds: S4, S11.
     """
-    brain = make_brain(tmp_path / "b")
+    engine = ScriptedEngine({Purpose.REFLECT: by_line})
+    brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "I like jazz.")
-    first = tell(brain, "My car is a red Volvo. My boat is blue. I own a shed. Todo: wash it. Todo: call Bob.")
+    first = tell(brain, "My car is a red Volvo.\nMy boat is blue.\nI own a shed.\nTodo: wash it\nTodo: call Bob")
     short_term = brain.tree.short_term
     edited = (
         short_term.read_text("utf-8")
-        .replace("User owns a shed", "User owns two sheds")
+        .replace("- I own a shed.", "- I own two sheds.")
         .replace("[ ] call Bob", "[x] call Bob")
     )
     short_term.write_text(edited, "utf-8")
-    second = revise(brain, first, "My car is a green Saab. My boat is blue.")
+    second = revise(brain, first, "My car is a green Saab.\nMy boat is blue.")
     memory = brain.short_term().memory
-    kept = ["User likes jazz", "User owns two sheds", "User's car is a green Saab", "User's boat is blue"]
+    kept = ["I like jazz.", "I own two sheds.", "My car is a green Saab.", "My boat is blue."]
     assert kept == [item.text for item in memory.facts]
     assert [("call Bob", True)] == [(item.text, item.is_done) for item in memory.tasks]
     assert [second] == [event.id for event in memory.events][:1]
     revise(brain, second, "My car is a Saab.")
-    assert [*kept[:2], "User's car is a Saab"] == [item.text for item in brain.short_term().memory.facts]
+    assert [*kept[:2], "My car is a Saab."] == [item.text for item in brain.short_term().memory.facts]
+
+
+def by_line(request: ReflectRequest) -> Reflection:
+    """Take each line for a fact, or for a task where it says so."""
+    lines = request.exchange.prompt.text.splitlines()
+    tasks = [line.removeprefix("Todo: ") for line in lines if line.startswith("Todo: ")]
+    return Reflection(facts=[line for line in lines if not line.startswith("Todo: ")], tasks=tasks)
 
 
 def revise(brain: Brain, superseded: str, text: str) -> str:

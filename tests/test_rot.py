@@ -53,22 +53,6 @@ def test_a_sound_memory_has_no_rot(scene: Scene) -> None:
     assert [] == found(scene)
 
 
-def test_statements_that_cannot_both_hold(scene: Scene) -> None:
-    """Two values where there can be but one, and a statement with its denial."""
-    home(scene, "User lives in Portland.", "User lives in Seattle.", "User likes coffee.")
-    assert [("contradiction", HOME)] == [rot[:2] for rot in found(scene)]
-    assert "“User lives in Portland.”" in found(scene)[0][2]
-
-
-def test_a_statement_older_than_what_supersedes_it(scene: Scene) -> None:
-    """Where the dates are known, the older one is named, in whatever order they stand."""
-    home(scene, "User lives in Seattle.", "User lives in Portland.", since=("2026-03-01", "2025-01-02"))
-    [(kind, path, what)] = found(scene)
-    assert ("superseded", HOME) == (kind, path)
-    assert what.startswith("“User lives in Portland.”")
-    assert "of 2025-01-02 is superseded by “User lives in Seattle.”" in what
-
-
 def test_history_that_names_nothing(scene: Scene) -> None:
     """A retired statement says what replaced it, and that is not on the page."""
     home(scene, "User lives in Seattle.", "User lives in Portland.")
@@ -98,10 +82,13 @@ def test_orphans_uncited_pages_and_overgrown_folders(scene: Scene) -> None:
 def test_the_doctor_tells_of_it_and_is_content(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     """Rot is no fault of a file: it is listed, and the exit code stays 0."""
     home(scene, "User lives in Portland.", "User lives in Seattle.")
+    text = scene.brain.read_text(HOME) or ""
+    gone = MemoryDocument(text).memory.statements[1].block_id
+    scene.brain.tree.absolute(HOME).write_text(str(MemoryDocument(text).retire(gone, "2026-01-01", "zzzz")))
     scene.brain.observed.adopt()
     shell = Shell(capsys, str(scene.brain.root))
     told = shell("doctor")
     assert 0 == told.code, told.out
     assert "Nothing is wrong." in told.out
-    assert "Grows old (contradiction, 1):" in told.out
-    assert ["contradiction"] == [rot["kind"] for rot in shell("doctor", "--json").json["rot"]]
+    assert "Grows old (superseded, 1):" in told.out
+    assert ["superseded"] == [rot["kind"] for rot in shell("doctor", "--json").json["rot"]]

@@ -266,13 +266,13 @@ SEARCHES = {"Gotland": "Nynäshamn", "金沢": "祖母", "Kettenschaltung": "Fah
 @pytest.mark.parametrize("query", SEARCHES)
 def test_search_finds_the_old_month(month: OldBrain, query: str) -> None:
     """What was said in that month is found, in its language, whatever was archived since."""
-    done = month.command("search", query, "--archive", "-n", "30", "--json")
+    done = month.command("search", query, "-n", "30", "--json")
     assert SEARCHES[query] in done.stdout, done.stderr
 
 
 def test_search_does_not_find_what_was_forgotten(month: OldBrain) -> None:
     """Words of a forgotten exchange lead to nothing of it."""
-    assert "accordion" not in month.command("search", "Cornelius", "--archive", "--json").stdout
+    assert "accordion" not in month.command("search", "Cornelius", "--json").stdout
 
 
 def test_the_journals_go_on(old: OldBrain) -> None:

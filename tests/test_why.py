@@ -10,10 +10,12 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.history.why import why
+from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates, Purpose, Result
 from brainiac.pipeline.daemon import run_once
 from brainiac.promotion.run import promote
 from brainiac.testing import make_brain
 from tests.commands import Shell
+from tests.promotions import ScriptedEngine, set_model, with_model
 
 HOME = "memory/long_term/concrete/home/home.md"
 
@@ -27,8 +29,26 @@ def tell(brain: Brain, name: str, text: str) -> None:
 
 
 @pytest.fixture
-def brain(tmp_path: Path) -> Iterator[Brain]:
-    brain = make_brain(tmp_path / "brain")
+def engine() -> ScriptedEngine:
+    """A model that says one thing in words of its own, and all else word for word."""
+    engine = ScriptedEngine()
+
+    def analyze(request: AnalyzeRequest) -> Result:
+        told = [event.id for event in request.events if "live in Portland" in event.user]
+        own = [Candidate(statement="User lives in Portland since 2020", events=[each]) for each in told]
+        kept = engine.verbatim(request)
+        assert isinstance(kept, Candidates)
+        return Candidates(candidates=[*own, *kept.candidates])
+
+    engine.answers[Purpose.ANALYZE] = analyze
+    engine.on("moved to Seattle", "UPDATE", "Portland")
+    return engine
+
+
+@pytest.fixture
+def brain(tmp_path: Path, engine: ScriptedEngine) -> Iterator[Brain]:
+    brain = with_model(make_brain(tmp_path / "brain"), engine)
+    set_model(brain.root)
     tell(brain, "first", "Some small talk first. I live in Portland since 2020. What a day!")
     tell(brain, "second", "My sister Anna works at Google.")
     promote(brain)
@@ -56,9 +76,9 @@ def test_a_statement_leads_to_the_sentence_typed(brain: Brain) -> None:
     (chain,) = why(brain, "User lives in Portland since 2020").chains
     (step,) = chain.steps
     (said,) = step.sources
-    assert ("NEW", "promotion", "offline") == (step.operation, step.by, step.found_by)
+    assert ("NEW", "promotion", "scripted") == (step.operation, step.by, step.found_by)
     assert "I live in Portland since 2020." == said.sentence_for(chain.text)
-    assert ("inbox/first.md", "inbox/first.md", "offline", 0.0) == (
+    assert ("inbox/first.md", "inbox/first.md", "scripted", 0.0) == (
         said.prompt,
         said.read_from,
         said.model,
@@ -151,10 +171,10 @@ def test_two_of_a_name_are_told_apart(brain: Brain) -> None:
 
 def test_lines_of_short_term_memory_have_an_origin(brain: Brain) -> None:
     """A task leads to the exchange whose reflection wrote it."""
-    tell(brain, "fourth", "Remind me to call Bob.")
+    tell(brain, "fourth", "/todo call Bob")
     (task,) = [item.text for item in brain.short_term().memory.tasks]
     (chain,) = why(brain, task).chains
-    assert [("reflection", "Remind me to call Bob.")] == [
+    assert [("reflection", "/todo call Bob")] == [
         (step.by, said.user.strip()) for step in chain.steps for said in step.sources
     ]
 
@@ -163,7 +183,7 @@ def test_an_episodic_page_tells_who_answered(brain: Brain) -> None:
     """Its exchanges are listed with model and cost."""
     page = next(p for p in (brain.tree.relative(e.path) for e in brain.tree.walk(brain.tree.long_term / "events"))
                 if not p.endswith("_index.md"))  # fmt: skip
-    assert ["offline", "offline"] == [said.model for said in why(brain, page).said]
+    assert ["scripted", "scripted"] == [said.model for said in why(brain, page).said]
 
 
 def test_the_tree_and_json_say_the_same(brain: Brain, shell: Shell) -> None:
@@ -171,7 +191,7 @@ def test_the_tree_and_json_say_the_same(brain: Brain, shell: Shell) -> None:
     done = shell("why", "User lives in Portland since 2020")
     assert 0 == done.code
     assert "in inbox/first.md: “I live in Portland since 2020.”" in done.out
-    assert "answered by offline ($0.0000)" in done.out
+    assert "answered by scripted ($0.0000)" in done.out
     plain = shell("why", "User lives in Portland since 2020", "--json").json
     assert "inbox/first.md" == plain["chains"][0]["steps"][0]["sources"][0]["prompt"]
 
@@ -187,3 +207,17 @@ def test_another_device_sees_the_chain(brain: Brain, tmp_path: Path, monkeypatch
     (chain,) = why(other, "User lives in Portland since 2020").chains
     assert [(device, device)] == [(step.device, said.device) for step in chain.steps for said in step.sources]
     other.close()
+
+
+def test_what_was_marked_says_so(tmp_path: Path) -> None:
+    """Without a model a statement leads to the line it was marked by, and the journal tells what marked it."""
+    brain = make_brain(tmp_path / "brain")
+    tell(brain, "first", "/remember Der Schlüssel liegt unter dem Stein\n\nWie geht es dir?")
+    promote(brain)
+    (chain,) = why(brain, "Der Schlüssel liegt unter dem Stein").chains
+    (step,) = chain.steps
+    assert ("NEW", "promotion", "offline") == (step.operation, step.by, step.found_by)
+    assert ["inbox/first.md"] == [said.prompt for said in step.sources]
+    (event,) = brain.journal.events(kinds={"memory-promoted"})
+    assert ["command"] == [one["marked_by"] for one in event.data["statements"]]
+    brain.close()

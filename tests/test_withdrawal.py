@@ -78,8 +78,8 @@ def made_private(brain: Brain) -> list[dict[str, object]]:
 
 def test_what_stands_in_short_term_memory_is_marked(brain: Brain):
     """Its event and the items that came of it; what was said besides stays as it was."""
-    exchange = say_to(brain, "a.md", "Remind me to water the quillwort. I decided on a quillwort.\n")
-    say_to(brain, "b.md", "Remind me to buy moss.\n")
+    exchange = say_to(brain, "a.md", "/todo water the quillwort\n/remember I decided on a quillwort.\n")
+    say_to(brain, "b.md", "/todo buy moss\n")
     assert telling(brain)
     ask_for(brain, "a.md")
     memory = brain.short_term().memory
@@ -93,11 +93,12 @@ def test_what_stands_in_short_term_memory_is_marked(brain: Brain):
 
 def test_what_was_promoted_is_marked_statement_by_statement(brain: Brain):
     """Pages, the day's words and the index lines; a page that rests on it alone is private with its name and title."""
-    say_to(brain, "a.md", f"{SECRET} My sister Quilla lives in Oslo.\n")
-    say_to(brain, "b.md", "I have a bicycle in Bremen.\n")
+    say_to(brain, "a.md", f"/remember {SECRET}\n/remember My sister lives in Oslo, #quilla\n")
+    say_to(brain, "b.md", "/remember I have a bicycle in Bremen.\n")
     promote(brain)
     run_once(brain)
-    assert telling(brain)
+    assert [path for path in telling(brain) if "/concrete/" in path]
+    assert [path for path in telling(brain, "quilla") if path.endswith("/quilla.md")]
     ask_for(brain, "a.md")
     assert [] == telling(brain)
     assert [] == telling(brain, "quilla")
@@ -111,11 +112,23 @@ def test_what_was_promoted_is_marked_statement_by_statement(brain: Brain):
     assert 1 == len(made_private(brain))
 
 
+def test_a_note_that_has_a_page_of_its_own_is_private_with_it(brain: Brain):
+    """Its words stand there without being a statement of the page."""
+    (brain.root / "inbox/notes").mkdir(exist_ok=True)
+    (brain.root / "inbox/notes/a.md").write_text("Things\n\nA quillwort in Zanzibar,\nand moss.\n")
+    run_once(brain)
+    promote(brain)
+    assert [path for path in telling(brain) if "/concrete/" in path]
+    ask_for(brain, "notes/a.md")
+    assert [] == telling(brain)
+    assert any("quillwort" in path.read_text() for path in (brain.tree.long_term / "concrete").rglob("*.md"))
+
+
 def test_what_was_said_openly_elsewhere_stays_open(brain: Brain):
     """A statement that another exchange speaks for too is no secret of this one."""
-    say_to(brain, "a.md", "I have a bicycle in Bremen.\n")
+    say_to(brain, "a.md", "/remember I have a bicycle in Bremen.\n")
     promote(brain)
-    say_to(brain, "b.md", "I have a bicycle in Bremen.\n")
+    say_to(brain, "b.md", "/remember I have a bicycle in Bremen.\n")
     promote(brain)
     ask_for(brain, "b.md")
     assert [path for path in telling(brain, "bicycle") if "/concrete/" in path]
@@ -125,9 +138,12 @@ def test_an_answer_that_repeated_it_is_marked(brain: Brain):
     """Asked in the open what had been said, the engine told it word for word: that exchange is private now too."""
     say_to(brain, "a.md", "My locker code word is quillwort giraffe moss.\n")
     say_to(brain, "b.md", "What is my locker code word?\n")
-    assert 2 <= len([event for event in brain.short_term().memory.events if "quillwort" in event.ai + event.user])
+    assert "quillwort giraffe moss" in (brain.root / "inbox/b.response.md").read_text()
     ask_for(brain, "a.md")
     assert [] == telling(brain)
+    gate = Gate(brain, is_remote=True)
+    assert [None] * 4 == [gate.note(f"inbox/{name}") for name in ("a.md", "a.response.md", "b.md", "b.response.md")]
+    assert "quillwort giraffe moss" in (brain.root / "inbox/b.response.md").read_text()
     promote(brain)
     assert [] == telling(brain)
 
@@ -136,7 +152,7 @@ def test_an_answer_that_repeated_it_is_marked(brain: Brain):
 def test_a_summary_made_in_sight_of_it_is_marked(brain: Brain, is_promoted: bool):
     """Each paragraph of it, since nobody can tell which tells of it; one that repeats it, in any case."""
     text = EMPTY.replace("## Summary\n", "## Summary\nUser said: I have a quillwort in Zanzibar.\n\nMore.\n")
-    say_to(brain, "a.md", f"{SECRET}\n")
+    say_to(brain, "a.md", f"/remember {SECRET}\n")
     if is_promoted:
         promote(brain)
     (brain.root / "memory/short_term.md").write_text(
@@ -149,7 +165,7 @@ def test_a_summary_made_in_sight_of_it_is_marked(brain: Brain, is_promoted: bool
 
 def test_remember_false_later_is_taken_back_and_told(brain: Brain):
     """What was kept is private at once; `review.md` says that it stays until it is purged, and how."""
-    say_to(brain, "a.md", f"{SECRET}\n")
+    say_to(brain, "a.md", f"/remember {SECRET}\n")
     promote(brain)
     ask_for(brain, "a.md", "---\nremember: n\n---\n")
     assert [] == telling(brain)
@@ -173,7 +189,7 @@ def test_an_answer_made_private_takes_its_exchange_along(brain: Brain):
 
 def test_a_revision_that_is_private_takes_the_former_one_along(brain: Brain):
     """Text and front matter changed at once: what came of the open wording is private as well."""
-    say_to(brain, "a.md", f"{SECRET}\n")
+    say_to(brain, "a.md", f"/remember {SECRET}\n")
     promote(brain)
     ask_for(brain, "a.md", PRIVATE, "I have two quillworts.\n")
     assert [] == telling(brain)
@@ -196,17 +212,17 @@ def test_while_a_promotion_runs_it_is_done_now_and_once_more(brain: Brain):
 
 def test_it_can_be_explained_forgotten_and_undone(brain: Brain):
     """A marked statement keeps its sources: `why` tells them, `forget` finds it; `undo` opens it again."""
-    say_to(brain, "a.md", f"{SECRET}\n")
+    say_to(brain, "a.md", f"/remember {SECRET}\n")
     say_to(brain, "b.md", "I have a bicycle in Bremen.\n")
     promote(brain)
     ask_for(brain, "a.md")
-    (chain,) = why(brain, "quillwort in Zanzibar").chains
+    (chain,) = why(brain, "I have a quillwort in Zanzibar").chains
     assert any("quillwort" in said.user for step in chain.steps for said in step.sources)
     event = next(brain.journal.events(kinds={MADE_PRIVATE}))
     undo(brain, event)
     assert telling(brain)
     assert forget(brain, meant(brain, "inbox/a.md"))
-    assert not any("has a quillwort" in path.read_text() for path in brain.tree.long_term.rglob("*.md"))
+    assert not any("have a quillwort" in path.read_text() for path in brain.tree.long_term.rglob("*.md"))
 
 
 def remote(root: Path, server: ChatServer) -> Brain:

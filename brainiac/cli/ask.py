@@ -70,15 +70,16 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
     from brainiac.events import new_id
     from brainiac.kernel.exchange import Disk, temporary_beside
     from brainiac.notes.frontmatter import render_meta
+    from brainiac.redaction import redact
     from brainiac.tree import slugify
 
     folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
     folder.mkdir(parents=True, exist_ok=True)
     head = f"{render_meta(meta)}\n" if meta else ""
-    stamp = brain.clock.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
+    stamp = brain.now().strftime("%Y-%m-%d-%H%M%S")
     is_open = not meta.get("private") and meta.get("remember", True)
     # a name is read where the text is not: in the journal, by `status`, by whoever syncs the folder
-    name = slugify(" ".join(text.split()[:8])) if is_open else new_id()[-12:]
+    name = slugify(" ".join(redact(brain, text).split()[:8])) if is_open else new_id()[-12:]
     stem = f"{stamp}-{name}"[:80].rstrip("-")
     # written aside and moved in whole, so that no half of it can be taken for the prompt
     aside = Path(temporary_beside(str(folder / stem)))

@@ -46,16 +46,17 @@ def _assembled(brain: Brain, text: str, *, is_copied: bool) -> WorkingMemory:
     from brainiac.llm.schemas import AnswerRequest
     from brainiac.notes.prompt import parse_prompt
 
-    now = brain.clock.now()
+    now = brain.now()
     path = f"{brain.tree.relative(brain.tree.inbox)}/context.md"
     prompt = parse_prompt(path, text.encode("utf-8", "replace"), at=iso(now))
-    hits = brain.recall.search(prompt.text, limit=brain.settings.context.max_memories, now=now)
+    hits = brain.recall.search(prompt.said, limit=brain.settings.context.max_memories, now=now)
     request = AnswerRequest(
         now=now,
         prompt=prompt,
         short_term=brain.short_term().memory,
         hits=hits,
         conversation=brain.conversation(prompt),
+        zone=brain.zone,
         is_private=prompt.private,
     )
     return assemble(brain, request, is_remote=True if is_copied else None)  # a chat is not on this machine

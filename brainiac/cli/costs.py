@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import timedelta
 from typing import Annotated
 
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
-from brainiac.clock import iso
 from brainiac.terminal import say
 
 
@@ -26,8 +24,8 @@ def costs(
     from brainiac.llm.costs import KIND, Ledger, cost_rows
 
     with opened_brain(is_reading=True) as brain:
-        since = iso(brain.clock.now() - timedelta(days=days - 1))[:10]
-        rows = cost_rows(brain.journal.events(kinds={KIND}), since)
+        since = brain.midnight(1 - days).date().isoformat()
+        rows = cost_rows(brain.journal.events(kinds={KIND}), brain.day_of, since)
         answers, background = Ledger(brain).spent_today()
         budget = brain.settings.llm.daily_budget_usd
     total = round(sum(row.cost_usd for row in rows), 8)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brainiac.cli.session import JsonOption, console, opened_brain, print_json
+from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json
 from brainiac.terminal import clean, is_terminal, say
 
 if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
+    from brainiac.brain import Brain
     from brainiac.events import Change
     from brainiac.history.exchanges import Said
+    from brainiac.history.forget import Forgetting
     from brainiac.history.provenance import Chain, Step
 
 WIDE = 100_000
@@ -79,7 +81,7 @@ def _step_line(step: Step) -> str:
     if step.model and step.run_cost_usd:
         models.append(f"its run cost ${step.run_cost_usd:.4f}")
     told = ", ".join(filter(None, models))
-    return f"{_local(step.at)}  {step.operation} by {who}{f' ({told})' if told else ''}, event {step.event}"
+    return f"{local_time(step.at)}  {step.operation} by {who}{f' ({told})' if told else ''}, event {step.event}"
 
 
 def _add_step(branch: Tree, step: Step) -> None:
@@ -96,7 +98,7 @@ def _add_step(branch: Tree, step: Step) -> None:
 def _add_said(branch: Tree, said: Said, words: str) -> None:
     where = f" in {said.prompt}" if said.prompt else ""
     quoted = f": “{words}”" if words else "; its words are not kept any more"
-    leaf = branch.add(_text(f"you typed{f' {_local(said.at)}' if said.at else ''}{where}{quoted}"))
+    leaf = branch.add(_text(f"you typed{f' {local_time(said.at)}' if said.at else ''}{where}{quoted}"))
     leaf.add(_text(f"exchange {said.exchange}{f', read from {said.read_from}' if said.read_from else ''}"))
     if said.model:
         leaf.add(_text(f"answered by {said.model} (${said.cost_usd:.4f}){f' on {said.device}' if said.device else ''}"))
@@ -120,21 +122,24 @@ def undo(
         later = [{"id": each.id, "kind": each.kind} for each in undoing.later]
         print_json({"event": asdict(done), "stays": undoing.stays, "later": later})
         return
-    say(f"Took back {meant.kind} of {_local(meant.at)} ({meant.id}):")
+    say(f"Took back {meant.kind} of {local_time(meant.at)} ({meant.id}):")
     _list_changes(undoing.changes)
     for line in undoing.stays:
         say(f"  = {line}")
     if undoing.later:
         say("It had led to these, which stand:")
         for each in undoing.later:
-            say(f"  {each.id}  {each.kind}, {_local(each.at)}")
+            say(f"  {each.id}  {each.kind}, {local_time(each.at)}")
     say(f"`brainiac undo {done.id}` brings it back.")
 
 
 def forget(
     named: Annotated[
         str,
-        typer.Argument(metavar="MEMORY|EXCHANGE", help="A page (path, title, uuid), an exchange (id, or its file)."),
+        typer.Argument(
+            metavar="MEMORY|EXCHANGE|WORDS",
+            help="A page (path, title, uuid), an exchange (id, or its file), or words: then all that holds them.",
+        ),
     ],
     is_purged: Annotated[
         bool, typer.Option("--purge", help="Also destroy the texts that the journal keeps; nothing brings them back.")
@@ -142,13 +147,14 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a page, an exchange or a conversation (its folder) out of memory, with what rests on it alone."""
+    """Take a page, an exchange, a conversation (its folder) or all that holds some words out of memory."""
     from brainiac.history.forget import forget as take_out
-    from brainiac.history.forget import meant
     from brainiac.history.purge import BEYOND, purge
 
     with opened_brain() as brain:
-        forgetting = meant(brain, named)
+        forgetting, shown = _meant(brain, named)
+        if not as_json:
+            _list_lines("These hold the words:", list(shown))
         retraction = forgetting.plan()
         if not as_json:
             _list_lines("To be taken out:", retraction.told)
@@ -169,6 +175,21 @@ def forget(
         say(f"Forgotten. `brainiac undo {event.id}` brings it back; --purge destroys what the journal keeps.")
     else:
         say("Nothing of it stands in the tree.")
+
+
+def _meant(brain: Brain, named: str) -> tuple[Forgetting, tuple[str, ...]]:
+    """Return what a person wants forgotten: what is called so, else all that holds the words, a line each."""
+    from brainiac.errors import UserError
+    from brainiac.history.forget import meant
+    from brainiac.history.forget_words import find_holding, of_holding
+
+    try:
+        return meant(brain, named), ()
+    except UserError:
+        holding = find_holding(brain, named)
+        if not holding:
+            raise
+        return of_holding(brain, holding), holding.shown
 
 
 def adopt(
@@ -204,12 +225,6 @@ def _list_changes(changes: list[Change]) -> None:
     for change in changes:
         where = f"{change.source} → {change.path}" if change.source else change.path
         say(f"  {_SIGNS.get(change.op, '=')} {where}")
-
-
-def _local(at: str) -> str:
-    from brainiac.cli.history import local_time
-
-    return local_time(at)
 
 
 def _asked(question: str, *, is_confirmed: bool) -> bool:

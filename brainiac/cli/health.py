@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json
 from brainiac.terminal import say
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ def _unless_ready(state: str) -> str:
 def _daemon(daemon: dict[str, Any]) -> str:
     if not daemon["is_running"]:
         return str(daemon.get("elsewhere", "not running; start it with `brainiac run`"))
-    from brainiac.cli.history import local_time
-
     since = f" since {local_time(daemon['since'])}" if daemon["since"] else ""
     how = daemon["watch"].get("mode", "")
     problem = f"; {daemon['problem']}" if daemon["problem"] else ""
@@ -64,8 +62,6 @@ def _daemon(daemon: dict[str, Any]) -> str:
 
 
 def _fault(fault: dict[str, Any]) -> str:
-    from brainiac.cli.history import local_time
-
     return f"{local_time(fault['at'])} {fault['plugin']} in {fault.get('hook')}: {fault.get('error')}"
 
 
@@ -88,7 +84,7 @@ def doctor(
 ) -> None:
     """Look the brain's files over: structure, front matter, uuids, links, journal. Exits 1 when problems remain.
 
-    What grows old is named too: contradictions on a page, pages nobody links to or cites, overgrown folders.
+    What grows old is named too: statements whose successor is gone, pages nobody links to or cites, overgrown folders.
     """
     from brainiac.doctor import examine, mend
     from brainiac.readiness import notices

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
+from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_table
 from brainiac.terminal import say
 
 if TYPE_CHECKING:
@@ -69,13 +69,6 @@ def _row(event: Event) -> tuple[str, ...]:
 def short_id(event_id: str) -> str:
     """Return the end of an id, by which events of one moment differ too; commands take it for the whole."""
     return event_id[-8:]
-
-
-def local_time(at: str) -> str:
-    """Return an ISO 8601 moment in this machine's zone, to the second."""
-    from brainiac.clock import parse_iso
-
-    return parse_iso(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _summary(event: Event) -> str:

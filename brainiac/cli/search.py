@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,9 +18,16 @@ from brainiac.terminal import one_line, say
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.recall import Hit
+    from brainiac.recall.text import Analyzer
 
-_SHOWN_CHARACTERS = 300
 _SHOWN_SIGNALS = 8
+_FIELD = re.compile(r'(?<!\S)(?:-\S+|(?:tag|type|after|before|path):(?:"[^"]*"|\S+))', re.IGNORECASE)
+_WAYS = {
+    "meaning": "by meaning",
+    "context": "by the talk around it",
+    "day": "by its day",
+    "title": "by its title",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -37,26 +46,28 @@ def search(
         ),
     ],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many hits.")] = 8,
-    archive: Annotated[bool, typer.Option("--archive", help="Also what was put to rest in memory/archive/.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find statements, exchanges and pages; what was written a moment ago is found too."""
+    """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""
     from brainiac.recall.query import misfits
+    from brainiac.recall.text import Analyzer
 
     text = " ".join(query)
     with opened_brain(is_reading=True) as brain:
-        if problems := misfits(text, brain.clock.now(), _folders(brain)):
+        if problems := misfits(text, brain.now(), _folders(brain)):
             raise UserError(*problems)
         start = time.perf_counter()
-        hits = brain.recall.search(text, limit=limit, include_archive=archive)
+        hits = brain.recall.search(text, limit=limit, now=brain.now())
         took_ms = round((time.perf_counter() - start) * 1000, 1)
         status = brain.recall.status()
+        shown = _Shown(text, Analyzer(brain.settings.recall.language, brain.zone))
     if as_json:
-        print_json({"query": text, "took_ms": took_ms, **_about(status), "hits": [asdict(hit) for hit in hits]})
+        hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": shown.excerpt(hit)} for hit in hits]
+        print_json({"query": text, "took_ms": took_ms, **_about(status), "hits": hits_as_json})
         return
     for place, hit in enumerate(hits, 1):
-        _print_hit(place, hit)
+        shown.print(place, hit)
     if explain:
         print_table(("hit", "score", "signal", "value", "weight", "adds"), _explained(hits))
     _print_remarks(hits, status)
@@ -84,13 +95,48 @@ def _about(status: Mapping[str, Any]) -> dict[str, Any]:
     return {key: status[key] for key in keys if key in status}
 
 
-def _print_hit(place: int, hit: Hit) -> None:
-    text = " ".join(hit.text.split())
-    shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
-    who = f"{hit.speaker}: " if hit.speaker else ""
-    anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
-    say(f"{place}. {who}{shown}")
-    say(f"   {hit.title} · {hit.at[:10] or 'undated'} · {hit.path}{anchor}")
+class _Shown:
+    """Hits as a person reads them: the words around the match, where they stand, and how they were found.
+
+    Args:
+        query: As typed.
+        analyzer: The brain's language and time zone.
+    """
+
+    def __init__(self, query: str, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+        self._asked = _FIELD.sub(" ", query)
+
+    def excerpt(self, hit: Hit) -> str:
+        """Return the part of a hit that holds most of the query, on one line."""
+        from brainiac.recall.excerpt import excerpt
+
+        return excerpt(" ".join(hit.text.split()), self._asked, analyzer=self._analyzer)
+
+    def print(self, place: int, hit: Hit) -> None:
+        """Print a hit, on a terminal with the words that match in bold."""
+        from rich.text import Text
+
+        from brainiac.recall.excerpt import matches
+
+        line = Text(f"{place}. {f'{hit.speaker}: ' if hit.speaker else ''}")
+        found = Text(self.excerpt(hit))  # never as markup: what was said may look like it
+        for start, end, _ in matches(found.plain, self._asked, self._analyzer):
+            found.stylize("bold", start, end)
+        line.append_text(found)
+        console().print(line)
+        console().print(Text(f"   {' · '.join(self._where(hit))}"))
+
+    def _where(self, hit: Hit) -> Iterator[str]:
+        from brainiac.recall.encode import NO_DAY, day_of
+
+        anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
+        day = day_of(hit.at, self._analyzer.zone)
+        yield from (hit.title, "undated" if day == NO_DAY else str(date.fromordinal(day)), f"{hit.path}{anchor}")
+        if hit.is_archived:
+            yield "archived"
+        if hit.found_by in _WAYS:
+            yield _WAYS[hit.found_by]
 
 
 def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
@@ -107,7 +153,7 @@ def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
 def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
     to = console(stderr=True)
     if not hits:
-        to.print("Nothing in memory fits. Fewer words may find more; --archive looks into what was put to rest.")
+        to.print("Nothing in memory fits, nor in what was put to rest. Fewer words may find more.")
     if status["freshness"] != "fresh":
         to.print(f"The index is being built ({status['not_yet_indexed']} files to go): these were scanned.")
     problem = status["problem"] or status["embedder"].get("problem")

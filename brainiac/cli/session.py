@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 _named: str | None = None
+_zone: tzinfo = UTC  # of the person whose brain was opened last
 
 
 def name_brain(folder: str | None) -> None:
@@ -48,7 +50,9 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
     """
     from brainiac.brain import Brain
 
+    global _zone
     brain = Brain(find_root(_named), is_reading=is_reading)
+    _zone = brain.zone
     try:
         if is_reading:
             _tell_broken_settings(brain)
@@ -76,6 +80,13 @@ def console(*, stderr: bool = False) -> Console:
     from brainiac.cli.styling import CleanConsole
 
     return CleanConsole(stderr=stderr)
+
+
+def local_time(at: str) -> str:
+    """Return an ISO 8601 moment in the time zone of the brain that was opened, to the second."""
+    from brainiac.clock import parse_iso
+
+    return parse_iso(at).astimezone(_zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def print_json(data: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from brainiac.context.blocks import Block, Cut
 from brainiac.errors import WindowError
-from brainiac.language.sentences import split_sentences
+from brainiac.language.tokens import pieces as pieces_of
 from brainiac.llm.catalog import facts
 from brainiac.settings import Settings
 
@@ -126,7 +126,7 @@ def shortened(text: str, limit_tokens: int, count: Count) -> str:
     kept: list[str] = []
     room = limit_tokens - 2
     for line in text.splitlines():
-        pieces = [line] if count(line) < room else split_sentences(line)
+        pieces = [line] if count(line) < room else pieces_of(line)
         for piece in pieces:
             room -= count(piece) + 1
             if room < 0:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from brainiac.context.blocks import Block, Stability
 from brainiac.context.budget import Count, shortened
 from brainiac.context.fence import one_line, quoted, reference
 from brainiac.recall.hit import Hit
+
+if TYPE_CHECKING:
+    from brainiac.brain import Brain
 
 HEADING = "## Relevant Long-Term Memory"
 SHARE = 0.35
@@ -48,7 +53,7 @@ def long_term_block(
     """Return the memories that were found, one part a page.
 
     Args:
-        hits: Best first.
+        hits: Best first, by their days (`dated`).
         shown: Ids of exchanges that stand in the event log already; they are not repeated.
         conversation: Whose turn it is.
         places: Where memories stood before.
@@ -76,6 +81,11 @@ def _chosen(pages: Iterable[tuple[str, list[Hit]]], room: int, count: Count) -> 
     return chosen
 
 
+def dated(brain: Brain, hits: Iterable[Hit]) -> list[Hit]:
+    """Return hits that bear the person's day of their moment; what is none is made harmless before it is cut."""
+    return [replace(hit, at=brain.day_of(one_line(hit.at))) for hit in hits]
+
+
 def page_text(hits: Sequence[Hit], count: Count) -> str:
     """Return what was found on one page: its link, its date, then whole statements or exchanges as data."""
     first = hits[0]
@@ -99,4 +109,4 @@ def _said(hit: Hit, count: Count) -> str:
 
 
 def _dated(hit: Hit) -> str:
-    return f", {one_line(hit.at)[:10]}" if hit.at else ""
+    return f", {one_line(hit.at)}" if hit.at else ""

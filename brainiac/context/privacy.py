@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brainiac.gate import Gate
-from brainiac.language.sentences import content_stems
-from brainiac.notes.discretion import is_private_event, shareable, unmarked
+from brainiac.notes.dialogue import PRIVATE
+from brainiac.notes.discretion import is_private_event, shareable
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -18,8 +18,7 @@ __all__ = ["rests_on_private", "shareable"]
 def rests_on_private(brain: Brain, request: AnswerRequest, answer: Answer) -> bool:
     """Return whether an answer that was made on this machine tells of what is private, and so is private itself.
 
-    A model may put all it was shown in other words. The offline engine quotes: of what it says, some word stands in
-    private memory alone, or it cites a private page.
+    A model may put all it was shown in other words; the keyless engine tells what it quotes.
     """
     from brainiac.llm.gateway import OFFLINE
 
@@ -28,14 +27,9 @@ def rests_on_private(brain: Brain, request: AnswerRequest, answer: Answer) -> bo
         return False  # it was shown nothing private
     open_hits = Gate(brain, is_remote=True).hits(request.hits)
     hidden = {number for number, hit in enumerate(request.hits) if hit not in open_hits}
-    private, public = _said(brain, request, answer)
-    if engine.name != OFFLINE:
-        return bool(hidden or private) or _is_focused(brain, request)
-    if not (hidden or private):
-        return False
-    known = {term for text in (*public, *(hit.text for hit in open_hits)) for term in content_stems(text)}
-    told = set(content_stems(answer.text)) - known
-    return not hidden.isdisjoint(answer.cited) or any(told & set(content_stems(text)) for text in private)
+    if engine.name == OFFLINE:
+        return not hidden.isdisjoint(answer.cited)
+    return bool(hidden) or _has_private(brain, request, answer) or _is_focused(brain, request)
 
 
 def _is_focused(brain: Brain, request: AnswerRequest) -> bool:
@@ -47,21 +41,15 @@ def _is_focused(brain: Brain, request: AnswerRequest) -> bool:
     return elsewhere != here
 
 
-def _said(brain: Brain, request: AnswerRequest, answer: Answer) -> tuple[list[str], list[str]]:
-    """Return what a person said in private and what is open, of all an answer may rest on besides its hits."""
-    memory, turns = request.short_term, request.conversation
-    said = [(event.user, is_private_event(event) or memory.is_private) for event in memory.events]
-    said += [
-        (item.text, item.is_private or memory.is_private) for item in (*memory.goals, *memory.facts, *memory.tasks)
-    ]
-    said += [(turn.prompt.text, turn.is_private) for turn in turns]
-    said += [(turn.response.text, False) for turn in turns if turn.response and not turn.is_private]
-    said += [(event.ai, False) for event in memory.events if not is_private_event(event)]
-    if (rest := unmarked(memory.summary)) != memory.summary:
-        said += [(memory.summary, True), (rest or "", False)]
-    for path in {*answer.read, *answer.cited_paths} - {brain.tree.relative(brain.tree.short_term)}:
-        page = brain.read_text(path) or ""
-        if (rest := shareable(page)) != page:
-            said += [(page, True), (rest or "", False)]
-    said.append((request.prompt.text, False))
-    return [text for text, is_private in said if is_private], [text for text, is_private in said if not is_private]
+def _has_private(brain: Brain, request: AnswerRequest, answer: Answer) -> bool:
+    """Return whether an answer may rest on something private besides its hits."""
+    memory = request.short_term
+    pages = {*answer.read, *answer.cited_paths} - {brain.tree.relative(brain.tree.short_term)}
+    return (
+        memory.is_private
+        or PRIVATE.search(memory.summary) is not None
+        or any(is_private_event(event) for event in memory.events)
+        or any(item.is_private for item in (*memory.goals, *memory.facts, *memory.tasks))
+        or any(turn.is_private for turn in request.conversation)
+        or any(shareable(page) != page for path in pages if (page := brain.read_text(path)))
+    )

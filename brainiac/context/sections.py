@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from brainiac.clock import moment_in
 from brainiac.context.blocks import Block, Stability
 from brainiac.context.budget import Count
 from brainiac.context.fence import one_line, quoted, spoken
 from brainiac.context.focus import focus_blocks
-from brainiac.context.long_term import Places, long_term_block
+from brainiac.context.long_term import Places, dated, long_term_block
 from brainiac.context.short_term import ListsSoFar, conversation_blocks, event_text, short_term_blocks
 from brainiac.context.workflows import listed, started, workflows
 from brainiac.gate import Gate
@@ -28,11 +29,13 @@ from brainiac.llm.schemas import (
     SummarizeRequest,
     SynthesizeRequest,
 )
-from brainiac.notes.prompt import conversation_of
+from brainiac.notes.prompt import Exchange, conversation_of
 from brainiac.notes.short_term import ShortTermMemory, StmEvent
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
+
+Said = TypeVar("Said", StmEvent, Exchange)
 
 PROMPT_HEADING = "## User Prompt"
 JSON_ONLY = "Answer now, with JSON only."
@@ -52,17 +55,22 @@ class Reader:
 
     def short_term(self, memory: ShortTermMemory) -> list[Block]:
         """Return the blocks of short-term memory."""
+        memory = replace(memory, events=tuple(self.timed(memory.events)))
         return short_term_blocks(memory, self.lists, self.name, self.limit_tokens, self.count)
+
+    def timed(self, said: Iterable[Said]) -> list[Said]:
+        """Return exchanges with the person's time, as all that is said of days."""
+        return [replace(each, at=moment_in(self.brain.zone, each.at)) for each in said]
 
     def events(self, name: str, heading: str, events: Sequence[StmEvent], place: int = Stability.SHORT_TERM) -> Block:
         """Return events that a decision rests on: with their ids, none left out."""
         longest = self.limit_tokens
-        texts = [event_text(event, longest, self.count, with_id=True) for event in events]
+        texts = [event_text(event, longest, self.count, with_id=True) for event in self.timed(events)]
         return Block(name, texts, Stability(place), heading)
 
 
 def _prompt(request: Request, text: str, *, ending: str = "") -> Block:
-    moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} UTC.)"
+    moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} {request.now.tzinfo}.)"
     return Block("user prompt", [moment, spoken(text), *([ending] if ending else [])], Stability.PROMPT, PROMPT_HEADING)
 
 
@@ -75,25 +83,25 @@ def _turn(reader: Reader, request: QueriesRequest | AnswerRequest) -> list[Block
     shown = {event.id for event in request.short_term.events}
     known = workflows(reader.brain, reader.gate)
     blocks = [*reader.short_term(request.short_term), listed(known)]
-    blocks += conversation_blocks(request.conversation, shown, reader.limit_tokens, reader.count)
+    blocks += conversation_blocks(reader.timed(request.conversation), shown, reader.limit_tokens, reader.count)
     blocks += focus_blocks(reader.brain, request.prompt, reader.limit_tokens, reader.count, reader.gate)
     return blocks + ([started(known, request.prompt.workflow)] if request.prompt.workflow else [])
 
 
 def _queries(reader: Reader, request: QueriesRequest) -> list[Block]:
-    return [*_turn(reader, request), _prompt(request, request.prompt.text, ending=JSON_ONLY)]
+    return [*_turn(reader, request), _prompt(request, request.prompt.said, ending=JSON_ONLY)]
 
 
 def _answer(reader: Reader, request: AnswerRequest) -> list[Block]:
     shown = {event.id for event in request.short_term.events}
     limits = (reader.brain.settings.context.max_memories, reader.limit_tokens)
     conversation = f"{reader.name}:{conversation_of(request.prompt.path)}"
-    found = long_term_block(request.hits, shown, conversation, reader.places, limits, reader.count)
-    return [*_turn(reader, request), found, _prompt(request, request.prompt.text)]
+    found = long_term_block(dated(reader.brain, request.hits), shown, conversation, reader.places, limits, reader.count)
+    return [*_turn(reader, request), found, _prompt(request, request.prompt.said)]
 
 
 def _reflect(reader: Reader, request: ReflectRequest) -> list[Block]:
-    exchange = request.exchange
+    (exchange,) = reader.timed([request.exchange])
     said = StmEvent(exchange.id, exchange.at, exchange.prompt.text, exchange.response.text if exchange.response else "")
     earlier = replace(
         request.short_term, events=tuple(event for event in request.short_term.events if event.id != exchange.id)
@@ -119,8 +127,11 @@ def _analyze(reader: Reader, request: AnalyzeRequest) -> list[Block]:
 
 
 def _integrate(reader: Reader, request: IntegrateRequest) -> list[Block]:
-    known = [quoted(f"[{one_line(e.id)}] {e.content}" + (f" ({e.created_at[:10]})" if e.created_at else ""))
-             for e in request.existing]  # fmt: skip
+    days = [reader.brain.day_of(each.created_at) for each in request.existing]
+    known = [
+        quoted(f"[{one_line(each.id)}] {each.content}" + (f" ({day})" if day else ""))
+        for each, day in zip(request.existing, days, strict=True)
+    ]
     existing = "## Existing Long-Term Memory"
     complaint = f"A check refused the former attempt:\n{quoted(request.complaint)}" if request.complaint else ""
     return [

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from brainiac.clock import moment_in
 from brainiac.context.budget import TOOL_TOKENS, shortened
 from brainiac.context.fence import one_line, quoted, reference
-from brainiac.context.long_term import page_text
+from brainiac.context.long_term import dated, page_text
 from brainiac.context.pages import Pages
 from brainiac.context.short_term import event_text
 from brainiac.context.tokens import count
@@ -128,14 +130,17 @@ class Toolbox:
         return result
 
     def _search(self, wanted: SearchMemories) -> str:
-        search = self._request.search or (lambda query, limit: self._brain.recall.search(query, limit=limit))
         pages: dict[str, list[Hit]] = {}
-        for hit in self._gate.hits(search(wanted.query, wanted.limit)):
+        is_private = self._request.is_private or not self._gate.is_remote  # a model here may repeat what is private
+        found = self._brain.recall.search(
+            wanted.query, limit=wanted.limit, now=self._request.now, is_private=is_private
+        )
+        for hit in self._gate.hits(found):
             self._hits.append(hit)
             pages.setdefault(hit.path, []).append(hit)
         for path in pages:
             self._note_read(path)
-        return "\n\n".join(page_text(hits, count) for hits in pages.values()) or "Nothing found."
+        return "\n\n".join(page_text(dated(self._brain, hits), count) for hits in pages.values()) or "Nothing found."
 
     def _read(self, wanted: ReadMemory) -> str:
         page = self._page(wanted.id)
@@ -177,7 +182,7 @@ class Toolbox:
         )
         if event is None or not self._gate.events([event]):
             return f"Error: no exchange `{one_line(wanted.id)}`."
-        return event_text(event, RESULT_TOKENS, count)
+        return event_text(replace(event, at=moment_in(self._brain.zone, event.at)), RESULT_TOKENS, count)
 
     def _from_inbox(self, path: str) -> StmEvent | None:
         path = next(iter(prompt_path_of(path)), path)

@@ -17,7 +17,7 @@ from brainiac.history.following import Following
 from brainiac.history.merging_copies import Removals, merged
 from brainiac.notes.discretion import is_private_note
 from brainiac.pipeline.reconcile import is_active
-from brainiac.review import Proposal, with_proposals
+from brainiac.review import Proposal, review_change
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -126,11 +126,8 @@ def _propose(brain: Brain, name: str, data: dict[str, Any]) -> Event:
     what = f"Take another device's version of {data['path']}, which stands beside it as {beside}; `-` keeps this one"
     is_private = any(is_private_note(brain.read_text(str(data[key])) or "") for key in ("copy", "path"))
     proposal = Proposal(name, what, data, is_private)
-    path = brain.tree.relative(brain.tree.review)
-    before = brain.read_text(path)
-    text = with_proposals(before, [proposal])
-    change = create(path, text) if before is None else update(path, before, text)
-    return brain.commit(FOUND, by=BY, changes=[change], data={"proposals": [proposal.as_json()]})
+    data = {"proposals": [proposal.as_json()]}
+    return brain.commit(FOUND, by=BY, changes=review_change(brain, [proposal]), data=data)
 
 
 def taken(brain: Brain, proposal: Mapping[str, Any]) -> list[Change]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from brainiac.errors import FormatError
 from brainiac.events import Event
-from brainiac.language.sentences import content_stems, overlap, split_sentences
+from brainiac.language.tokens import coverage, pieces
 from brainiac.notes.dialogue import StmEvent, find_events
 from brainiac.pipeline.announce import exchange_of
 from brainiac.pipeline.answered import EXCHANGES, MOVED
@@ -44,10 +45,10 @@ class Said:
     read_from: str = ""
 
     def sentence_for(self, statement: str) -> str:
-        """Return the sentence typed that a statement rests on: the one that shares most of its words."""
-        wanted = content_stems(statement)
-        sentences = split_sentences(self.user)
-        return max(sentences, key=lambda each: overlap(wanted, content_stems(each)), default=self.user)
+        """Return the words typed that a statement rests on: all of them where it is them, else the nearest piece."""
+        if statement in self.user:
+            return statement
+        return max(pieces(self.user), key=lambda piece: coverage(statement, piece), default=self.user)
 
 
 class Exchanges:
@@ -84,26 +85,39 @@ class Exchanges:
                 (spoken.response.cost_usd or 0.0) if spoken.response else 0.0,
                 spoken.prompt.path if is_standing else "journal",
             )
-        path, noted = self._noted(exchange)
+        path, noted = self._place_of(exchange)
         at, user, ai = (noted.at, noted.user, noted.ai) if noted else (event.at if event else "", "", "")
         data = event.data if event else {}
         prompt, model = str(data.get("prompt") or ""), str(data.get("model") or "")
         return Said(exchange, at, user, ai, prompt, device, model, read_from=path)
 
-    def _noted(self, exchange: str) -> tuple[str, StmEvent | None]:
-        """Find an exchange in short-term memory or on the page of its day."""
+    def noted(self, exchange: str) -> StmEvent | None:
+        """Return an exchange as memory holds it: in short-term memory, or on the page of its day."""
+        return self._place_of(exchange)[1]
+
+    def _place_of(self, exchange: str) -> tuple[str, StmEvent | None]:
         for path, text in self._pages(exchange):
             for placed in find_events(text):
                 if placed.event.id == exchange:
                     return path, placed.event
         return "", None
 
-    def _pages(self, exchange: str) -> list[tuple[str, str]]:
+    def _pages(self, exchange: str) -> Iterator[tuple[str, str]]:
+        """Yield the files that hold an exchange: those where it should stand are looked at first."""
         tree = self._brain.tree
-        paths = [tree.relative(tree.short_term)]
-        paths += sorted(tree.relative(entry.path) for entry in tree.walk(tree.long_term / "events", tree.archive))
-        texts = ((path, self._brain.read_text(path) or "") for path in paths)
-        return [(path, text) for path, text in texts if exchange in text]
+        yield from self._holding([tree.relative(tree.short_term)], exchange)
+        _, event = self.events.get(exchange, ("", None))
+        folder = tree.long_term / "events" / self._brain.day_of(event.at).replace("-", "/") if event else None
+        if folder is not None and folder.is_dir():
+            yield from self._holding(sorted(tree.relative(entry.path) for entry in tree.walk(folder)), exchange)
+        everywhere = tree.walk(tree.long_term / "events", tree.archive)
+        yield from self._holding(sorted(tree.relative(entry.path) for entry in everywhere), exchange)
+
+    def _holding(self, paths: Iterable[str], exchange: str) -> Iterator[tuple[str, str]]:
+        for path in paths:
+            text = self._brain.read_text(path) or ""
+            if exchange in text:
+                yield path, text
 
     def place_of(self, event: Event) -> str:
         """Return where the prompt of an exchange stands by now, moves followed."""
@@ -149,6 +163,6 @@ class Exchanges:
 
     def _is_noted(self, exchange: str) -> bool:
         try:
-            return len(exchange) >= 6 and self._noted(exchange)[1] is not None
+            return len(exchange) >= 6 and self.noted(exchange) is not None
         except FormatError:
             return False

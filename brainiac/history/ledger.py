@@ -40,6 +40,12 @@ class Ledger:
 
     Args:
         brain: The brain.
+
+    Attributes:
+        proposals: The exchanges that each proposal rests on, by its id.
+        pages: Uuids of the pages that anything was stated on.
+        whole: What made the whole body of a page, by its uuid.
+        summaries: Hashes of the paragraphs that a process wrote into the summary.
     """
 
     def __init__(self, brain: Brain) -> None:
@@ -47,10 +53,13 @@ class Ledger:
         self._kept_from: dict[tuple[str, str], tuple[str, str]] = {}
         self.proposals: dict[str, frozenset[str]] = {}
         self.pages: set[str] = set()
+        self.whole: dict[str, Operation] = {}
+        self.summaries: set[str] = set()
         undone = undone_events(brain)
         own = [event for event in brain.journal.events(kinds=STATING) if event.id not in undone]
         foreign = [event for _, event in brain.journal.foreign_events() if event.kind in STATING]
         for event in sorted((*own, *foreign), key=lambda event: event.id):
+            self.summaries.update(event.data.get("summary", ()))
             for one in event.data.get("statements", ()):
                 self._take(one)
             for one in event.data.get("proposals", ()):
@@ -59,6 +68,8 @@ class Ledger:
     def _take(self, one: Mapping[str, Any]) -> None:
         page, replaced = str(one.get("page") or ""), one.get("replaced") or {}
         self.pages.add(page)
+        if one.get("is_whole"):
+            self.whole[page] = Operation(str(one.get("hash") or ""), frozenset(one.get("sources", ())))
         operation = Operation(
             str(one.get("hash") or ""),
             frozenset(one.get("sources", ())),

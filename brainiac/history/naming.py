@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import PathKind
-from brainiac.language.sentences import content_stems, overlap
+from brainiac.language.tokens import coverage
 from brainiac.notes.frontmatter import split
 from brainiac.notes.memory import Memory, Statement, parse_memory, title_of
 
@@ -80,10 +80,9 @@ def find_statement(brain: Brain, named: str) -> Named | None:
 
 
 def _nearest(brain: Brain, named: str) -> Named | None:
-    stems = content_stems(named)
     best: tuple[float, Named] | None = None
     for hit in brain.recall.search(named, limit=20, kinds={"statement"}, include_archive=True, is_private=True):
-        share = overlap(stems, content_stems(hit.text))
+        share = coverage(named, hit.text)
         if share < NEAR_SHARE or not hit.anchor:
             continue
         likeness = share + difflib.SequenceMatcher(None, named.casefold(), hit.text.casefold()).ratio()

@@ -16,8 +16,9 @@ from brainiac.history.exchanges import Exchanges
 from brainiac.history.ledger import Ledger, Operation
 from brainiac.history.provenance import Provenance
 from brainiac.history.rebase import texts_of, unlisted
-from brainiac.language.sentences import split_sentences
+from brainiac.history.traces import sentences_of
 from brainiac.notes.dialogue import find_events, remaining
+from brainiac.notes.links import shown
 from brainiac.notes.memory import Memory, MemoryDocument, Statement, parse_memory
 from brainiac.notes.prompt import parse_response, response_path
 from brainiac.notes.short_term import ShortTermDocument
@@ -81,6 +82,7 @@ class Retractor:
         self._brain, self._ids, self._items = brain, frozenset(exchanges), frozenset(items)
         self._known = Exchanges(brain)
         self._ledger = Ledger(brain)
+        self._titles: list[str] = []  # of the pages that go
         self.result = Retraction(exchanges)
 
     def plan(self) -> Retraction:
@@ -89,9 +91,9 @@ class Retractor:
             said = self._known.said(exchange)
             self.result.texts += [text for text in (said.user, said.ai) if text.strip()]
             self._take_pair(exchange)
-        self._take_from_short_term()
         for path in sorted(self._pages()):
             self._take_from_page(path)
+        self._take_from_short_term()
         self._take_proposals()
         return self.result
 
@@ -144,7 +146,8 @@ class Retractor:
         for exchange in self._ids:
             document = document.without_event(exchange)
         document = self._without_items(path, document)
-        document = document.with_summary(self._without_sentences(document.memory.summary))
+        named = [paragraph for paragraph in document.paragraphs() if self._names_what_goes(paragraph)]
+        document = document.with_summary(self._without_sentences(document.memory.summary, named))
         if str(document) != text:
             self.result.after[path] = str(document)
             self.result.told.append(f"~ {path}: its event, and what was noted from it alone")
@@ -179,10 +182,16 @@ class Retractor:
         except (BlobError, FormatError):
             return None
 
-    def _without_sentences(self, summary: str) -> str:
-        """Take sentences out of the summary that were said just so."""
-        said = {" ".join(each.split()) for text in self.result.texts for each in split_sentences(text)}
+    def _names_what_goes(self, paragraph: str) -> bool:
+        """Return whether a paragraph that a process wrote names a page that goes."""
+        names = (rf"(?<!\w){re.escape(title)}(?!\w)" for title in self._titles)
+        return text_hash(paragraph) in self._ledger.summaries and any(re.search(name, paragraph) for name in names)
+
+    def _without_sentences(self, summary: str, named: Collection[str]) -> str:
+        """Take sentences out of the summary that were said just so, and paragraphs that name what goes."""
+        said = {" ".join(each.split()) for each in sentences_of(self.result.texts)}
         told = [sentence for sentence in said if len(sentence.split()) > 2 and sentence in summary]
+        told += named
         if not told:
             return summary  # a person may have laid it out
         for sentence in sorted(told, key=len, reverse=True):
@@ -208,6 +217,10 @@ class Retractor:
         except FormatError as error:
             self.result.left.append(f"{path}: cannot be read ({error.problem})")
             return
+        whole = self._ledger.whole.get(memory.uuid)
+        if whole and whole.sources <= self._ids:
+            self._take_whole(memory, whole)
+            return
         page = MemoryDocument(_without_exchanges(memory.text, self._ids), path)
         for statement in memory.statements:
             page = self._weigh(page, statement)
@@ -217,10 +230,21 @@ class Retractor:
         elif sources:
             page = page.set_meta(sources=[])
         if _is_bare(page.memory) and (memory.uuid in self._ledger.pages or list(find_events(memory.text))):
+            self._titles.append(memory.title)
             self._drop(path, "nothing else stands on it")
         elif str(page) != text:
             self.result.after[path] = str(page)
             self.result.told.append(f"~ {path}: what rests on it alone, and the source")
+
+    def _take_whole(self, memory: Memory, whole: Operation) -> None:
+        """Drop a page whose body is what was said, unless a person wrote something else into it since."""
+        said = (_plain(self._known.said(exchange).user) for exchange in whole.sources)
+        if text_hash(memory.body) == whole.hash or any(_plain(memory.body) in each for each in said):
+            self._titles.append(memory.title)
+            self.result.texts.append(memory.body)
+            self._drop(memory.path, "it is what was said")
+        else:
+            self.result.left.append(f"{memory.path}: it was edited since; it stays")
 
     def _weigh(self, page: MemoryDocument, statement: Statement) -> MemoryDocument:
         """Decide what becomes of one statement: it goes, it says again what it said before, or it stays."""
@@ -293,6 +317,11 @@ def _without_statement(page: MemoryDocument, block: str) -> MemoryDocument:
 def _has_more(text: str, statement: Statement) -> bool:
     """Tell whether an item has lines below its own."""
     return text[statement.start : statement.end].strip().count("\n") > 0
+
+
+def _plain(text: str) -> str:
+    """Return a text without what differs from place to place: white space, and where its links lead."""
+    return " ".join(shown(text.removeprefix("\ufeff")).split())
 
 
 def _is_bare(memory: Memory) -> bool:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event
-from brainiac.language.sentences import split_sentences
+from brainiac.language.tokens import pieces
+from brainiac.llm.offline.quoting import FIXED
+from brainiac.notes.commands import parse_commands
 from brainiac.notes.memory import parse_memory
 from brainiac.promotion.past import text_hash
 
@@ -36,14 +38,16 @@ _WORDED = frozenset(
 
 def pieces_of(texts: Iterable[str]) -> list[bytes]:
     """Return the sentences of texts that are long enough to be nobody else's, longest first."""
-    found = {
-        sentence.strip().strip('"')
-        for text in texts
-        for line in text.splitlines()
-        for sentence in (line, *split_sentences(line))
-    }
+    found = sentences_of(texts) - sentences_of(FIXED)
     kept = (each.encode("utf-8", "surrogateescape") for each in found if len(each.split()) >= MIN_WORDS)
     return sorted(kept, key=len, reverse=True)
+
+
+def sentences_of(texts: Iterable[str]) -> set[str]:
+    """Return the lines of texts and the sentences of these, also of what stands behind a command."""
+    said = (each for text in texts for each in (text, *(command.argument for command in parse_commands(text)[0])))
+    lines = [line for text in said for line in text.splitlines()]
+    return {sentence.strip().strip('"') for line in lines for sentence in (line, *pieces(line))}
 
 
 def standing(brain: Brain, pieces: Collection[bytes], after: Mapping[str, bytes]) -> dict[bytes, list[str]]:

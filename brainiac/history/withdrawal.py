@@ -25,7 +25,9 @@ from brainiac.llm.costs import KIND as CALLED
 from brainiac.llm.endpoints import endpoint_of
 from brainiac.notes.dialogue import PRIVATE, PRIVATE_MARK, find_events
 from brainiac.notes.discretion import is_off_record, shareable, with_marked_events
+from brainiac.notes.frontmatter import edit_meta
 from brainiac.notes.memory import MemoryDocument, parse_memory
+from brainiac.notes.prompt import prompt_path_of
 from brainiac.notes.prose import one_line
 from brainiac.notes.short_term import ShortTermDocument
 from brainiac.promotion.past import ANALYZED, PROMOTED, text_hash
@@ -296,6 +298,9 @@ class Withdrawal:
 
     def _mark_page(self, path: str, text: str) -> str:
         memory = parse_memory(path, text)
+        whole = self._ledger.whole.get(memory.uuid)
+        if whole and not whole.sources.isdisjoint(self._ids):  # a note, whatever was added to it
+            return str(MemoryDocument(text, path).set_meta(private=True))
         marked = [one for one in memory.statements if self._rests_on_it(memory, one)]
         self._words += [one.text for one in marked]
         after = with_marked_statements(text, marked)
@@ -377,6 +382,12 @@ class Withdrawal:
             kind = self._brain.tree.kind_of(path)
             if kind in (*_MEMORIES, PathKind.SHORT_TERM):
                 self._edit(path, lambda text, path=path: self._mark_echo(path, text, told))  # type: ignore[misc]
+            elif kind is PathKind.RESPONSE and not self._is_open_or_hidden(path, places):
+                self._edit(path, lambda text: edit_meta(text, private=True))  # its exchange is private with it
+
+    def _is_open_or_hidden(self, answer: str, places: set[str]) -> bool:
+        """Return whether an answer is private already, or its prompt says openly what it repeats."""
+        return is_hidden(self._brain.tree, answer) or not places.isdisjoint(prompt_path_of(answer) or ())
 
     def _mark_echo(self, path: str, text: str, pieces: Collection[str]) -> str:
         if shareable(text) is None:

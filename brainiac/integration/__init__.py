@@ -1,5 +1,1 @@
-"""How new information joins what is known, without loss on either side (design 6, Integration)."""
-
-from brainiac.integration.operations import decide
-
-__all__ = ["decide"]
+"""The check of a merge: nothing of either side lost, nothing invented (seeds I4, I8)."""

@@ -9,13 +9,12 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Literal
 
-from brainiac.integration.relevance import contradictions
 from brainiac.language.entities import FacetKind, Mention, find_mentions, means_same, pale_verbs
 
 Side = Literal["old", "new", "invented"]
 
 
-__all__ = ["Loss", "check", "contradictions"]
+__all__ = ["Loss", "check"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from brainiac.kernel.locks import locked
 from brainiac.kernel.noticing import Noticing, NotRestedError
 from brainiac.kernel.planning import Plan, Planner, confined, confined_change, is_unkept
 from brainiac.kernel.transactions import CHECKPOINT_BYTES, Recovery, Transactions
-from brainiac.notes.discretion import is_off_record
 from brainiac.tree import OUR_TEMPORARY_PREFIX, LocalPlaces, Tree
 
 
@@ -33,6 +32,7 @@ class Committer:
         clock: Dates them.
         disk: What writes.
         tell: Called with each event that was recorded here, in the thread that did, when it let go of the lock.
+        holds_secret: Whether the text of a (relative) path is to be in no journal, though it is on the record.
 
     Attributes:
         seen: What each tracked note was when last seen.
@@ -47,9 +47,11 @@ class Committer:
         clock: Clock,
         disk: Disk | None = None,
         tell: Callable[[Event], None] = lambda event: None,
+        holds_secret: Callable[[str, bytes], bool] = lambda path, content: False,
     ) -> None:
         self._tree, self._journal, self._clock, self._disk = tree, journal, clock, disk or Disk()
         self._tell, self._depth = tell, 0
+        self._holds_secret = holds_secret
         self.seen = LastSeen(places.state / "observed.sqlite", tree, journal)
         self._transactions = Transactions(tree, places, journal, self.seen, self._disk)
         self._displaced = Displaced(tree, self._transactions, clock, self._disk, self)
@@ -152,13 +154,19 @@ class Committer:
             ConflictError: A file moved meanwhile; nothing was changed.
         """
         plan, digest, data = self._plan(changes, {}, {}), content_hash(save), dict(data)
-        if not is_unkept(self._tree, self.seen, path, save):
+        if not self.is_unkept(path, save):
             plan.texts[digest] = save
             if any(change.path == path for change in changes):
                 plan.recorded.insert(0, RecordedChange("observe", path, base, digest))
             else:
                 data["texts"] = {path: digest}
         return self._run(self._event("note-merged", "kernel", plan.recorded, data, None), plan)
+
+    def is_unkept(self, path: str, content: bytes | None) -> bool:
+        """Return whether the text of a (relative) path is to be in no journal; of such a text the hash is recorded."""
+        if content is None:
+            return False
+        return is_unkept(self._tree, self.seen, path, content) or self._holds_secret(path, content)
 
     def keep_texts(self, texts: Mapping[str, bytes]) -> None:
         """Make blobs of many texts and bring them to the disk at once."""
@@ -268,7 +276,7 @@ class Committer:
     def _plan(
         self, changes: Sequence[Change], expect: Mapping[str, str | None], recorded: Mapping[str, bytes | None]
     ) -> Plan:
-        plan = Planner(self._tree, self.seen).plan(changes, expect, recorded)
+        plan = Planner(self._tree, self.seen, self.is_unkept).plan(changes, expect, recorded)
         if plan.conflicts:
             raise ConflictError(plan.conflicts)
         return plan
@@ -282,9 +290,9 @@ class Committer:
         for path in _leftovers(self._tree):
             if path in waiting:
                 continue
-            content = read_bytes(path)
-            if content and not is_off_record(content) and self._tree.journal not in path.parents:
-                report.swept[self._tree.relative(path)] = self._journal.blobs.put(content)
+            content, relative = read_bytes(path), self._tree.relative(path)
+            if content and not self.is_unkept(relative, content) and self._tree.journal not in path.parents:
+                report.swept[relative] = self._journal.blobs.put(content)
             self._disk.unlink(path)
         if report.swept:
             self._journal.blobs.sync(set(report.swept.values()))

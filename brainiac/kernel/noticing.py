@@ -21,7 +21,6 @@ from brainiac.events import FileChange, PathKind, RecordedChange, content_hash, 
 from brainiac.kernel.exchange import read_bytes
 from brainiac.kernel.lastseen import PERSONS, LastSeen, Seen, size_stamp
 from brainiac.kernel.merge import common, distance, is_stale, woven
-from brainiac.kernel.planning import is_unkept
 from brainiac.tree import Tree
 
 if TYPE_CHECKING:
@@ -90,14 +89,14 @@ class Noticing:
         content = self._read_settled(path)
         if content is None:
             return None
-        if is_unkept(self._tree, self._seen, path, content):
+        if self._committer.is_unkept(path, content):
             return self._look_off_record(path, content_hash(content))
         return self._look_at_content(path, content)
 
     def is_recorded(self, path: str, content: bytes) -> bool:
         """Tell whether this is what was last seen there; also for what is not kept."""
         known = self._seen.get(path)
-        is_kept = len(content) <= MAX_BYTES and not is_unkept(self._tree, self._seen, path, content)
+        is_kept = len(content) <= MAX_BYTES and not self._committer.is_unkept(path, content)
         return not is_kept or (known is not None and known.hash == content_hash(content))
 
     def looks_torn(self, path: str, content: bytes) -> bool:

@@ -18,7 +18,6 @@ from brainiac.kernel.exchange import read_bytes
 from brainiac.kernel.journal import BASELINE, Journal
 from brainiac.kernel.lastseen import Seen, size_stamp, stamp_of
 from brainiac.kernel.noticing import MAX_BYTES
-from brainiac.kernel.planning import is_unkept
 from brainiac.tree import Tree
 
 HELD_COUNT, HELD_SHARE = 20, 0.3
@@ -218,7 +217,7 @@ class Observed:
                 continue  # nobody lets us read it: it counts as it was known, and keeps nothing else waiting
             if content is None:
                 continue
-            if is_unkept(self._tree, self._seen, path, content):
+            if self._committer.is_unkept(path, content):
                 scan.hidden.append(path)
                 continue
             if seen is None or seen.hash != content_hash(content):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -67,7 +67,7 @@ class Plan:
         steps: In the order of their doing.
         recorded: As the journal will name them.
         texts: Content by hash, all that the steps and the journal need.
-        off_record: Hashes of the texts that are written but not kept.
+        off_record: Hashes of the texts that are written, or looked at, but not kept.
         conflicts: Paths that are not as the decision took them.
     """
 
@@ -84,10 +84,11 @@ class Planner:
     Args:
         tree: The brain's folder.
         seen: What each tracked note was when last seen.
+        is_unkept: Whether the text of a path is to be in no journal.
     """
 
-    def __init__(self, tree: Tree, seen: LastSeen) -> None:
-        self._tree, self._seen = tree, seen
+    def __init__(self, tree: Tree, seen: LastSeen, is_unkept: Callable[[str, bytes | None], bool]) -> None:
+        self._tree, self._seen, self._is_unkept = tree, seen, is_unkept
         self._plan = Plan()
         self._standing: dict[str, bytes | None] = {}
 
@@ -171,9 +172,6 @@ class Planner:
             known = self._seen.get(change.path)
             before = known.hash if known else None
         self._plan.recorded.append(RecordedChange(change.op, change.path, before, after, change.source))
-
-    def _is_unkept(self, path: str, content: bytes | None) -> bool:
-        return is_unkept(self._tree, self._seen, path, content)
 
     def _expect(self, path: str, expected: str | None) -> None:
         standing = self._read(path)

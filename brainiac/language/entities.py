@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from itertools import zip_longest
 from typing import Literal, cast
 
-from brainiac.language.sentences import data_lines, stem, stop_words
+from brainiac.language.stems import data_lines, stem, stop_words
 
 FacetKind = Literal["place", "name", "relation", "date", "duration", "quantity", "negation", "preference", "other"]
 

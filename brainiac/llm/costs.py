@@ -6,10 +6,9 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from brainiac.clock import SYSTEM, iso
@@ -72,7 +71,7 @@ def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
 
 
 class Ledger:
-    """Today's spend (UTC) of this device, from its journal, and what calls in flight may still cost.
+    """Today's spend (the person's day) of this device, from its journal, and what calls in flight may still cost.
 
     Calls that run side by side, in threads or processes, cannot together pass the budget: what they may cost stands in
     a file of the state folder. A claim that a crash left there ends when its call would have.
@@ -81,7 +80,7 @@ class Ledger:
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
         self._mutex = threading.Lock()
-        self._day, self._seq = "", 0
+        self._since, self._seq = "", 0
         self._spent = {True: 0.0, False: 0.0}  # by whether it is background work
 
     def price_of(self, endpoint: Endpoint) -> Price:
@@ -147,7 +146,7 @@ class Ledger:
         self._brain.record(KIND, by=PROCESSES.get(purpose, "promotion"), data=data, cause=cause)
 
     def spent_today(self) -> tuple[float, float]:
-        """Return USD spent today (UTC) on answers and on background work."""
+        """Return USD spent today on answers and on background work."""
         with self._mutex:
             self._catch_up()
             return self._spent[False], self._spent[True]
@@ -181,28 +180,27 @@ class Ledger:
                 raise self._over(name, limit, spent, worst_usd)
 
     def _over(self, name: str, limit: float, spent: float, worst_usd: float) -> BudgetError:
-        now = self._brain.clock.now()
-        midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        seconds = (self._brain.midnight(1) - self._brain.clock.now()).total_seconds()
         fits_tomorrow = worst_usd <= limit
         return BudgetError(
             f"This call may cost up to ${worst_usd:.4f}; ${spent:.4f} of today's ${limit:.2f} ({name}) is spent.",
             retryable=fits_tomorrow,
-            retry_after_seconds=(midnight - now).total_seconds() if fits_tomorrow else None,
+            retry_after_seconds=seconds if fits_tomorrow else None,
             advice=f"Raise {name} in system/config.yaml"
-            + (", or wait: it starts anew at 00:00 UTC." if fits_tomorrow else ", or choose a cheaper model."),
+            + (", or wait: it starts anew at midnight." if fits_tomorrow else ", or choose a cheaper model."),
         )
 
     def _catch_up(self) -> None:
         """Take in what the journal gained since last time; the mutex is held."""
-        today = iso(self._brain.clock.now())[:10]
-        if today != self._day:
-            self._day, self._spent = today, {True: 0.0, False: 0.0}
-            events = _until(self._brain.journal.events(reverse=True), today)
+        since = iso(self._brain.midnight())
+        if since != self._since:
+            self._since, self._spent = since, {True: 0.0, False: 0.0}
+            events = _until(self._brain.journal.events(reverse=True), since)
         else:
             events = list(self._brain.journal.events(since_seq=self._seq))
         for event in events:
             self._seq = max(self._seq, event.seq)
-            if event.kind == KIND and event.at.startswith(today):
+            if event.kind == KIND and event.at >= since:
                 is_background = event.data.get("purpose") not in FOREGROUND
                 self._spent[is_background] += float(event.data.get("cost_usd", 0.0))
 
@@ -216,11 +214,11 @@ def _claims_in(path: Path) -> dict[str, Claim]:
         return {}
 
 
-def _until(newest_first: Iterable[Event], day: str) -> list[Event]:
+def _until(newest_first: Iterable[Event], since: str) -> list[Event]:
     found = []
     for event in newest_first:
         found.append(event)  # the first one of an earlier day too: it marks how far was read
-        if event.at[:10] < day:
+        if event.at < since:
             break
     return found
 
@@ -240,19 +238,20 @@ class CostRow:
     cost_usd: float
 
 
-def cost_rows(events: Iterable[Event], since_day: str = "") -> list[CostRow]:
+def cost_rows(events: Iterable[Event], day_of: Callable[[str], str], since_day: str = "") -> list[CostRow]:
     """Add up the journal's calls by day, process, purpose and model; newest day first.
 
     Args:
         events: Any events of the journal.
+        day_of: Returns the person's day of a stamp.
         since_day: ISO date; older ones are left out.
     """
     totals: dict[tuple[str, str, str, str], list[float]] = {}
     for event in events:
-        if event.kind != KIND or event.at[:10] < since_day:
+        if event.kind != KIND or (day := day_of(event.at)) < since_day:
             continue
         data = event.data
-        key = (event.at[:10], event.by, str(data.get("purpose", "")), str(data.get("model", "")))
+        key = (day, event.by, str(data.get("purpose", "")), str(data.get("model", "")))
         numbers = [1, *(data.get(name, 0) for name in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd"))]
         totals[key] = [a + b for a, b in zip(totals.get(key, [0] * 5), numbers, strict=True)]
     rows = [CostRow(*key, *_whole(sums), cost_usd=round(sums[4], 8)) for key, sums in totals.items()]

@@ -72,16 +72,15 @@ class Gateway:
 
     def _engine(self, name: str) -> Engine:
         with self._mutex:
-            key = f"{name}:{self._brain.settings.recall.language}" if name == OFFLINE else name
-            if key not in self._engines:
-                self._engines[key] = self._make(name)
-            return self._engines[key]
+            if name not in self._engines:
+                self._engines[name] = self._make(name)
+            return self._engines[name]
 
     def _make(self, name: str) -> Engine:
         if name == OFFLINE:
             from brainiac.llm.offline import OfflineEngine
 
-            return cast(Engine, OfflineEngine(self._brain.settings.recall.language))
+            return cast(Engine, OfflineEngine())
         if factory := self._registered().get(name):
             return GatedEngine(self._brain, factory(self._brain))
         from brainiac.llm.providers import LiteLLMEngine

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
@@ -64,6 +64,7 @@ class Answer(Result):
 
     Attributes:
         cited: The hits (by index into `AnswerRequest.hits`) that the text rests on.
+        led: Of these the ones that led the answer, for the access log; None for all of them.
         read: Paths of long-term memories that the model read by its tools, for the access log.
         cited_paths: Further memories that the text links to, of those it read.
         model: Who answered, filled in by the gateway.
@@ -72,6 +73,7 @@ class Answer(Result):
 
     text: str
     cited: list[int] = []
+    led: list[int] | None = None
     read: list[str] = []
     cited_paths: list[str] = []
     model: str = ""
@@ -130,7 +132,7 @@ class Relevance(Result):
         return round(self.type + self.topic + self.semantic, 1)
 
 
-class Operation(Result):
+class Decision(Result):
     """What to do with one candidate.
 
     `id` names the existing statement for UPDATE, DELETE and REINFORCE; `content` is the statement to stand.
@@ -145,10 +147,10 @@ class Operation(Result):
     reasoning: Annotated[str, Field(max_length=500)] = ""
 
 
-class Operations(Result):
+class Decisions(Result):
     """[] when nothing is to be done."""
 
-    operations: Annotated[list[Operation], Field(max_length=8)] = []
+    operations: Annotated[list[Decision], Field(max_length=8)] = []
 
 
 class Page(Result):
@@ -161,6 +163,68 @@ class Page(Result):
     tags: Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=8)] = []
     emotion: Annotated[str, Field(max_length=40)] = ""
     steps: Lines = []
+
+
+class Evidence(Result):
+    """The words that something rests on.
+
+    Attributes:
+        exchange: Its id.
+        quote: Of what was said there, verbatim.
+    """
+
+    exchange: str
+    quote: str = ""
+
+
+class PageRef(Result):
+    """Where a statement goes: a page that stands there, by its path, or a new one.
+
+    Attributes:
+        path: Of a page there is; "" for a new one.
+        kind: `concrete`, `event` (the page of its day) or `skill`.
+        folder: Below `concrete/` or `skills/`.
+        title: Of a new page.
+        is_whole: The text is the body of a page of its own.
+    """
+
+    path: str = ""
+    kind: Kind = "concrete"
+    folder: Annotated[str, Field(max_length=200)] = ""
+    title: Annotated[str, Field(max_length=200)] = ""
+    is_whole: bool = False
+
+
+class Operation(Result):
+    """One change of long-term memory (design 8): what Promotion carries out, whoever proposed it.
+
+    Attributes:
+        action: `new`; `replace` what `ids` name by the text; `end` them, stating the text if there is one; `same`: they
+            were said again; `forget` them, since the person asked for it.
+        ids: Statements, `<page uuid>#<block id>`.
+        text: Exactly as it is to stand.
+        page: Where a new one goes.
+        evidence: What it rests on.
+        marked_by: What marked the words, where no model judged: `command`, `note`, `key-fact`, `tag`, `link`, `use` or
+            `repetition`.
+    """
+
+    action: Literal["new", "replace", "end", "same", "forget"]
+    ids: list[str] = []
+    text: str = ""
+    page: PageRef = PageRef()
+    evidence: list[Evidence] = []
+    marked_by: str = ""
+    subject: Annotated[str, Field(max_length=120)] = ""
+    subject_type: SubjectType = "concept"
+    category: Category | None = None
+    importance: Share | None = None
+    emotion: Annotated[str, Field(max_length=40)] = ""
+    tags: list[str] = []
+    canonical_key: Annotated[str, Field(max_length=120)] = ""
+    steps: Lines = []
+    relevance: Relevance = Relevance()
+    reasoning: Annotated[str, Field(max_length=500)] = ""
 
 
 class Summary(Result):
@@ -229,7 +293,9 @@ class AnswerRequest(Request):
     """Answer a prompt from what was found.
 
     Attributes:
-        search: For engines that look further themselves: `search(query, limit) -> hits`.
+        absent: Words of the prompt that stand nowhere in memory, the most telling first.
+        is_first: It is the first answer of its conversation.
+        zone: The person's time zone.
         on_text: Called with each piece of a streamed answer, if anybody wants it.
     """
 
@@ -239,7 +305,9 @@ class AnswerRequest(Request):
     short_term: ShortTermMemory
     hits: Sequence[Hit] = ()
     conversation: Sequence[Exchange] = ()
-    search: Callable[[str, int], Sequence[Hit]] | None = None
+    absent: Sequence[str] = ()
+    is_first: bool = False
+    zone: tzinfo | None = None
     on_text: Callable[[str], None] | None = None
 
 
@@ -283,11 +351,51 @@ class IntegrateRequest(Request):
     """
 
     purpose: ClassVar[Purpose] = Purpose.INTEGRATE
-    result: ClassVar[type[Result]] = Operations
+    result: ClassVar[type[Result]] = Decisions
     message: str
     candidate: Candidate
     existing: Sequence[Existing] = ()
     complaint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """Words of the person that are to be kept, and what marked them.
+
+    Attributes:
+        text: As written.
+        exchange: The id of the exchange they stand in.
+        at: When they were said, ISO 8601.
+        by: As `Operation.marked_by`.
+        tags: The person's own `#tags` in them.
+        links: Targets of the person's own `[[links]]` in them.
+        conversation: The name of its folder in the inbox; "" for none.
+        is_note: They are a note's whole body.
+        same: Ids of statements in the same words.
+    """
+
+    text: str
+    exchange: str
+    at: str
+    by: str
+    tags: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    conversation: str = ""
+    is_note: bool = False
+    same: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageName:
+    """What a page is called.
+
+    Attributes:
+        path: Relative, posix.
+        names: Title and aliases, as written.
+    """
+
+    path: str
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,12 +415,17 @@ class SynthesizeRequest(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class SummarizeRequest(Request):
-    """Summarize the events that were not archived; the old summary is obsolete."""
+    """Summarize the events that were not archived; the old summary is obsolete.
+
+    Attributes:
+        titles: Of the pages that what was archived went to.
+    """
 
     purpose: ClassVar[Purpose] = Purpose.SUMMARIZE
     result: ClassVar[type[Result]] = Summary
     remaining: Sequence[StmEvent]
     archived: Sequence[StmEvent] = ()
+    titles: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

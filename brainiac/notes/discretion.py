@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from brainiac.errors import FormatError
+from brainiac.notes.commands import UNRECORDED, parse_commands
 from brainiac.notes.dialogue import PRIVATE, PRIVATE_MARK, Placed, StmEvent, find_events
 from brainiac.notes.frontmatter import split
 from brainiac.notes.statements import find_statements
@@ -65,7 +66,20 @@ def is_off_record(content: bytes | None) -> bool:
     Args:
         content: The file as it stands.
     """
-    return content is not None and _asks(content, "remember", is_forgotten)
+    return content is not None and (_asks(content, "remember", is_forgotten) or _has_command(content))
+
+
+def _has_command(content: bytes) -> bool:
+    """Return whether a file begins with a command that keeps nothing of it; of whom it comes does not matter here."""
+    plain = content.replace(b"\0", b"")
+    if not any(f"/{name}".encode() in plain for name in UNRECORDED):
+        return False
+    text = plain.decode("utf-8", "surrogateescape").lstrip("\ufeff\xff\xfe").replace("\r\n", "\n")
+    try:
+        text = text[split(text)[1] :]
+    except FormatError:
+        return True
+    return any(command.name in UNRECORDED for command in parse_commands(text)[0])
 
 
 def asks_for_privacy(text: str) -> bool:

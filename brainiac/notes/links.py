@@ -74,6 +74,13 @@ def _read(found: re.Match[str]) -> Link:
     return Link(shown, target, uuid, *found.span(), False, unquote(fragment), span)
 
 
+def shown(text: str) -> str:
+    """Return a text with what is shown of its links in their place: where they lead is no part of what it says."""
+    for link in reversed(find_links(text)):
+        text = text[: link.start] + link.text + text[link.end :]
+    return text
+
+
 def format_link(text: str, path: str, uuid: str) -> str:
     """Return a Markdown link with the identity in its title; `find_links` reads the same values back.
 

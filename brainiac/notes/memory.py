@@ -273,6 +273,29 @@ def _append(text: str, start: int, end: int, lines: str) -> str:
     return splice(text, at, before + lines + after)
 
 
+def whole_memory(body: str, *, uuid: str, now: str, tags: Iterable[str] = (), **meta: Any) -> str:
+    """Return the text of a page whose body is a note, byte for byte.
+
+    Args:
+        body: As it was written.
+        uuid: A new one.
+        now: ISO 8601 UTC.
+        tags: Keywords.
+        meta: Further keys.
+    """
+    keys = {
+        "uuid": uuid,
+        "created_at": now,
+        "updated_at": now,
+        "tags": list(tags),
+        "emotion": "neutral",
+        "reinforcement_count": 0,
+        **meta,
+    }
+    newline = "\r\n" if "\r\n" in body else "\n"
+    return f"{render_meta(keys)}\n".replace("\n", newline) + body.lstrip("\r\n")
+
+
 def new_memory(
     title: str,
     *,

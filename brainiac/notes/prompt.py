@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainiac.errors import FormatError
+from brainiac.notes.commands import Command, parse_commands
 from brainiac.notes.dialogue import PRIVATE
 from brainiac.notes.discretion import asks_for_privacy, is_off_record
 from brainiac.notes.frontmatter import render_meta, split
 from brainiac.notes.prose import newline_of
 
 _SEND = re.compile(r"(?:^|\n)[ \t]*/send\s*\Z")
+ORIGINS = ("person", "assistant", "import", "tool")  # the most trusted first
 _OUTPUT = re.compile(r"(.+)\.(?:response(?:-\d+)?|error)\.md")
 
 
@@ -35,6 +37,8 @@ class Prompt:
         private: True: never to a remote model; so is a text with a mark in it.
         is_send: Its last line says that it is finished.
         is_capture: It lies in `inbox/notes/`.
+        origin: Whose words these are, one of `ORIGINS`; front matter may lower it, never raise it.
+        commands: Those at its head, if the person wrote it.
     """
 
     path: str
@@ -52,6 +56,13 @@ class Prompt:
     is_capture: bool = False
     is_send: bool = False
     id: str = ""
+    origin: str = ORIGINS[0]
+    commands: tuple[Command, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """The text without the lines of its commands: what is searched for and what a model is asked."""
+        return parse_commands(self.text)[1] if self.commands else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +124,18 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
     Raises:
         FormatError: It is not UTF-8, its front matter is broken, or a key holds what it cannot.
     """
-    text = _decode(path, raw)
-    meta, offset = split(text, path)
+    content = _decode(path, raw)
+    meta, offset = split(content, path)
     meta = in_lower_case(meta)
-    body = text[offset:].removeprefix("\ufeff").replace("\r\n", "\n")
+    body = content[offset:].removeprefix("\ufeff").replace("\r\n", "\n")
     unsent = _SEND.sub("", body)
-    said = unsent.strip("\n").rstrip()
+    text = unsent.strip("\n").rstrip()
+    origin = _origin(meta)
+    commands = parse_commands(text)[0] if origin == ORIGINS[0] else ()
     return Prompt(
         path=path,
-        text=said,
-        sha256=_fingerprint(said),
+        text=text,
+        sha256=_fingerprint(text),
         at=at,
         model=_text(path, meta, "model"),
         focus=_links(path, meta, "focus"),
@@ -130,11 +143,24 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         reply_to=_text(path, meta, "reply_to"),
         answer=_flag(path, meta, "answer", True),
         remember=not is_off_record(raw),
-        private=_flag(path, meta, "private", False) or asks_for_privacy(text) or PRIVATE.search(said) is not None,
+        private=_flag(path, meta, "private", False)
+        or asks_for_privacy(content)
+        or PRIVATE.search(text) is not None
+        or any(command.name == "private" for command in commands),
         is_draft=str(meta.get("status", "")).strip().lower() == "draft",
         is_capture=path.startswith(f"{inbox}/notes/"),
         is_send=unsent != body,
+        origin=origin,
+        commands=commands,
     )
+
+
+def _origin(meta: Mapping[str, Any]) -> str:
+    """Return whose words a file holds; what is unclear is trusted least."""
+    named = meta.get("origin")
+    if named is None:
+        return ORIGINS[0]
+    return named if named in ORIGINS else ORIGINS[-1]
 
 
 def in_lower_case(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from brainiac.notes.links import format_link
 from brainiac.notes.prose import one_line, unescape
 
 HISTORY, STEPS = "History", "Steps"
@@ -22,6 +23,7 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*\Z")
 _ANY_BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*\r?$", re.MULTILINE)
 _RETIRED = re.compile(r"~~(.*)~~ \((?:until|(\S+) –) (\S+?)(?:; replaced by \^([A-Za-z0-9-]+))?\)", re.DOTALL)
+_SAID = re.compile(r" \(\[(\d{4}-\d\d-\d\d)\]\(<?([^\s<>]*?)>?(?: \"uuid:[^\"]*\")?\)\)\Z")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -40,6 +42,8 @@ class Statement:
         until: Until when it held.
         replaced_by: The block id of what stands in its place.
         own: Offsets of its own text, from after the marker to before the block id or the nested list.
+        said_on: The day that stands behind its words, where they were said, an ISO date; "" for none.
+        said_at: The link of that day, as it stands.
     """
 
     text: str
@@ -52,6 +56,8 @@ class Statement:
     until: str = ""
     replaced_by: str = ""
     own: tuple[int, int] = (0, 0)
+    said_on: str = ""
+    said_at: str = ""
 
 
 @dataclass(slots=True)
@@ -131,8 +137,9 @@ def _read(lines: list[_Line], marker: int, section: str, is_history: bool) -> St
     since = until = replaced_by = ""
     if is_history and (retired := _RETIRED.fullmatch(said)):
         said, since, until, replaced_by = retired[1], retired[2] or "", retired[3], retired[4] or ""
+    day = _SAID.search(said)
     return Statement(
-        text=said,
+        text=said[: day.start()] if day else said,
         block_id=block_id,
         is_history=is_history,
         start=lines[0].start,
@@ -142,6 +149,8 @@ def _read(lines: list[_Line], marker: int, section: str, is_history: bool) -> St
         until=until,
         replaced_by=replaced_by,
         own=(first, first + len(content)),
+        said_on=day[1] if day else "",
+        said_at=day[2] if day else "",
     )
 
 
@@ -155,6 +164,11 @@ def statement_line(text: str, block_id: str, marker: str = "-") -> str:
     if not said:
         raise ValueError("a statement must not be empty")
     return f"{marker} {said} ^{block_id}\n"
+
+
+def with_day(text: str, day: str, link: str, uuid: str = "") -> str:
+    """Return words with the day they were said and the link to its page behind them, as a statement holds them."""
+    return f"{text} ({format_link(day, link, uuid)})"
 
 
 def retired_text(own: str, on: str, replaced_by: str, since: str) -> str:

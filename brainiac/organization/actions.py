@@ -37,7 +37,8 @@ def carry_out(brain: Brain, catalog: Catalog, draft: Draft, actions: Sequence[Ac
                 draft.move(path, catalog.archive + posixpath.dirname(path).removeprefix(catalog.root))
     for action in actions:
         if action.kind == "compress":
-            statements += compress(draft, action.target, [catalog.pages[path] for path in action.paths], now)
+            pages = [catalog.pages[path] for path in action.paths]
+            statements += compress(draft, action.target, pages, now, brain.day_of)
     draft.complete_folders()
     for action in actions:
         if action.kind == "link":

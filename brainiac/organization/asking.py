@@ -6,14 +6,13 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from brainiac.events import Change, content_hash, create, update
+from brainiac.events import content_hash
 from brainiac.notes.discretion import is_private_note
 from brainiac.organization.judging import Action
 from brainiac.organization.past import EXPIRED
-from brainiac.review import Proposal, with_proposals
+from brainiac.review import Proposal
 
 if TYPE_CHECKING:
-    from brainiac.brain import Brain
     from brainiac.organization.catalog import Catalog
     from brainiac.organization.past import Past
 
@@ -55,16 +54,3 @@ def _proposal(catalog: Catalog, action: Action, asked: set[tuple[str, str, str]]
 
 def _digest(text: str) -> str:
     return content_hash(text.encode("utf-8", "surrogateescape"))
-
-
-def review_change(brain: Brain, proposals: Iterable[Proposal]) -> list[Change]:
-    """Return the change of `review.md` that shows proposals."""
-    proposals = list(proposals)
-    if not proposals:
-        return []
-    path = brain.tree.relative(brain.tree.review)
-    before = brain.read_text(path)
-    text = with_proposals(before, proposals)
-    if text == before:
-        return []
-    return [create(path, text) if before is None else update(path, before, text)]

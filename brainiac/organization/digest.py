@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from brainiac.events import new_id
@@ -21,7 +21,9 @@ NAME, TAG = "digest.md", "digest"
 _MAX_WORDS = 200  # characters of what was said that a line shows; the whole is one link away
 
 
-def compress(draft: Draft, folder: str, pages: Iterable[Memory], now: str) -> list[dict[str, Any]]:
+def compress(
+    draft: Draft, folder: str, pages: Iterable[Memory], now: str, day_of: Callable[[str], str]
+) -> list[dict[str, Any]]:
     """Write the digest of pages that were put into the archive, or add to the one there is; return its statements.
 
     Args:
@@ -29,6 +31,7 @@ def compress(draft: Draft, folder: str, pages: Iterable[Memory], now: str) -> li
         folder: Of the digest.
         pages: Episodic memories, as they stand.
         now: ISO 8601 UTC.
+        day_of: Returns the person's day of a stamp.
     """
     path = f"{folder}/{NAME}"
     if draft.text(path) is None:
@@ -38,12 +41,12 @@ def compress(draft: Draft, folder: str, pages: Iterable[Memory], now: str) -> li
     records = []
     for page in sorted(pages, key=_when):
         link = format_link(page.title, posixpath.relpath(draft.place(page.path), folder), page.uuid)
-        for line in _lines(page):
+        for line in _lines(page, day_of):
             text = f"{line} ({link})"
             block = document.block_id_for(text)
             document = document.add_statement(text, block)
             records.append(
-                {"page": document.memory.uuid, "block": block, "hash": text_hash(text), "since": _when(page)[:10]}
+                {"page": document.memory.uuid, "block": block, "hash": text_hash(text), "since": day_of(_when(page))}
             )
     draft.edit(path, lambda _: str(document))
     return records
@@ -54,12 +57,12 @@ def _when(page: Memory) -> str:
     return first.event.at if first else page.created_at
 
 
-def _lines(page: Memory) -> Iterator[str]:
+def _lines(page: Memory, day_of: Callable[[str], str]) -> Iterator[str]:
     events = [placed.event for placed in find_events(page.text)]
     statements = [each.text for each in page.statements if not each.is_history]
-    yield from (f"{event.at[:10]}: {_said(event)}" for event in events)
+    yield from (f"{day_of(event.at)}: {_said(event)}" for event in events)
     if not events:
-        yield f"{page.created_at[:10]}: {_cut(' '.join(statements) or page.title)}"
+        yield f"{day_of(page.created_at)}: {_cut(' '.join(statements) or page.title)}"
 
 
 def _said(event: StmEvent) -> str:

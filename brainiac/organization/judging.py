@@ -157,9 +157,10 @@ class Judge:
         here = [path for path in sorted(self._catalog.entries[folder]) if path in pages and path not in self._taken]
         free = [pages[path] for path in here if self._known(proposal, path)]
         ours = [page for page in free if page.path not in self._past.placed]
-        entries, is_dated = len(self._catalog.entries[folder]), f"{folder}/".startswith(self._events + "/")
-        groups = divide(ours, entries - len(ours), self._limit, is_dated=is_dated)
-        groups = groups or divide(free, entries - len(free), self._limit, is_dated=is_dated)
+        entries = len(self._catalog.entries[folder])
+        day_of = self._brain.day_of if f"{folder}/".startswith(self._events + "/") else None
+        groups = divide(ours, entries - len(ours), self._limit, day_of)
+        groups = groups or divide(free, entries - len(free), self._limit, day_of)
         if not groups:
             self._refuse(proposal, "no division brings it under the limit", folder)
         for name, paths in groups.items():

@@ -18,7 +18,7 @@ from brainiac.llm.offline.organizing import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposal, Proposals
 from brainiac.notes.frontmatter import edit_meta
 from brainiac.organization.actions import carry_out
-from brainiac.organization.asking import new_proposals, review_change
+from brainiac.organization.asking import new_proposals
 from brainiac.organization.catalog import Catalog
 from brainiac.organization.draft import Draft, folders_of
 from brainiac.organization.indexes import derive_manifests
@@ -26,6 +26,7 @@ from brainiac.organization.judging import Action, Judge, Verdict
 from brainiac.organization.past import ORGANIZED, Past, read_past
 from brainiac.organization.patterns import Patterns, find_patterns
 from brainiac.organization.usage import Usage, cleared, read_usage
+from brainiac.review import review_change
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -150,7 +151,7 @@ def _parted(brain: Brain, work: _Work) -> tuple[Patterns, Patterns]:
 def _request(brain: Brain, work: _Work, patterns: Patterns, abandon: Callable[[], bool] | None) -> OrganizeRequest:
     structure = {folder: len(entries) for folder, entries in work.catalog.entries.items()}
     return OrganizeRequest(
-        now=brain.clock.now(), patterns=patterns.as_request(), structure=structure, goals=GOALS, abandon=abandon
+        now=brain.now(), patterns=patterns.as_request(), structure=structure, goals=GOALS, abandon=abandon
     )
 
 

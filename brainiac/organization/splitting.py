@@ -17,18 +17,20 @@ _MAX_NAME = 40
 Key = Callable[[Memory], str]
 
 
-def divide(pages: Sequence[Memory], standing: int, limit: int, *, is_dated: bool) -> dict[str, list[str]]:
+def divide(
+    pages: Sequence[Memory], standing: int, limit: int, day_of: Callable[[str], str] | None = None
+) -> dict[str, list[str]]:
     """Return the pages to move, by the name of their subfolder; {} when no division brings the folder under the limit.
 
     Args:
         pages: Those that may move, of one folder.
         standing: How many further entries the folder has.
         limit: The most entries of a folder (`organization.max_entries`).
-        is_dated: Whether the folder lies in `events/`, where the date comes first.
+        day_of: Returns the person's day of a stamp; for a folder in `events/`, where the date comes first.
     """
     ordered = sorted(pages, key=lambda page: page.path)
     keys: list[Key] = [_subject, _tag, _letter]
-    for key in [_month, _day, *keys] if is_dated else keys:
+    for key in [*_dates(day_of), *keys] if day_of else keys:
         groups = _grouped(ordered, key)
         if _is_division(groups, len(pages) + standing, limit):
             return groups
@@ -65,12 +67,14 @@ def _letter(page: Memory) -> str:
     return slugify(found[0]) if found else ""
 
 
-def _month(page: Memory) -> str:
-    return page.created_at[:7] if re.match(r"\d{4}-\d\d", page.created_at) else ""
+def _dates(day_of: Callable[[str], str]) -> list[Key]:
+    """Return the keys by month and by day."""
 
+    def day(page: Memory) -> str:
+        found = re.match(r"\d{4}-\d\d-\d\d", day_of(page.created_at))
+        return found[0] if found else ""
 
-def _day(page: Memory) -> str:
-    return page.created_at[:10] if re.match(r"\d{4}-\d\d-\d\d", page.created_at) else ""
+    return [lambda page: day(page)[:7], day]
 
 
 def _runs(pages: Sequence[Memory], limit: int) -> Iterator[tuple[str, list[str]]]:

@@ -9,8 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from brainiac.clock import parse_iso
-from brainiac.errors import ConflictError, FormatError, ModelError
+from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
 from brainiac.events import FileChange, PathKind
+from brainiac.history.forget_words import ask_about_deleted
 from brainiac.organization.arrivals import complete
 from brainiac.organization.catalog import Catalog
 from brainiac.organization.healing import heal_all, heal_move
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS = 600.0  # after a run that failed; the model that failed is left in peace
 CALM_SECONDS = 30.0  # a log that grew is looked at only when nobody exchanged anything for so long
+DELETIONS = frozenset({"note-deleted", "notes-deleted"})
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
 
 
@@ -64,9 +66,23 @@ class Upkeep:
         if change.old_path is not None:
             self.note_page(change.old_path)
             self._heal(change.old_path, change.path)
-        elif change.action != "deleted":
+        elif change.action == "deleted":
+            self._ask_about(change)
+        else:
             self._arrived.add(change.path)
             self._are_links_due = True  # it may be a page that was moved and edited at once
+
+    def _ask_about(self, change: FileChange) -> None:
+        """Ask whether what a page was made from goes with it; what was forgotten or undone is no deletion by hand."""
+        if change.kind is not PathKind.MEMORY or change.is_ours:
+            return
+        for event in self._brain.journal.events(kinds=DELETIONS, reverse=True):
+            gone = next((one for one in event.changes if one.path == change.path and one.after is None), None)
+            if gone is not None and gone.before is not None:
+                with suppress(BlobError):  # off the record: nothing was made from it
+                    text = self._brain.committer.text_of(gone.before).decode("utf-8", "surrogateescape")
+                    ask_about_deleted(self._brain, change.path, text)
+                return
 
     def _heal(self, old: str, new: str) -> None:
         with suppress(ConflictError, FormatError):  # a page is being saved: the next quiet looks again

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, content_hash, update
+from brainiac.history import forget_words
 from brainiac.history.conflict_copies import TAKE, taken
 from brainiac.notes.memory import MemoryDocument
 from brainiac.organization.actions import carry_out
@@ -36,7 +37,11 @@ def settle_reviews(brain: Brain) -> list[Event]:
         proposal = past.proposals.get(name)
         if proposal is None or name in past.decided:
             continue
-        if is_wanted:
+        if is_wanted and proposal.get("operation") == forget_words.OPERATION:
+            cause = forget_words.settle(brain, proposal)
+            data = {"proposal": name}
+            events.append(brain.record(APPLIED, by="person", data=data, cause=cause.id if cause else None))
+        elif is_wanted:
             events.append(_apply(brain, name, proposal, past))
         else:
             events.append(brain.record(DECLINED, by="person", data={"proposal": name}))

@@ -7,6 +7,7 @@ journals and the inbox do not.
 from __future__ import annotations
 
 import os
+import posixpath
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -134,6 +135,12 @@ class Answered:
             if prompt.sha256 in self._answered.get(prompt.path, ()):
                 return True
         return self._is_standing(prompt)
+
+    def has_answered_beside(self, path: str) -> bool:
+        """Return whether any prompt of the same folder was answered: the top level of the inbox is one of them."""
+        folder = posixpath.dirname(path)
+        with self._mutex:
+            return any(posixpath.dirname(other) == folder for other in self._by_path if other != path)
 
     def is_unchanged(self, path: str, file_hash: str | None) -> bool:
         """Tell from a content hash alone, without reading, that a prompt file is as it was answered."""
@@ -272,7 +279,7 @@ class Answered:
             prompt_sha256=str(data["prompt_sha256"]),
             prompt_hash=written.get(path) or data.get("prompt_hash"),
             response=response,
-            response_hash=written.get(response) if response and event.kind == ANSWERED else None,
+            response_hash=written.get(str(response)) or data.get("response_hash") if event.kind == ANSWERED else None,
             exchange=event.id,
             at=event.at,
             supersedes=former.exchange if former and former.prompt_id == data["prompt_id"] else None,

@@ -1,41 +1,83 @@
-"""A decision carried out on the pages in work; what it did becomes one record of the run's event."""
+"""An operation carried out on the pages in work; what it did becomes one record of the run's event."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from brainiac.errors import FormatError
+from brainiac.llm.schemas import Operation
 from brainiac.notes.discretion import is_private
 from brainiac.notes.memory import Statement
-from brainiac.promotion.deciding import Decision
+from brainiac.notes.short_term import StmEvent
+from brainiac.notes.statements import with_day
 from brainiac.promotion.past import Past, text_hash
-from brainiac.promotion.placement import Place
+from brainiac.promotion.placement import Place, free_day_place
 from brainiac.promotion.relinking import placed
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.promotion.draft import Draft, Working
+    from brainiac.promotion.related import Known
 
 HIGH, LOW = 0.75, 0.4
+_VERBS = {"new": "NEW", "replace": "UPDATE", "end": "DELETE", "forget": "DELETE", "same": "REINFORCE"}
+_RANK = {"": -1, "low": 0, "medium": 1, "high": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A decision with the page it is carried out on; can be carried out again on pages read anew.
+    """An operation with where it came from and the page it is carried out on.
+
+    It can be carried out again on pages read anew.
 
     Attributes:
-        decision: What is to be done.
-        place: Where.
+        id: Of the candidate that it decides.
+        operation: What is to be done.
+        events: What it rests on, oldest first.
+        place: The page.
+        target: The statement it is about; None for a new one.
+        proposal: What is put before a person, since the target is theirs; "" otherwise.
+        model: Who decided.
+        found_by: Who proposed the candidate.
     """
 
-    decision: Decision
+    id: str
+    operation: Operation
+    events: tuple[StmEvent, ...]
     place: Place
+    target: Known | None = None
+    proposal: str = ""
+    model: str = ""
+    found_by: str = ""
+
+    @property
+    def words(self) -> str:
+        """What it states, for a person."""
+        return self.operation.text or (self.target.text if self.target else "")
+
+    @property
+    def at(self) -> str:
+        """When it was last said, ISO 8601."""
+        return max(event.at for event in self.events)
+
+    @property
+    def is_private(self) -> bool:
+        """It rests on what must not leave this machine."""
+        return any(event.is_private for event in self.events)
+
+    @property
+    def retires(self) -> bool:
+        """A statement of ours leaves the page's body, and nothing like it takes its place."""
+        return self.operation.action in ("end", "forget") and not self.proposal
 
 
-def importance_word(value: float) -> str:
-    """Return how importance is kept: low below 0.4, high from 0.75 on (seeds I1)."""
+def importance_word(value: float | None) -> str:
+    """Return how importance is kept: low below 0.4, high from 0.75 on (seeds I1); "" where nobody judged it."""
+    if value is None:
+        return ""
     return "high" if value >= HIGH else "low" if value < LOW else "medium"
 
 
@@ -57,145 +99,163 @@ class Applier:
         Raises:
             FormatError: It does not fit what stands there any more.
         """
-        path = step.place.path
-        working = self._draft.page(path) or self._begin(step)
-        step = self._placed(step)
-        decision = step.decision
-        self._check(working, decision, path)
-        self._note_sources(working, decision)
-        page = working.document.memory.uuid or path
-        record = self._record(decision, path, page)
+        if step.operation.page.is_whole and step.operation.action == "new":
+            return [self._record(step) | self._begin_whole(step)]
+        working = self._draft.page(step.place.path) or self._begin(step)
+        step = self._with_links(step)
+        self._check(working, step)
+        self._note_sources(working, step)
+        page = working.document.memory.uuid or step.place.path
+        record = self._record(step) | {"page": page}
         if step.place.steps:
             return [record | self._set_steps(working, page, step)]
-        match decision.verb:
-            case "NEW":
-                return [record | self._state(working, page, decision)]
-            case "UPDATE":
-                return [record | self._update(working, page, decision)]
-            case "DELETE":
-                return [record | done for done in self._retire(working, page, decision)]
-        working.reinforced += 1
-        statement = self._target(decision)
-        again = {"block": statement.block_id, "hash": text_hash(statement.text)}
-        return [record | again | self._kept(page, statement)]
+        match step.operation.action:
+            case "new":
+                return [record | self._state(working, page, step)]
+            case "replace":
+                return [record | self._replace(working, page, step)]
+            case "end" | "forget":
+                return [record | self._end(working, page, step)]
+        return [record | self._say_again(working, page, step)]
 
-    def _placed(self, step: Step) -> Step:
+    def _with_links(self, step: Step) -> Step:
         """Return a step whose links lead from its page."""
 
         def moved(text: str) -> str:
             return placed(self._brain, text, step.place.path)
 
-        decision = replace(step.decision, content=moved(step.decision.content), rest=moved(step.decision.rest))
-        return Step(decision, replace(step.place, steps=tuple(map(moved, step.place.steps))))
+        operation = step.operation.model_copy(update={"text": moved(step.operation.text)})
+        return replace(step, operation=operation, place=replace(step.place, steps=tuple(map(moved, step.place.steps))))
 
-    def _check(self, working: Working, decision: Decision, path: str) -> None:
+    def _check(self, working: Working, step: Step) -> None:
         """Refuse what is about a statement that is gone, and what is private on a page that is not."""
-        if decision.target and not any(
-            one.block_id == decision.target.statement.block_id and one.text == decision.target.statement.text
-            for one in self._draft.current(path)
+        path, target = step.place.path, step.target
+        if target and not any(
+            statement.block_id == target.statement.block_id and statement.text == target.statement.text
+            for statement in self._draft.current(path)
         ):
             raise FormatError(path, "the statement it is about was changed meanwhile")
-        if decision.content and decision.found.is_private and not is_private(working.document.memory.meta):
+        if step.operation.text and step.is_private and not is_private(working.document.memory.meta):
             raise FormatError(path, "what is private cannot stand there: the page is not private any more")
 
     def _begin(self, step: Step) -> Working:
-        place, found = step.place, step.decision.found
-        text = self._draft.catalogue.begin(place.path, place.title, place.meta, is_private=found.is_private)
+        place = step.place
+        text = self._draft.catalogue.begin(place.path, place.title, place.meta, is_private=step.is_private)
         working = self._draft.add(place.path, text)
-        working.emotion = found.candidate.emotion
+        working.emotion = step.operation.emotion
         return working
 
-    def _note_sources(self, working: Working, decision: Decision) -> None:
-        candidate = decision.found.candidate
-        working.sources.update(dict.fromkeys(event.id for event in decision.found.events))
-        if decision.found.is_private and not is_private(working.document.memory.meta):
+    def _begin_whole(self, step: Step) -> dict[str, Any]:
+        """Begin a page whose body is the person's note, byte for byte."""
+        place, catalogue = step.place, self._draft.catalogue
+        if self._draft.page(place.path) is not None:
+            raise FormatError(place.path, "another page was made there meanwhile")
+        text, uuid = catalogue.begin_whole(
+            place.path,
+            step.operation.text,
+            {"title": place.title, **place.meta},
+            tags=step.operation.tags,
+            is_private=step.is_private,
+        )
+        working = self._draft.add(place.path, text)
+        working.sources.update(dict.fromkeys(event.id for event in step.events))
+        return {"page": uuid, "block": "", "hash": text_hash(step.operation.text), "is_whole": True}
+
+    def _note_sources(self, working: Working, step: Step) -> None:
+        working.sources.update(dict.fromkeys(event.id for event in step.events))
+        if step.is_private and not is_private(working.document.memory.meta):
             return  # a request to forget: the page is not to tell what it was about
-        working.tags.update(dict.fromkeys(candidate.tags))
-        working.emotion = working.emotion or candidate.emotion
-        working.importance = max(working.importance, importance_word(decision.importance), key=_RANK.__getitem__)
+        working.tags.update(dict.fromkeys(step.operation.tags))
+        working.emotion = working.emotion or step.operation.emotion
+        word = importance_word(step.operation.importance)
+        working.importance = max(working.importance, word, key=_RANK.__getitem__)
 
-    def _record(self, decision: Decision, path: str, page: str) -> dict[str, Any]:
-        found = decision.found
-        return {
-            "candidate": found.id,
-            "operation": decision.verb,
-            "path": path,
-            "page": page,
-            "since": found.at[:10],
-            "sources": [event.id for event in found.events],
-            "importance": importance_word(decision.importance),
-            "relevance": decision.relevance,
-            "reasoning": decision.reasoning,
-            "model": decision.model,
-            "found_by": found.model,
+    def _record(self, step: Step) -> dict[str, Any]:
+        operation = step.operation
+        record = {
+            "candidate": step.id,
+            "operation": _VERBS[operation.action],
+            "path": step.place.path,
+            "since": self._brain.day_of(step.at),
+            "sources": [event.id for event in step.events],
+            "importance": importance_word(operation.importance),
+            "relevance": operation.relevance.score,
+            "reasoning": operation.reasoning,
+            "model": step.model,
+            "found_by": step.found_by,
         }
-
-    def _target(self, decision: Decision) -> Statement:
-        assert decision.target is not None
-        return decision.target.statement
-
-    def _kept(self, page: str, statement: Statement) -> dict[str, str]:
-        """A statement that only was stated again keeps its date."""
-        since = self._past.since_of(page, statement)
-        return {"since": since} if since else {}
+        return record | ({"marked_by": operation.marked_by} if operation.marked_by else {})
 
     def _ours(self, page: str, block: str, text: str, since: str) -> dict[str, str]:
         self._past.since[page, block, text_hash(text)] = since
-        return {"block": block, "hash": text_hash(text)}
+        return {"block": block, "hash": text_hash(text), "since": since}
 
-    def _state(self, working: Working, page: str, decision: Decision) -> dict[str, Any]:
-        content, document = decision.content, working.document
-        for one in document.memory.statements:
-            if not one.is_history and text_hash(one.text).casefold() == text_hash(content).casefold():
-                working.reinforced += 1
-                again = {"operation": "REINFORCE", "block": one.block_id, "hash": text_hash(one.text)}
-                return again | self._kept(page, one)
-        block = document.block_id_for(content)
-        working.document = document.add_statement(content, block)
-        return self._ours(page, block, content, decision.found.at[:10])
+    def _again(self, working: Working, page: str, statement: Statement) -> dict[str, str]:
+        """Count a statement that was said again; it keeps its date."""
+        working.reinforced += 1
+        since = self._past.since_of(page, statement)
+        known = {"block": statement.block_id, "hash": text_hash(statement.text)}
+        return known | ({"since": since} if since else {})
 
-    def _update(self, working: Working, page: str, decision: Decision) -> dict[str, Any]:
-        old, since = self._target(decision), decision.found.at[:10]
-        working.document = working.document.replace_statement(old.block_id, decision.content)
-        replaced = {"block": old.block_id, "hash": text_hash(old.text)}
-        if decision.is_past_kept:
-            replaced["history"] = self._keep_past(working, page, old, old.block_id, since)
-        return self._ours(page, old.block_id, decision.content, since) | {"replaced": replaced}
+    def _say_again(self, working: Working, page: str, step: Step) -> dict[str, str]:
+        assert step.target is not None
+        return self._again(working, page, step.target.statement)
+
+    def _state(self, working: Working, page: str, step: Step) -> dict[str, Any]:
+        text, document = step.operation.text, working.document
+        for statement in document.memory.statements:
+            if not statement.is_history and text_hash(statement.text).casefold() == text_hash(text).casefold():
+                return {"operation": "REINFORCE", **self._again(working, page, statement)}
+        line = self._dated(step) if step.operation.marked_by else text
+        block = document.block_id_for(line)
+        working.document = document.add_statement(line, block)
+        return self._ours(page, block, text, self._brain.day_of(step.at))
+
+    def _dated(self, step: Step) -> str:
+        """Return a person's own words with their day behind them, which links to the page of that day."""
+        at = step.events[0].at
+        day_page = free_day_place(self._brain, self._draft.catalogue, at, is_private=step.is_private).path
+        known = self._draft.catalogue.by_path.get(day_page)
+        link = posixpath.relpath(day_page, posixpath.dirname(step.place.path))
+        return with_day(step.operation.text, self._brain.day_of(at), link, known.uuid if known else "")
+
+    def _replace(self, working: Working, page: str, step: Step) -> dict[str, Any]:
+        """Put new words in place of a statement; its old wording goes to History, whatever it says."""
+        assert step.target is not None
+        old, since = step.target.statement, self._brain.day_of(step.at)
+        working.document = working.document.replace_statement(old.block_id, step.operation.text)
+        history = self._keep_past(working, page, old, old.block_id, since)
+        replaced = {"block": old.block_id, "hash": text_hash(old.text), "history": history}
+        return self._ours(page, old.block_id, step.operation.text, since) | {"replaced": replaced}
 
     def _keep_past(self, working: Working, page: str, old: Statement, replaced_by: str, on: str) -> str:
-        """Put a wording that no longer holds under History beside what holds now; return its block id."""
+        """Put a former wording under History beside what holds now; return its block id."""
         document = working.document
         block = document.block_id_for(old.text)
         document = document.add_statement(old.text, block)
         working.document = document.retire(block, on, replaced_by, self._past.since_of(page, old))
         return block
 
-    def _retire(self, working: Working, page: str, decision: Decision) -> Iterator[dict[str, Any]]:
-        """State what holds now, and retire the target: all of it, or all but what holds on."""
-        old, since, record = self._target(decision), decision.found.at[:10], {}
+    def _end(self, working: Working, page: str, step: Step) -> dict[str, Any]:
+        """Retire a statement, and state what holds now if anything does; a person's own is put before them."""
+        assert step.target is not None
+        old, since, record = step.target.statement, self._brain.day_of(step.at), {}
         block = ""
-        if decision.content:
-            block = working.document.block_id_for(decision.content)
-            working.document = working.document.add_statement(decision.content, block)
-            record = self._ours(page, block, decision.content, since)
+        if step.operation.text:
+            block = working.document.block_id_for(step.operation.text)
+            working.document = working.document.add_statement(step.operation.text, block)
+            record = self._ours(page, block, step.operation.text, since)
         replaced = {"block": old.block_id, "hash": text_hash(old.text)}
-        if decision.proposal:
-            yield {**record, "proposed": replaced}
-        elif decision.rest:
-            yield {**record, "operation": "NEW"}
-            said = self._past.since_of(page, old)
-            working.document = working.document.replace_statement(old.block_id, decision.rest)
-            replaced["history"] = self._keep_past(working, page, old, block, since)
-            yield {"operation": "UPDATE", "replaced": replaced, **self._ours(page, old.block_id, decision.rest, said)}
-        else:
-            working.document = working.document.retire(old.block_id, since, block, self._past.since_of(page, old))
-            yield {**record, "replaced": {**replaced, "history": old.block_id}}
+        if step.proposal:
+            return {**record, "proposed": replaced}
+        working.document = working.document.retire(old.block_id, since, block, self._past.since_of(page, old))
+        return {**record, "replaced": {**replaced, "history": old.block_id}}
 
     def _set_steps(self, working: Working, page: str, step: Step) -> dict[str, Any]:
         """Write a how-to's steps in order; steps that are told otherwise now go to History."""
-        wanted, on = step.place.steps, step.decision.found.at[:10]
-        standing = [one for one in working.document.memory.statements if one.section == "Steps" and not one.is_history]
-        if [_plain(one.text) for one in standing] == [_plain(one) for one in wanted]:
+        wanted, on = step.place.steps, self._brain.day_of(step.at)
+        standing = _steps_of(working)
+        if [_plain(old.text) for old in standing] == [_plain(text) for text in wanted]:
             working.reinforced += 1
             return {"operation": "REINFORCE", "block": "", "hash": "", "steps": []}
         if standing:
@@ -203,18 +263,14 @@ class Applier:
         else:
             for text in wanted:
                 working.document = working.document.add_step(text)
-        steps = [
-            self._ours(page, one.block_id, one.text, on)
-            for one in working.document.memory.statements
-            if one.section == "Steps" and not one.is_history
-        ]
+        steps = [self._ours(page, new.block_id, new.text, on) for new in _steps_of(working)]
         verb = {"operation": "UPDATE"} if standing else {}
         return {"block": "", "hash": "", "steps": steps, **verb}
 
     def _replace_steps(
         self, working: Working, page: str, standing: Sequence[Statement], wanted: Sequence[str], on: str
     ) -> None:
-        texts = {_plain(one) for one in wanted}
+        texts = {_plain(text) for text in wanted}
         for old, new in zip(standing, wanted, strict=False):
             if _plain(old.text) != _plain(new):
                 working.document = working.document.replace_statement(old.block_id, new)
@@ -227,7 +283,10 @@ class Applier:
             working.document = working.document.retire(old.block_id, on, since=since)
 
 
-_RANK = {"": -1, "low": 0, "medium": 1, "high": 2}
+def _steps_of(working: Working) -> list[Statement]:
+    """Return the steps of a how-to's page that hold, in order."""
+    statements = working.document.memory.statements
+    return [statement for statement in statements if statement.section == "Steps" and not statement.is_history]
 
 
 def _plain(text: str) -> str:

@@ -1,61 +1,50 @@
-"""What becomes of one candidate: a model's or the rule's operation, validated, both sides preserved (seeds I1-I8)."""
+"""What a model's present calls make of one candidate: an operation, checked, both sides preserved (seeds I1-I8).
+
+Issue by issue this gives way to one consolidating call; until then `Decider` turns a model's decision on a candidate
+into the operation that Promotion carries out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from brainiac.clock import parse_iso
-from brainiac.integration.preservation import Loss, check, contradictions
-from brainiac.integration.relevance import Link, is_known, relate
-from brainiac.integration.succession import remainder, succeeds
-from brainiac.language.statements import statements_of
-from brainiac.llm.schemas import IntegrateRequest, Operation, Operations
-from brainiac.promotion.finding import Found, Refusal
+from brainiac.integration.preservation import Loss, check
+from brainiac.language.tokens import coverage
+from brainiac.llm.schemas import Decision, Decisions, Evidence, IntegrateRequest, Operation
+from brainiac.notes.links import shown
+from brainiac.promotion.fates import Refusal
 from brainiac.promotion.past import text_hash
-from brainiac.promotion.related import Known, is_named, related
+from brainiac.promotion.related import Known, related
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.promotion.draft import Draft
+    from brainiac.promotion.finding import Found
     from brainiac.promotion.lookup import Lookup
     from brainiac.promotion.past import Past
 
-Verb = Literal["NEW", "UPDATE", "DELETE", "REINFORCE", "SKIP"]
+SAME_WORDS = 0.8  # of the runs of signs of what a person corrected
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """What is to be done with one candidate.
+class Decided:
+    """An operation with the statement it is about.
 
     Attributes:
-        found: The candidate.
-        verb: DELETE states `content` on the target's page, unless it is empty; SKIP does nothing.
-        content: The statement that is to stand.
-        rest: What of the target holds on when the other part of it is retired; "" when nothing does.
-        target: The statement it is about; None for NEW.
-        is_past_kept: The target's wording says what no longer holds: it goes to History.
+        operation: What is to be done; None where nothing is.
+        target: The statement.
+        proposal: What is put before a person, since the target is theirs.
         model: Who decided.
-        proposal: What is put before a person, since the target is theirs; "" otherwise.
+        reason: Why nothing is done.
     """
 
-    found: Found
-    verb: Verb
-    content: str = ""
-    rest: str = ""
+    operation: Operation | None
     target: Known | None = None
-    is_past_kept: bool = False
-    importance: float = 0.5
-    relevance: float = 0.0
-    reasoning: str = ""
-    model: str = ""
     proposal: str = ""
-
-    @property
-    def retires(self) -> bool:
-        """A statement of ours leaves the page's body."""
-        return self.verb == "DELETE" and not self.proposal
+    model: str = ""
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -68,6 +57,7 @@ class Decider:
         lookup: The statements of all pages.
         cause: Id of the run's first event.
         abandon: Asked whether somebody came back.
+        refused: Takes in what was not done, and why.
     """
 
     brain: Brain
@@ -77,7 +67,7 @@ class Decider:
     abandon: Callable[[], bool] | None = None
     refused: list[Refusal] = field(default_factory=list)
 
-    def decide(self, draft: Draft, found: Found) -> Decision:
+    def decide(self, draft: Draft, found: Found) -> Decided:
         """Decide one candidate; whatever fails the checks ends with both statements kept.
 
         Raises:
@@ -85,158 +75,138 @@ class Decider:
         """
         known = related(self.lookup, draft, self.past, found)
         if not known:
-            return self._unless_corrected(self._new(found, _operation_new(found), "rule"))
+            return self._unless_corrected(found, self._new(found, Decision(operation="NEW"), "rule"))
         request = IntegrateRequest(
-            now=self.brain.clock.now(),
-            is_private=found.is_private or any(one.is_private for one in known),
+            now=self.brain.now(),
+            is_private=found.is_private or any(statement.is_private for statement in known),
             cause=self.cause,
             abandon=self.abandon,
             message=found.message,
             candidate=found.candidate,
-            existing=[one.existing for one in known],
+            existing=[statement.existing for statement in known],
         )
         model = self.brain.models.engine_for(request).name
-        decision = self._unless_corrected(self._attempt(request, known, found, model))
-        # what is stated beside a person's own statement is about it no more
-        return replace(decision, target=None) if decision.verb == "NEW" else decision
+        return self._unless_corrected(found, self._attempt(request, known, found, model))
 
-    def _attempt(self, request: IntegrateRequest, known: Sequence[Known], found: Found, model: str) -> Decision:
-        for attempt in (1, 2):
-            operation = self._ask(request, found, model)
-            if operation is None:
-                return Decision(found, "SKIP", reasoning="nothing was to be done with it", model=model)
-            decision, complaint = self._checked(operation, known, found, model)
-            if decision is not None:
-                return decision
+    def _attempt(self, request: IntegrateRequest, known: Sequence[Known], found: Found, model: str) -> Decided:
+        for is_last in (False, True):
+            decision = self._ask(request, found, model)
+            if decision is None:
+                return Decided(None, model=model, reason="nothing was to be done with it")
+            decided, complaint = self._checked(decision, known, found, model, is_last=is_last)
+            if decided is not None:
+                return decided
             self._refuse(found, complaint, model)
-            if attempt == 1:
-                request = replace(request, complaint=complaint)
-        return self._new(found, _operation_new(found), model)
+            request = replace(request, complaint=complaint)
+        return self._new(found, Decision(operation="NEW"), model)
 
-    def _ask(self, request: IntegrateRequest, found: Found, model: str) -> Operation | None:
+    def _ask(self, request: IntegrateRequest, found: Found, model: str) -> Decision | None:
         result = self.brain.models.run(request)
-        assert isinstance(result, Operations)
+        assert isinstance(result, Decisions)
         if len(result.operations) > 1:
             self._refuse(found, f"{len(result.operations)} operations for one candidate; the first counts", model)
         return result.operations[0] if result.operations else None
 
     def _checked(
-        self, operation: Operation, known: Sequence[Known], found: Found, model: str
-    ) -> tuple[Decision | None, str]:
-        """Return the decision an operation comes to, or what is wrong with it."""
-        if operation.operation == "NEW":
-            return self._new(found, operation, model), ""
-        target = next((one for one in known if one.id == operation.id), None)
+        self, decision: Decision, known: Sequence[Known], found: Found, model: str, *, is_last: bool
+    ) -> tuple[Decided | None, str]:
+        """Return what a decision comes to, or what is wrong with it."""
+        if decision.operation == "NEW":
+            return self._new(found, decision, model), ""
+        target = next((statement for statement in known if statement.id == decision.id), None)
         if target is None:
-            return None, f"there is no statement {operation.id[:80]!r}; name one of the list, or use NEW"
-        match operation.operation:
+            return None, f"there is no statement {decision.id[:80]!r}; name one of the list, or use NEW"
+        match decision.operation:
             case "REINFORCE":
-                return self._reinforced(operation, target, found, model)
+                return self._same(found, decision, target, model)
             case "UPDATE":
-                return self._updated(operation, target, found, model)
-        return self._deleted(operation, target, found, model)
+                return self._replaced(found, decision, target, model, is_last=is_last)
+        return self._ended(found, decision, target, model), ""
 
-    def _new(self, found: Found, operation: Operation, model: str) -> Decision:
-        statement, content = found.candidate.statement, operation.content.strip()
+    def _new(self, found: Found, decision: Decision, model: str) -> Decided:
+        statement, content = found.candidate.statement, decision.content.strip()
+        if found.candidate.is_forget:
+            return Decided(None, model=model, reason="it asks to forget what does not stand in memory")
         if not content or check("", statement, content):  # NEW adds nothing and leaves nothing out
             content = statement
-        return _decision(found, "NEW", operation, model, content=content)
+        return Decided(_operation(found, "new", decision, content), model=model)
 
-    def _reinforced(self, operation: Operation, target: Known, found: Found, model: str) -> tuple[Decision | None, str]:
-        old, new = target.text, found.candidate.statement
-        if lost := check(old, new, old):
+    def _same(self, found: Found, decision: Decision, target: Known, model: str) -> tuple[Decided | None, str]:
+        if lost := check(target.text, found.candidate.statement, target.text):
             return None, "REINFORCE would lose " + _named(lost) + ", which the statement does not say yet"
-        return _decision(found, "REINFORCE", operation, model, content=old, target=target), ""
+        return Decided(_operation(found, "same", decision, target.text, target), target, model=model), ""
 
-    def _updated(self, operation: Operation, target: Known, found: Found, model: str) -> tuple[Decision | None, str]:
-        old, new, content = target.text, found.candidate.statement, operation.content.strip()
-        gone = contradictions(old, new)
+    def _replaced(
+        self, found: Found, decision: Decision, target: Known, model: str, *, is_last: bool
+    ) -> tuple[Decided | None, str]:
+        """Take words in place of a statement; what of it they lack is asked about once: it stands in History."""
+        content = decision.content.strip()
         if not content:
             return None, "UPDATE without content"
-        if lost := check(old, new, content, gone):
-            return None, "the merge would lose or invent " + _named(lost)
-        if text_hash(content) == text_hash(old):
-            return _decision(found, "REINFORCE", operation, model, content=old, target=target), ""
-        decision = _decision(found, "UPDATE", operation, model, content=content, target=target)
-        return self._by_owner(replace(decision, is_past_kept=bool(gone))), ""
+        losses = check(target.text, found.candidate.statement, content)
+        hard = [loss for loss in losses if loss.side != "old"]
+        if hard or (losses and not is_last):
+            return None, "the merge would lose or invent " + _named(hard or losses)
+        if text_hash(content) == text_hash(target.text):
+            return Decided(_operation(found, "same", decision, content, target), target, model=model), ""
+        if not target.is_ours:  # stated beside the person's own, which stays as it is
+            return self._new(found, decision.model_copy(update={"content": ""}), model), ""
+        return Decided(_operation(found, "replace", decision, content, target), target, model=model), ""
 
-    def _deleted(self, operation: Operation, target: Known, found: Found, model: str) -> tuple[Decision | None, str]:
-        old, new, content = target.text, found.candidate.statement, operation.content.strip()
+    def _ended(self, found: Found, decision: Decision, target: Known, model: str) -> Decided:
+        """Retire a statement; what a model takes for a wish to forget is put before the person."""
         if found.candidate.is_forget:
-            if not is_named(found, target):
-                return None, f"the person did not ask to forget {old!r}"
-            decision = _decision(found, "DELETE", operation, model, target=target)
-            return self._by_owner(decision) if _is_asked(found) else _forgetting_proposed(decision), ""
-        is_other = relate(new, old).link in (Link.APART, Link.UNRELATED)
-        if is_other and not succeeds(new, old) and not contradictions(old, new):
-            return None, f"it does not contradict {old!r}; use NEW"
-        if not content or check(old, new, content, [old]):
-            content = new  # what holds now must be known, in the person's own words
-        rest = remainder(new, old)
-        decision = _decision(found, "DELETE", operation, model, content=content, rest=rest, target=target)
-        return self._by_owner(replace(decision, is_past_kept=True)), ""
+            operation = _operation(found, "forget", decision, "", target)
+            return Decided(operation, target, f"Forget “{target.text}” on {target.title}", model)
+        new, content = found.candidate.statement, decision.content.strip()
+        if not content or any(loss.side != "old" for loss in check(target.text, new, content)):
+            content = new
+        proposal = "" if target.is_ours else f"Replace “{target.text}” by “{content}” on {target.title}"
+        return Decided(_operation(found, "end", decision, content, target), target, proposal, model)
 
-    def _by_owner(self, decision: Decision) -> Decision:
-        """Leave a person's statement as it stands: what is new is added beside it, the change is proposed."""
-        target = decision.target
-        if target is None or target.is_ours:
-            return decision
-        old, new = target.text, decision.found.candidate.statement
-        if decision.found.candidate.is_forget:
-            return _forgetting_proposed(decision)
-        if not contradictions(old, new) and decision.verb == "UPDATE":
-            return replace(decision, verb="NEW", content=new)
-        # stated beside the person's own, whose retirement is put before them
-        proposal = f"Replace “{old}” by “{decision.content}” on {target.title}"
-        return replace(decision, verb="DELETE", proposal=proposal)
-
-    def _unless_corrected(self, decision: Decision) -> Decision:
+    def _unless_corrected(self, found: Found, decided: Decided) -> Decided:
         """Drop what a person put right after it was said: corrections stick."""
-        found, target = decision.found, decision.target
-        if decision.verb in ("REINFORCE", "SKIP") or found.candidate.is_forget:
-            return decision
-        statement = found.candidate.statement
+        target = decided.target
+        if decided.operation is None or decided.operation.action in ("same", "forget"):
+            return decided
         by_hand = self.past.by_hand.get((target.page, text_hash(target.statement.text)), "") if target else ""
-        is_corrected = by_hand > found.at or any(
-            one.at > found.at and (is_known(statement, one.before) or is_known(one.before, statement))
-            for one in self.past.corrections
-        )
-        if not is_corrected:
-            return decision
+        if by_hand <= found.at and not is_corrected(self.past, found.candidate.statement, found.at):
+            return decided
         reason = "a person put it right by hand after it was said"
-        self._refuse(found, reason, decision.model)
-        return replace(decision, verb="SKIP", proposal="", reasoning=reason)
+        self._refuse(found, reason, decided.model)
+        return Decided(None, model=decided.model, reason=reason)
 
     def _refuse(self, found: Found, reason: str, model: str) -> None:
         self.refused.append(Refusal(found.candidate.statement, reason, "", model))
 
 
-def _operation_new(found: Found) -> Operation:
-    return Operation(operation="NEW", content=found.candidate.statement, importance=found.candidate.importance)
+def is_corrected(past: Past, statement: str, said_at: str) -> bool:
+    """Return whether a person changed or took out what says the same, after it was said."""
+    statement = shown(statement)
+    before = [shown(correction.before) for correction in past.corrections if correction.at > said_at]
+    return any(coverage(statement, text) >= SAME_WORDS or coverage(text, statement) >= SAME_WORDS for text in before)
 
 
-def _decision(found: Found, verb: Verb, operation: Operation, model: str, **more: object) -> Decision:
-    decision = Decision(
-        found,
-        verb,
-        importance=operation.importance,
-        relevance=operation.relevance.score,
-        reasoning=operation.reasoning,
-        model=model,
+def _operation(found: Found, action: str, decision: Decision, text: str, target: Known | None = None) -> Operation:
+    candidate = found.candidate
+    return Operation.model_validate(
+        {
+            "action": action,
+            "ids": [target.id] if target else [],
+            "text": text,
+            "evidence": [Evidence(exchange=event.id, quote=event.user) for event in found.events],
+            "subject": candidate.subject,
+            "subject_type": candidate.subject_type,
+            "category": candidate.category,
+            "importance": decision.importance if decision.reasoning or decision.id else candidate.importance,
+            "emotion": candidate.emotion,
+            "tags": candidate.tags,
+            "canonical_key": candidate.canonical_key,
+            "steps": candidate.steps,
+            "relevance": decision.relevance,
+            "reasoning": decision.reasoning,
+        }
     )
-    return replace(decision, **more)  # type: ignore[arg-type]  # the callers name fields
-
-
-def _is_asked(found: Found) -> bool:
-    """Tell whether the person asked in so many words to forget something; a model alone may only propose it."""
-    told = (said for event in found.events for said in statements_of(event.user, parse_iso(event.at)))
-    return any(said.kind == "forget" for said in told)
-
-
-def _forgetting_proposed(decision: Decision) -> Decision:
-    assert decision.target is not None
-    text, title = decision.target.text, decision.target.title
-    return replace(decision, proposal=f"Forget “{text}” on {title}")
 
 
 def _named(losses: Sequence[Loss]) -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
-from brainiac.language.sentences import content_stems
+from brainiac.language.stems import content_stems
 from brainiac.notes.discretion import is_off_record, is_private_note
 from brainiac.notes.frontmatter import split
-from brainiac.notes.memory import MemoryDocument, Statement, new_memory, title_of
+from brainiac.notes.memory import MemoryDocument, Statement, new_memory, title_of, whole_memory
 from brainiac.notes.statements import find_statements
 from brainiac.promotion.relinking import rooted
 
@@ -36,6 +36,7 @@ class PageInfo:
         names: Title and subject, casefolded.
         kind: The first folder below `long_term/`.
         is_private: Must not be shown to a remote model.
+        aliases: Its other names, as written.
     """
 
     path: str
@@ -45,6 +46,7 @@ class PageInfo:
     names: frozenset[str]
     kind: str
     is_private: bool
+    aliases: tuple[str, ...] = ()
 
 
 class Catalogue:
@@ -64,6 +66,7 @@ class Catalogue:
         self.begun: dict[str, dict[str, Any]] = {}  # front matter of the pages that this run begins, by path
         self._subjects: dict[tuple[str, bool], PageInfo] = {}
         self.folders: dict[str, set[str]] = {}  # stems taken, casefolded
+        self.standing: dict[tuple[str, bool], str] = {}  # ids of statements by their words, private ones apart
         entries = brain.tree.walk(brain.tree.long_term) if is_read else ()
         for entry in sorted(entries, key=lambda entry: entry.path):
             self._read(brain.tree.relative(entry.path))
@@ -84,17 +87,25 @@ class Catalogue:
         if is_off_record(text.encode("utf-8", "surrogateescape")):
             return  # a decision that rests on it would be kept
         title = title_of(meta, text, offset, path)
-        self.add(path, str(meta.get("uuid") or ""), title, str(meta.get("subject") or ""), is_private_note(text))
-        if self._lookup:
-            for one in find_statements(text, offset):
-                if not one.is_history:
-                    self._lookup.add(path, one.text)
+        aliases = meta.get("aliases")
+        named = tuple(str(alias) for alias in aliases if alias) if isinstance(aliases, list) else ()
+        subject, is_hidden = str(meta.get("subject") or ""), is_private_note(text)
+        self.add(path, str(meta.get("uuid") or ""), title, subject, is_hidden, named)
+        for statement in find_statements(text, offset):
+            if statement.is_history:
+                continue
+            words = folded(statement.text), is_hidden
+            self.standing.setdefault(words, f"{meta.get('uuid') or path}#{statement.block_id}")
+            if self._lookup:
+                self._lookup.add(path, statement.text)
 
-    def add(self, path: str, uuid: str, title: str, subject: str, is_private: bool) -> None:
+    def add(
+        self, path: str, uuid: str, title: str, subject: str, is_private: bool, aliases: tuple[str, ...] = ()
+    ) -> None:
         """Take a page in."""
         kind = path.removeprefix(self.root + "/").partition("/")[0]
         names = frozenset(name.casefold() for name in (title, subject) if name and name != "User")
-        info = PageInfo(path, uuid, title, subject, names, kind, is_private)
+        info = PageInfo(path, uuid, title, subject, names, kind, is_private, aliases)
         self.by_path[path] = info
         if kind == "concrete":
             for name in names:
@@ -113,6 +124,15 @@ class Catalogue:
         meta = self.begun.setdefault(path, meta | ({"private": True} if is_private else {}))
         self.add(path, uuid, title, str(meta.get("subject") or ""), "private" in meta)
         return new_memory(title, uuid=uuid, now=iso(self._brain.clock.now()), **meta)
+
+    def begin_whole(
+        self, path: str, body: str, meta: dict[str, Any], *, tags: Iterable[str], is_private: bool
+    ) -> tuple[str, str]:
+        """Take in a page of its own, whose body is a note as it was written; return its text and its uuid."""
+        meta = meta | ({"private": True} if is_private else {})
+        uuid, now = new_id(), iso(self._brain.clock.now())
+        self.add(path, uuid, str(meta["title"]), str(meta.get("subject") or ""), is_private)
+        return whole_memory(body, uuid=uuid, now=now, tags=tags, **meta), uuid
 
     def of_subject(self, name: str, *, is_private: bool) -> PageInfo | None:
         """Return the page of a person, project or thing: a subject has one."""
@@ -151,6 +171,11 @@ def is_free(brain: Brain, path: str) -> bool:
 
 def _stem(path: str) -> str:
     return posixpath.splitext(posixpath.basename(path))[0].casefold()
+
+
+def folded(text: str) -> str:
+    """Return a text with case and white space folded: what says the same in the same words."""
+    return " ".join(text.split()).casefold()
 
 
 @dataclass(slots=True)
@@ -206,6 +231,11 @@ class Draft:
         """Begin a new page."""
         self.pages[path] = Working(None, MemoryDocument(text, path))
         return self.pages[path]
+
+    def same_words(self, text: str, *, is_private: bool) -> tuple[str, ...]:
+        """Return the id of the statement that stands in the same words; () where none does."""
+        name = self.catalogue.standing.get((folded(text), is_private))
+        return (name,) if name else ()
 
     def current(self, path: str) -> Iterator[Statement]:
         """Yield the statements of a page that hold, as it is by now."""

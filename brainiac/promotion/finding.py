@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from brainiac.language.sentences import content_stems, overlap
+from brainiac.language.tokens import coverage, likeness
 from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates
+from brainiac.notes.links import shown
 from brainiac.notes.short_term import ShortTermMemory, StmEvent
+from brainiac.promotion.fates import NAME, Refusal
 from brainiac.promotion.grounding import Heard, invented
 from brainiac.promotion.past import ANALYZED, event_hash
 
@@ -21,11 +23,10 @@ if TYPE_CHECKING:
     from brainiac.promotion.past import Past
     from brainiac.promotion.relinking import Origins
 
-NAME = "promotion"
 MAX_CHARACTERS = 40_000  # of events in one look, so that a small window holds them
 MAX_CANDIDATES = 400  # of one look; a model that proposes more has lost its way
+LISTED, ALIKE = 0.9, 0.5  # of the runs of signs of a task, and of both
 _NO_TEXT = re.compile(r"[\ud800-\udfff]")
-End = Literal["written", "proposed", "left", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class Found:
     model: str
 
     @property
+    def words(self) -> str:
+        """What it states, for a person."""
+        return self.candidate.statement
+
+    @property
     def is_private(self) -> bool:
         """It rests on what must not leave this machine."""
         return any(event.is_private for event in self.events)
@@ -58,44 +64,6 @@ class Found:
     def message(self) -> str:
         """What the person typed, the newest last."""
         return "\n\n".join(event.user for event in self.events)[-4000:]
-
-
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """How a candidate ended in a run; each ends in one way.
-
-    Attributes:
-        end: `written` on a page; `proposed` in `review.md`, whatever was written beside; `left` for another run;
-            `refused` for good.
-        reason: Why it was left or refused.
-    """
-
-    statement: str
-    end: End
-    reason: str = ""
-
-    def as_json(self) -> dict[str, str]:
-        """Return what the journal keeps."""
-        return {"end": self.end, **({"reason": self.reason[:300]} if self.reason else {})}
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Something that was not done, and why; journaled."""
-
-    statement: str
-    reason: str
-    candidate: str = ""
-    model: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values, texts cut to what a person reads."""
-        return {
-            "candidate": self.candidate,
-            "statement": self.statement[:300],
-            "reason": self.reason[:300],
-            "model": self.model,
-        }
 
 
 @dataclass(slots=True)
@@ -153,7 +121,7 @@ class Finder:
     def _analyze(self, events: Sequence[StmEvent], memory: ShortTermMemory, hashes: Mapping[str, str]) -> Event:
         is_private = events[0].is_private
         request = AnalyzeRequest(
-            now=self.brain.clock.now(),
+            now=self.brain.now(),
             is_private=is_private,
             cause=self.cause,
             abandon=self.abandon,
@@ -237,14 +205,9 @@ def _plain(result: Candidates) -> dict[str, Any]:
 
 
 def is_listed(candidate: Candidate, tasks: Sequence[str]) -> bool:
-    """Tell whether a candidate is a task that short-term memory lists, open or done: it stays there until then."""
-    stems = content_stems(candidate.statement)
-    for task in tasks:
-        wanted = content_stems(task)
-        if wanted and overlap(wanted, stems) >= 0.8 and overlap(stems, [*wanted, *_ASKING]) >= 0.8:
-            return True
-    return False
+    """Return whether a candidate is a task that short-term memory lists, open or done: it stays there until then."""
+    statement = shown(candidate.statement)
+    return any(coverage(task, statement) >= LISTED and likeness(task, statement) >= ALIKE for task in map(shown, tasks))
 
 
 _STALE = "what it rests on was edited, or taken out of the log"  # what was edited is read again
-_ASKING = tuple(content_stems("User needs to remind remember has must should task reminder add list"))

@@ -14,11 +14,11 @@ from brainiac.notes.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.promotion.applying import Applier, Step
 from brainiac.promotion.draft import Draft
 from brainiac.promotion.episodes import add_exchanges
-from brainiac.promotion.finding import NAME, End, Fate, Found, Refusal
+from brainiac.promotion.fates import NAME, Candidate, End, Fate, Refusal
 from brainiac.promotion.folders import Folders
 from brainiac.promotion.past import PROMOTED, Past, event_hash, line_id, text_hash
 from brainiac.promotion.relinking import Origins, placed
-from brainiac.review import Proposal, with_proposals
+from brainiac.review import Proposal, review_change
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -68,22 +68,23 @@ class Work:
         """The events of which nothing is left to decide."""
         return [event for event in self.events.values() if event.id not in self.left]
 
-    def leave(self, found: Found, reason: str) -> None:
+    def leave(self, candidate: Candidate, reason: str) -> None:
         """Keep a candidate and the events behind it for the next run."""
-        self.left |= {event.id: reason for event in found.events}
-        self.end(found, "left", reason)
+        self.left |= {event.id: reason for event in candidate.events if event.id in self.events}
+        self.end(candidate, "left", reason)
 
-    def end(self, found: Found, end: End, reason: str) -> None:
+    def end(self, candidate: Candidate, end: End, reason: str) -> None:
         """Note how a candidate ended."""
-        self.fates[found.id] = Fate(found.candidate.statement, end, reason)
+        self.fates[candidate.id] = Fate(candidate.words, end, reason)
+
+    def refuse(self, refused: Sequence[Refusal]) -> None:
+        """Note candidates that are refused for good."""
+        self.refused += refused
+        self.fates |= {one.candidate: Fate(one.statement, "refused", one.reason) for one in refused}
 
     def fates_by_now(self) -> dict[str, Fate]:
         """Return how every candidate ended, those of the steps too."""
-        done = (step.decision for step in self.steps)
-        carried_out = {
-            each.found.id: Fate(each.found.candidate.statement, "proposed" if each.proposal else "written")
-            for each in done
-        }
+        carried_out = {step.id: Fate(step.words, "proposed" if step.proposal else "written") for step in self.steps}
         return self.fates | carried_out
 
 
@@ -134,11 +135,11 @@ def _carried_out(brain: Brain, work: Work, draft: Draft, past: Past) -> list[lis
     kept: list[Step] = []
     for step in work.steps:
         try:
-            if step.decision.proposal:
+            if step.proposal:
                 brain.read_page(brain.tree.relative(brain.tree.review))  # where nothing can be asked, nothing is done
             records.append(applier.apply(step))
         except FormatError as error:
-            work.leave(step.decision.found, str(error))
+            work.leave(step, str(error))
         else:
             kept.append(step)
     work.steps = kept
@@ -155,7 +156,7 @@ def _is_changed(brain: Brain, path: str, before: str | None) -> bool:
 def _put_off(work: Work, paths: set[str]) -> None:
     for step in work.steps:
         if step.place.path in paths:
-            work.leave(step.decision.found, f"{step.place.path} was edited meanwhile")
+            work.leave(step, f"{step.place.path} was edited meanwhile")
     work.steps = [step for step in work.steps if step.place.path not in paths]
 
 
@@ -163,20 +164,19 @@ def _proposals(brain: Brain, steps: Sequence[Step], records: Sequence[Sequence[M
     """Make a proposal of each step about a person's own statement."""
     proposals = []
     for step, (record, *_) in zip(steps, records, strict=True):
-        decision = step.decision
-        if decision.proposal and decision.target:
+        if step.proposal and step.target:
             data = {
                 "operation": "retire",
-                "page": decision.target.page,
-                "path": decision.target.path,
-                "block": decision.target.statement.block_id,
-                "hash": text_hash(decision.target.statement.text),
+                "page": step.target.page,
+                "path": step.target.path,
+                "block": step.target.statement.block_id,
+                "hash": text_hash(step.target.statement.text),
                 "replaced_by": record.get("block", ""),
-                "on": decision.found.at[:10],
+                "on": record["since"],
                 "sources": record["sources"],
             }
-            is_private = decision.found.is_private or decision.target.is_private
-            what = placed(brain, decision.proposal, brain.tree.relative(brain.tree.review))
+            is_private = step.is_private or step.target.is_private
+            what = placed(brain, step.proposal, brain.tree.relative(brain.tree.review))
             proposals.append(Proposal(new_id(), what, data, is_private))
     return proposals
 
@@ -205,12 +205,7 @@ def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposa
     now = iso(brain.clock.now())
     pages = draft.changes(now)
     changes = [*pages, *Folders(brain, pages, _related(draft, work.steps), is_whole=False).changes()]
-    if proposals:
-        path = brain.tree.relative(brain.tree.review)
-        before = brain.read_text(path)
-        text = with_proposals(before, proposals)
-        changes.append(create(path, text) if before is None else update(path, before, text))
-    return changes
+    return [*changes, *review_change(brain, proposals)]
 
 
 def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
@@ -221,7 +216,7 @@ def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
             titles.setdefault(page.title.split()[0], []).append((page.title, page.path))
     found = []
     for step in steps:
-        words = f" {step.decision.content} "
+        words = f" {step.operation.text} "
         for first in dict.fromkeys(words.split()):
             for title, path in titles.get(first, ()):
                 if path != step.place.path and f" {title} " in words:

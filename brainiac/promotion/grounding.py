@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from brainiac.language.calendar_days import MONTHS
 from brainiac.language.entities import Mention, find_mentions, means_same
-from brainiac.language.sentences import content_stems, overlap
+from brainiac.language.stems import content_stems, overlap
 from brainiac.llm.schemas import Candidate
 
 _FIRM = frozenset({"name", "place", "relation", "quantity", "negation"})  # days and ages may be worked out

@@ -11,8 +11,7 @@ from heapq import nlargest
 from itertools import islice
 from math import log
 
-from brainiac.integration.clauses import aspects_of
-from brainiac.language.sentences import content_stems, related
+from brainiac.language.stems import content_stems
 
 _COMMON = 200  # statements that may share a word before it tells nothing
 
@@ -31,17 +30,17 @@ class Lookup:
         self._entries.append((path, text))
 
     def nearest(self, text: str, limit: int) -> list[tuple[str, str]]:
-        """Return (path, statement) of what shares the most telling words, synonyms included, nearest first.
+        """Return (path, statement) of what shares the most telling words, nearest first.
 
         Where few share any, the newest follow: whoever decides may know what words cannot tell.
         """
         scores: dict[int, float] = defaultdict(float)
         total = len(self._entries)
-        for term, weight in _wanted(text).items():
+        for term in _terms(text):
             postings = self._postings.get(term, ())
             if len(postings) <= max(_COMMON, total // 10):
                 for entry in postings:
-                    scores[entry] += weight * log(1 + total / len(postings))
+                    scores[entry] += log(1 + total / len(postings))
         found = nlargest(limit, scores, key=lambda entry: (scores[entry], entry))
         newest = (entry for entry in reversed(range(total)) if entry not in scores)
         return [self._entries[entry] for entry in (*found, *islice(newest, limit - len(found)))]
@@ -49,13 +48,4 @@ class Lookup:
 
 @lru_cache(maxsize=65536)
 def _terms(text: str) -> frozenset[str]:
-    stems = content_stems(text)
-    return frozenset((*stems, *(f"aspect:{aspect}" for aspect in aspects_of(stems))))
-
-
-def _wanted(text: str) -> dict[str, float]:
-    wanted: dict[str, float] = {}
-    for term in _terms(text):
-        for other, weight in related(term).items():
-            wanted[other] = max(weight, wanted.get(other, 0.0))
-    return wanted
+    return frozenset(content_stems(text))

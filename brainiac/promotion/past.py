@@ -17,6 +17,7 @@ from brainiac.history.following import Following
 from brainiac.history.record import undone_events
 from brainiac.kernel.noticing import FOUND
 from brainiac.notes.memory import Memory, parse_memory
+from brainiac.pipeline.answered import ANSWERED
 from brainiac.promotion.relinking import rooted
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 PROMOTED, ANALYZED, REFUSED, ADOPTED = "memory-promoted", "events-analyzed", "candidates-refused", "statements-adopted"
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
 _BY_HAND = FOUND | {"note-merged"}
-_KINDS = _BY_HAND | {PROMOTED, ANALYZED, REFUSED, ADOPTED, "exchange-reflected", "memory-organized"}
+_KINDS = _BY_HAND | {ANSWERED, PROMOTED, ANALYZED, REFUSED, ADOPTED, "exchange-reflected", "memory-organized"}
 
 
 def text_hash(text: str) -> str:
@@ -76,6 +77,7 @@ class Past:
         thoughts: Hashes of the thoughts that it wrote.
         summaries: Hashes of the paragraphs that Promotion wrote into the summary.
         prompts: Paths of prompts, by exchange.
+        led: On which days words led an answer, by the exchange they were said in and their hash.
     """
 
     since: dict[tuple[str, str, str], str] = field(default_factory=dict)
@@ -88,6 +90,7 @@ class Past:
     thoughts: set[str] = field(default_factory=set)
     summaries: set[str] = field(default_factory=set)
     prompts: dict[str, str] = field(default_factory=dict)
+    led: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
     def is_ours(self, page: str, statement: Statement) -> bool:
         """Tell whether a statement stands as a process wrote it."""
@@ -139,6 +142,11 @@ def _take(brain: Brain, known: _Known, event: Event, is_own: bool) -> None:
             known.noted.update(event.data.get("items", ()))
             known.thoughts.add(str(event.data.get("thoughts")))
         known.prompts[str(event.data.get("exchange"))] = str(event.data.get("prompt") or "")
+    elif event.kind == ANSWERED:
+        day = brain.day_of(event.at)
+        for words in event.data.get("led", ()):
+            key = str(words["anchor"]), str(words["hash"])
+            known.led[key] = known.led.get(key, frozenset()) | {day}
     elif not is_own:
         if event.kind in (PROMOTED, ADOPTED, "memory-organized"):
             _take_statements(known, event.data)

@@ -6,16 +6,17 @@ import posixpath
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from brainiac.clock import parse_iso
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.language.times import format_date
 from brainiac.llm.schemas import Page, SynthesizeRequest
 from brainiac.notes.index_page import parse_index
 from brainiac.promotion.draft import Catalogue, can_hold, is_free
-from brainiac.promotion.finding import Found, Refusal
+from brainiac.promotion.fates import Refusal
+from brainiac.promotion.finding import Found
 from brainiac.tree import slugify
 
 if TYPE_CHECKING:
@@ -77,12 +78,12 @@ class Placer:
         if is_skill or (answer.kind == "skill" and has_steps):
             return self._skill(found, answer, model)
         if answer.kind == "event" and candidate.subject in ("", _USER):
-            return day_of(self._brain, self._catalogue, found.at, is_private=found.is_private)
+            return free_day_place(self._brain, self._catalogue, found.at, is_private=found.is_private)
         return self._concrete(found, answer, model)
 
     def _ask(self, found: Found) -> tuple[Page, str]:
         request = SynthesizeRequest(
-            now=self._brain.clock.now(),
+            now=self._brain.now(),
             is_private=found.is_private,
             cause=self._cause,
             abandon=self._abandon,
@@ -174,7 +175,7 @@ class Placer:
         return general if can_hold(self._brain, general) else root
 
 
-def day_of(brain: Brain, catalogue: Catalogue, at: str, *, is_private: bool) -> Place:
+def free_day_place(brain: Brain, catalogue: Catalogue, at: str, *, is_private: bool) -> Place:
     """Return the page of a day that can be written: a further one where something else stands in its place.
 
     Raises:
@@ -193,9 +194,9 @@ def day_of(brain: Brain, catalogue: Catalogue, at: str, *, is_private: bool) -> 
 
 def day_place(brain: Brain, at: str, *, is_private: bool, number: int = 1) -> Place:
     """Return the page of a day: what happened, and what was said word for word."""
-    day = parse_iso(at).date()
+    day = brain.day_of(at)
     suffix = ("-private" if is_private else "") + (f"-{number}" if number > 1 else "")
     root = brain.tree.relative(brain.tree.long_term)
-    path = f"{root}/events/{day:%Y/%m/%d}/{day.isoformat()}{suffix}.md"
-    title = format_date(day) + (f" ({number})" if number > 1 else "") + (" (private)" if is_private else "")
-    return Place(path, title, {"private": True} if is_private else {})
+    path = f"{root}/events/{day.replace('-', '/')}/{day}{suffix}.md"
+    marks = (f" ({number})" if number > 1 else "") + (" (private)" if is_private else "")
+    return Place(path, format_date(date.fromisoformat(day)) + marks, {"private": True} if is_private else {})

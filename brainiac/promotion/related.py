@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from brainiac.integration.relevance import MODERATE, score
-from brainiac.language.sentences import content_stems
 from brainiac.llm.schemas import Existing
 from brainiac.notes.dialogue import PRIVATE
 from brainiac.promotion.past import text_hash
@@ -59,47 +54,25 @@ class Known:
 def related(lookup: Lookup, draft: Draft, past: Past, found: Found) -> list[Known]:
     """Return the statements that may have to do with a candidate, nearest first.
 
-    A private candidate is compared with private pages, any other with the others; a request to forget also with what
-    it names on the other side.
+    A private candidate is compared with private pages, any other with the others; a private wish to forget with all.
     """
     catalogue, candidate = draft.catalogue, found.candidate
-    wanted: dict[str, set[str] | None] = {}
+    near: dict[tuple[str, str], int] = {}
     for path, text in lookup.nearest(candidate.statement, LOOKED_UP):
-        wanted.setdefault(path, set()).add(text)  # type: ignore[union-attr]  # no path has None yet
+        near.setdefault((path, text), len(near))
+    paths = dict.fromkeys(path for path, _ in near)
     if page := catalogue.of_subject(candidate.subject, is_private=found.is_private):
-        wanted[page.path] = None  # all that is known of it
-    known = []
-    for path, texts in wanted.items():
-        info = catalogue.by_path.get(path)
-        if info and (candidate.is_forget or info.is_private == found.is_private):
-            near = [one for one in statements_of(draft, past, info) if texts is None or one.statement.text in texts]
-            known += [one for one in near if info.is_private == found.is_private or is_named(found, one)]
-    known = [one for one in known if one.statement.section != "Steps"]  # a how-to changes as a whole
-    return _nearest(candidate.statement, known)[:MAX_RELATED]
-
-
-def is_named(found: Found, known: Known) -> bool:
-    """Tell whether a request to forget has a word of a statement or of its page's title."""
-    asked = content_stems(f"{found.candidate.statement}\n{found.message}")
-    return not set(asked).isdisjoint(content_stems(f"{known.statement.text} {known.title}"))
-
-
-def _nearest(candidate: str, known: Sequence[Known]) -> list[Known]:
-    """Order statements by relevance; what merely shares a person comes after what shares rare words."""
-    wanted = _stems(candidate)
-    frequency = Counter(stem for one in known for stem in _stems(one.text))
-
-    def nearness(one: Known) -> tuple[float, float]:
-        relevance = score(candidate, one.text).score
-        shared = sum(1 / frequency[stem] for stem in wanted & _stems(one.text))
-        return (relevance if relevance >= MODERATE else 0.0), shared + relevance
-
-    return sorted(known, key=nearness, reverse=True)
-
-
-@lru_cache(maxsize=8192)
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(content_stems(text))
+        paths.setdefault(page.path)  # all that is known of it
+    pages = (catalogue.by_path.get(path) for path in paths)
+    known = [
+        statement
+        for info in pages
+        if info and (info.is_private == found.is_private or (found.is_private and candidate.is_forget))
+        for statement in statements_of(draft, past, info)
+        if statement.statement.section != "Steps"  # a how-to changes as a whole
+        and ((info.path, statement.statement.text) in near or (page and info.path == page.path))
+    ]
+    return sorted(known, key=lambda one: near.get((one.path, one.statement.text), LOOKED_UP))[:MAX_RELATED]
 
 
 def statements_of(draft: Draft, past: Past, info: PageInfo) -> list[Known]:

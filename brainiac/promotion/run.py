@@ -18,15 +18,14 @@ from brainiac.kernel.locks import locked
 from brainiac.llm.schemas import SummarizeRequest, Summary
 from brainiac.notes.short_term import ShortTermMemory, StmEvent
 from brainiac.promotion.applying import Applier, Step
-from brainiac.promotion.deciding import Decider, Decision
+from brainiac.promotion.consolidating import Desk, consolidate
 from brainiac.promotion.draft import Catalogue, Draft
+from brainiac.promotion.fates import NAME, Fate, Refusal
 from brainiac.promotion.filed import filed, waiting_events
-from brainiac.promotion.finding import NAME, Fate, Finder, Found, Refusal, is_listed
 from brainiac.promotion.finishing import Work, finish
 from brainiac.promotion.lookup import Lookup
 from brainiac.promotion.past import REFUSED, Past, line_id, read_past, text_hash
-from brainiac.promotion.placement import Place, Placer
-from brainiac.promotion.relinking import Origins, rooted
+from brainiac.promotion.relinking import Origins
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
@@ -163,8 +162,7 @@ class _Run:
     def run(self) -> Outcome:
         work, cause = self._work, self._started.id
         try:
-            found = self._find()
-            self._decide(found)
+            self._consolidate()
             self._heed_breaker()
             self._summarize()
             event = finish(self._brain, work, self._draft, self._past, cause)
@@ -185,7 +183,7 @@ class _Run:
         """Journal what became of the candidates although the run came to nothing: none was written."""
         work = self._work
         for step in work.steps:
-            work.leave(step.decision.found, "the run came to nothing")
+            work.leave(step, "the run came to nothing")
         work.steps = []
         if work.refused or work.fates:
             data = {
@@ -194,70 +192,45 @@ class _Run:
             }
             self._brain.record(REFUSED, by=NAME, data=data, cause=self._started.id)
 
-    def _find(self) -> list[Found]:
-        catalogue = self._draft.catalogue
-        known = {is_private: catalogue.titles(is_private=is_private) for is_private in (False, True)}
-        brain, work = self._brain, self._work
-        finder = Finder(brain, self._past, self._started.id, known, work.origins, self._abandon)
-        found, refused = finder.find(replace(work.memory, events=tuple(work.events.values())))
-        work.refused += refused
-        work.fates |= {one.candidate: Fate(one.statement, "refused", one.reason) for one in refused}
-        folders = [brain.tree.relative(folder) for folder in (brain.tree.inbox, brain.tree.memory)]
-        tasks = [rooted(brain, item.text, folders) for item in self._snapshot.memory.tasks]
-        listed = [one for one in found if is_listed(one.candidate, tasks)]
-        for one in listed:
-            work.end(one, "refused", "it stands in the list of tasks, and stays there until it is done")
-        return [one for one in found if one not in listed]
-
-    def _decide(self, found: Sequence[Found]) -> None:
-        brain, work = self._brain, self._work
-        decider = Decider(brain, self._past, self._lookup, self._started.id, self._abandon, work.refused)
-        placer = Placer(brain, self._draft.catalogue, self._started.id, self._abandon)
-        placer.refused = work.refused
-        applier = Applier(brain, self._draft, self._past)
-        for number, one in enumerate(found):
-            if self._progress:
-                self._progress(number, len(found))
-            if not self._problem:
-                self._decide_one(one, decider, placer, applier)
-            if self._problem:
-                work.leave(one, self._problem)
-        if self._progress:
-            self._progress(len(found), len(found))
-
-    def _decide_one(self, found: Found, decider: Decider, placer: Placer, applier: Applier) -> None:
-        """Decide a candidate and carry it out on the pages in work; what is wrong with it costs no other."""
-        if self._abandon and self._abandon():
-            self._problem = "somebody came back"
-            return
+    def _consolidate(self) -> None:
+        """Carry out one operation after the other on the pages in work; what is wrong with one costs no other."""
+        work = self._work
+        desk = Desk(
+            self._brain,
+            self._past,
+            self._draft,
+            self._lookup,
+            work,
+            self._started.id,
+            self._snapshot.memory.tasks,
+            self._abandon,
+            self._progress,
+        )
+        applier = Applier(self._brain, self._draft, self._past)
         try:
-            step = self._step(found, decider, placer)
-            if step is not None:
-                applier.apply(step)
+            for step in consolidate(desk):
+                self._carry_out(step, applier)
         except ModelError as error:
             self._problem = error.problem
-        except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
-            self._work.leave(found, str(error))
-        except (UserError, ValueError) as error:  # it will not
-            self._work.end(found, "refused", str(error))
-        else:
-            if step is not None:
-                self._work.steps.append(step)
-                for text in filter(None, (step.decision.content, step.decision.rest)):
-                    self._lookup.add(step.place.path, text)
+            if not desk.is_begun:
+                raise
+        for candidate in desk.undecided:
+            work.leave(candidate, self._problem)
 
-    def _step(self, found: Found, decider: Decider, placer: Placer) -> Step | None:
-        """Return what is to be done with a candidate; None where it ends here."""
-        decision = _skill(found) or decider.decide(self._draft, found)
-        if decision.verb == "SKIP":
-            self._work.end(found, "refused", decision.reasoning)
-            return None
-        page = self._draft.catalogue.by_path.get(decision.target.path) if decision.target else None
-        place = Place(page.path, page.title, {}) if page else placer.place(found)
-        if self._is_being_edited(place.path):
-            self._work.leave(found, f"{place.path} was edited a moment ago")
-            return None
-        return Step(decision, place)
+    def _carry_out(self, step: Step, applier: Applier) -> None:
+        try:
+            if self._is_being_edited(step.place.path):
+                self._work.leave(step, f"{step.place.path} was edited a moment ago")
+                return
+            applier.apply(step)
+        except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
+            self._work.leave(step, str(error))
+        except (UserError, ValueError) as error:  # it will not
+            self._work.end(step, "refused", str(error))
+        else:
+            self._work.steps.append(step)
+            if step.operation.text:
+                self._lookup.add(step.place.path, step.operation.text)
 
     def _is_being_edited(self, path: str) -> bool:
         """Tell whether a person changed a page within the last minute."""
@@ -273,7 +246,7 @@ class _Run:
 
     def _heed_breaker(self) -> None:
         """Let a run that would retire too much retire nothing: both statements stand, and a person is asked."""
-        retiring = [step for step in self._work.steps if step.decision.retires]
+        retiring = [step for step in self._work.steps if step.retires]
         if len(retiring) <= MIN_RETIRED:
             return
         catalogue = self._draft.catalogue
@@ -283,8 +256,7 @@ class _Run:
             return
         self._work.notes["breaker"] = {"would_retire": len(retiring), "statements": total}
         self._work.steps = [
-            replace(step, decision=_proposed(step.decision)) if step.decision.retires else step
-            for step in self._work.steps
+            replace(step, proposal=_proposal(step)) if step.retires else step for step in self._work.steps
         ]
 
     def _summarize(self) -> None:
@@ -294,11 +266,12 @@ class _Run:
             return
         left = [event for event in work.memory.events if event.id in work.left]
         request = SummarizeRequest(
-            now=self._brain.clock.now(),
+            now=self._brain.now(),
             cause=self._started.id,
             abandon=self._abandon,
             remaining=[event for event in left if not event.is_private],  # the summary bears no mark
             archived=[event for event in work.archived if not event.is_private],
+            titles=[step.place.title for step in work.steps if not step.is_private and step.place.title],
         )
         try:
             summary = self._brain.models.run(request)
@@ -319,17 +292,8 @@ def _own_lines(memory: ShortTermMemory, past: Past, now: str) -> list[StmEvent]:
     ]
 
 
-def _skill(found: Found) -> Decision | None:
-    """Return the decision for a how-to: its page holds its steps, so that there is nothing to merge."""
-    candidate = found.candidate
-    if candidate.kind != "skill" or not candidate.steps:
-        return None
-    return Decision(found, "NEW", candidate.statement, importance=candidate.importance, model=found.model)
-
-
-def _proposed(decision: Decision) -> Decision:
-    target = decision.target
+def _proposal(step: Step) -> str:
+    target = step.target
     assert target is not None
-    change = f"Replace “{target.text}” by “{decision.content}”" if decision.content else "Forget "
-    what = change if decision.content else f"{change}“{target.text}”"
-    return replace(decision, proposal=f"{what} on {target.title}")
+    what = f"Replace “{target.text}” by “{step.operation.text}”" if step.operation.text else f"Forget “{target.text}”"
+    return f"{what} on {target.title}"

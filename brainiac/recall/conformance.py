@@ -6,12 +6,14 @@ for check in CHECKS:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import date
 
 from brainiac.events import PathKind
 from brainiac.recall.documents import page_of
-from brainiac.recall.encode import EncodedPage, encode
-from brainiac.recall.index import Index
+from brainiac.recall.encode import EncodedPage, encode, name_mark
+from brainiac.recall.index import Asked, Index
+from brainiac.recall.narrowing import Narrowing
 from brainiac.recall.text import Analyzer
 
 _ANALYZER = Analyzer("english")
@@ -25,8 +27,15 @@ def page(name: str, body: str, meta: str = "") -> EncodedPage:
     return encode(found, _ANALYZER, (len(name), len(text)))
 
 
-def _paths(index: Index, *terms: str, required: tuple[str, ...] = ()) -> list[str]:
-    found = index.query([stem for term in terms for stem in _ANALYZER.terms(term)], 20, required=required)
+def _paths(
+    index: Index,
+    *terms: str,
+    required: tuple[str, ...] = (),
+    variants: Mapping[str, tuple[str, float]] | None = None,
+    narrowing: Narrowing | None = None,
+) -> list[str]:
+    stems = [stem for term in terms for stem in _ANALYZER.terms(term)]
+    found = index.query(Asked(stems, 20, required=required, variants=variants or {}, narrowing=narrowing))
     return [page.page.path.removeprefix(f"{_FOLDER}/").removesuffix(".md") for page in found.pages]
 
 
@@ -49,8 +58,8 @@ def check_found_after_commit(index: Index) -> None:
     for term in ("tomato", "garden"):
         _is(["garden"], _paths(index, term))
     _is(["garden"], _paths(index, required=("#plants",)))
-    found = index.query(["tomato"], 5).pages[0]
-    _is((given.page, given.terms, given.facts, given.stamp), (found.page, found.terms, found.facts, found.stamp))
+    found = index.query(Asked(["tomato"], 5)).pages[0]
+    _is((given.page, given.words, given.facts, given.stamp), (found.page, found.words, found.facts, found.stamp))
 
 
 def check_replaced(index: Index) -> None:
@@ -80,11 +89,50 @@ def check_best_first(index: Index) -> None:
     _is("best", _paths(index, "tea", "cardamom", "saffron")[0])
 
 
+def check_variants(index: Index) -> None:
+    """A page that only holds what is like a term is found by it, behind one that holds the term."""
+    index.replace([page("near", "- Zahnarzttermin. ^a1"), page("same", "- Termin. ^a1"), page("other", "- Tea. ^a1")])
+    index.commit()
+    variants = {"zahnarzttermin": ("termin", 0.8)}
+    _is((["same"], ["same", "near"]), (_paths(index, "Termin"), _paths(index, "Termin", variants=variants)))
+
+
+def check_narrowed(index: Index) -> None:
+    """Only pages that the fields of a query let in are found, with terms and without; without, the newest first."""
+    index.replace(
+        [page(f"tea{day}", "- Tea. ^a1", f"tags: [t{day}]\nupdated_at: 2025-03-0{day}\n") for day in (1, 2, 3)]
+    )
+    index.commit()
+    since = Narrowing(after=date(2025, 3, 2).toordinal())
+    _is(["tea3", "tea2"], _paths(index, narrowing=since))
+    _is(["tea2", "tea3"], sorted(_paths(index, "tea", narrowing=since)))
+    _is(["tea1"], _paths(index, "tea", narrowing=Narrowing(paths=("TEA1",))))
+    _is(["tea2"], _paths(index, "tea", required=("#t2",), narrowing=since))
+
+
+def check_names(index: Index) -> None:
+    """A page is found by the marks of its title and its other names."""
+    index.replace([page("garden", "- Tomatoes. ^a1", "aliases: [Back Yard]\n"), page("kitchen", "- Garden tea. ^a1")])
+    index.commit()
+    for name in ("garden", "back yard"):
+        found = index.query(Asked([name_mark(name, _ANALYZER)], 20)).pages
+        _is(["garden"], [encoded.page.title for encoded in found])
+
+
+def check_words(index: Index) -> None:
+    """Words are kept with their stems, each once."""
+    index.replace([page("garden", "- Tomatoes. ^a1")])
+    for _ in range(2):
+        index.add_words([("tomatoes", "tomato"), ("tea", "tea")])
+    index.commit()
+    _is([("tea", "tea"), ("tomatoes", "tomato")], sorted(index.words()))
+
+
 def check_frequencies(index: Index) -> None:
     """Document frequencies are those of the passages."""
     index.replace([page(f"p{number}", f"- Tea{' cardamom' * (number < 3)}. ^a1") for number in range(10)])
     index.commit()
-    found = index.query(["tea", "cardamom", "nowher"], 20)
+    found = index.query(Asked(["tea", "cardamom", "nowher"], 20))
     _is(({"tea": 10, "cardamom": 3, "nowher": 0}, 10), (dict(found.frequencies), found.n_passages))
 
 
@@ -114,6 +162,10 @@ CHECKS: tuple[Callable[[Index], None], ...] = (
     check_replaced,
     check_removed,
     check_best_first,
+    check_variants,
+    check_narrowed,
+    check_names,
+    check_words,
     check_frequencies,
     check_named,
     check_links,

@@ -1,6 +1,7 @@
-"""From a file's text to the page that is searched: statements, paragraphs, raw exchanges turn by turn.
+"""From a file's text to the page that is searched: statements, paragraphs, raw exchanges turn by turn (F-FND).
 
-What has gone to `## History` is never found: it no longer holds. Neither is a manifest: it repeats its pages.
+What has gone to `## History` is never found: it no longer holds. Neither is a manifest: it repeats its pages; nor a
+command; nor a text of links alone, which is what the keyless engine's answers are recorded as.
 A file that does not follow its format is still found by its words.
 """
 
@@ -10,18 +11,23 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
+from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
+from brainiac.notes.blocks import blocks_of
+from brainiac.notes.commands import arguments, parse_commands
 from brainiac.notes.dialogue import PRIVATE, StmEvent, find_events, outside
 from brainiac.notes.discretion import is_private_event, shareable
 from brainiac.notes.frontmatter import split
 from brainiac.notes.short_term import document_of
 from brainiac.recall.units import Link, Page, Unit, UnitKind
 
+WHOLE_CHARACTERS = 1_000  # a message up to this length is found as a whole
 SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM})
 
 _LEFT_OUT = re.compile(r"^## (?:History|Manifest)[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
@@ -32,22 +38,27 @@ _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _BLOCK_ID = re.compile(r"[ \t]\^([A-Za-z0-9-]+)[ \t\r]*$")
 _HEADING = re.compile(r"^#{1,6} +")
 _LINK = re.compile(r'(?<!!)\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+"(?:uuid:([^"]+)|[^"]*)")?\)')
+_LINKS_ALONE = re.compile(rf"(?:\s*(?:[-*+][ \t]+)?{_LINK.pattern}[\s,;·]*)+\Z")
+# ` ([2026-11-22](../events/2026/11/22/2026-11-22.md "uuid:…"))` at the end of a statement: the day it was said
+_SAID_ON = re.compile(r'[ \t]+\(\[(\d{4}-\d\d-\d\d)\]\([^()\s]*(?:[ \t]+"[^"\n]*")?\)\)[ \t]*\Z')
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _EXCHANGE = "\n### "
 _REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 # `Caroline: …` at the start of a line labels who speaks in a transcript, or heads a note: see `_is_dialogue`
 _SPEAKER = re.compile(r"^([A-Z][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}): (?=\S)", re.MULTILINE)
 
 
-def page_of(path: str, text: str, kind: PathKind) -> Page:
+def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
     """Return what is searched of a file.
 
     Args:
         path: Relative, posix.
         text: The whole file.
         kind: What the path is for; one of `SEARCHED`.
+        zone: The person's time zone: the day that stands behind a statement is theirs.
     """
     if kind is PathKind.SHORT_TERM:
-        return Page(path, "Short-term memory", tuple(_short_term_units(text)))
+        return Page(path, "Short-term memory", tuple(_short_term_units(text, zone)))
     try:
         meta, start = split(text, path)
     except FormatError:
@@ -58,7 +69,7 @@ def page_of(path: str, text: str, kind: PathKind) -> Page:
         units = tuple(_summary_units(body))
         title = f"{title} ({posixpath.dirname(path)})" if title == "_index" else title
     else:
-        units = tuple(_units(body))
+        units = tuple(_units(body, zone))
     if shareable(text) is None:
         units = tuple(replace(unit, is_private=True) for unit in units)
     return Page(
@@ -67,10 +78,11 @@ def page_of(path: str, text: str, kind: PathKind) -> Page:
         units=units,
         uuid=_text(meta, "uuid"),
         at=_text(meta, "updated_at") or _text(meta, "created_at"),
-        tags=_tags(meta),
+        tags=tuple(tag.lstrip("#") for tag in _names(meta, "tags", ", ")),
         uses=_count(meta),
         links=tuple(links_of(path, body)),
         is_archived=kind is PathKind.ARCHIVED,
+        aliases=(*_names(meta, "aliases"), *_names(meta, "alias")),
     )
 
 
@@ -84,7 +96,7 @@ def links_of(path: str, text: str) -> Iterator[Link]:
             yield Link(uuid, posixpath.normpath(posixpath.join(folder, unquote(target.partition("#")[0]))))
 
 
-def _units(body: str) -> Iterator[Unit]:
+def _units(body: str, zone: tzinfo) -> Iterator[Unit]:
     at = body.find(_EXCHANGE) if not body.startswith(_EXCHANGE[1:]) else 0
     if at >= 0:
         placed = list(find_events(body))
@@ -94,30 +106,59 @@ def _units(body: str) -> Iterator[Unit]:
                 yield from _turns(found.event, is_dialogue)
             body = outside(body, placed)
     is_marked = PRIVATE.search(body) is not None  # on some line: all are kept rather than one be missed
-    yield from (replace(unit, is_private=True) if is_marked else unit for unit in _prose_units(body))
+    units = _prose_units(body, zone)
+    yield from (replace(unit, is_private=True) if is_marked else unit for unit in units if not _is_links(unit.text))
 
 
-def _prose_units(body: str) -> Iterator[Unit]:
+def _is_links(text: str) -> bool:
+    """Return whether a text is nothing but links into the tree; an address that somebody kept is worth finding."""
+    return "](" in text and "://" not in text and _LINKS_ALONE.match(text) is not None
+
+
+def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
     if "\n## " in body or body.startswith("## "):
         body = _RELATED.sub("", _LEFT_OUT.sub("", body))
     if "<!--" in body:
         body = _COMMENT.sub("", body)
     paragraph: list[str] = []
-    has_text = False  # headings alone are no paragraph: they go before the text below them
+    has_text, fence = False, ""  # headings alone are no paragraph: they go before the text below them
     for line in body.split("\n"):
         bare = line.strip()
+        if fence:
+            paragraph.append(line)
+            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
+            continue
         is_heading = bare.startswith("#") and _HEADING.match(bare) is not None
         item = None if is_heading else _ITEM.match(line)
         if has_text and (item or is_heading or not bare):
             yield Unit("\n".join(paragraph))
             paragraph, has_text = [], False
         if item and (block_id := _block_id(line)):
-            yield Unit(line[item.end() : block_id.start()], UnitKind.STATEMENT, block_id[1])
+            yield _statement(line[item.end() : block_id.start()], block_id[1], zone)
         elif bare and not line.startswith("# "):
-            paragraph.append(bare)
+            paragraph.append(line.rstrip())
             has_text |= not is_heading
+            opening = _FENCE.match(line)
+            fence = opening[1] if opening else ""
     if paragraph:
         yield Unit("\n".join(paragraph))
+
+
+def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
+    """Return a statement as it is said: the day behind it says when."""
+    said_on = _SAID_ON.search(text)
+    if said_on is None:
+        return Unit(text, UnitKind.STATEMENT, block_id)
+    return Unit(text[: said_on.start()], UnitKind.STATEMENT, block_id, _noon(said_on[1], zone))
+
+
+@lru_cache(maxsize=1024)
+def _noon(day: str, zone: tzinfo) -> str:
+    """Return the middle of a day as a moment: in no other time zone nearby is it another day."""
+    try:
+        return iso(datetime.fromisoformat(f"{day}T12:00:00").replace(tzinfo=zone))
+    except (ValueError, OverflowError):
+        return ""
 
 
 def _block_id(line: str) -> re.Match[str] | None:
@@ -127,15 +168,16 @@ def _block_id(line: str) -> re.Match[str] | None:
 
 def _summary_units(body: str) -> Iterator[Unit]:
     is_marked = PRIVATE.search(body) is not None
-    for unit in _prose_units(body):
-        yield Unit(unit.text, UnitKind.SUMMARY, is_private=is_marked)
+    for unit in _prose_units(body, UTC):
+        if not _is_links(unit.text):
+            yield Unit(unit.text, UnitKind.SUMMARY, is_private=is_marked)
 
 
-def _short_term_units(text: str) -> Iterator[Unit]:
+def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
     try:
         document = document_of(text)
     except FormatError:
-        yield from _units(text)
+        yield from _units(text, zone)
         return
     memory = document.memory
     items = (*memory.goals, *memory.facts, *memory.tasks)
@@ -146,7 +188,8 @@ def _short_term_units(text: str) -> Iterator[Unit]:
     is_all = memory.is_private
     yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private or is_all) for item in items)
     rest = document.remarks
-    yield from (replace(unit, is_private=is_all or PRIVATE.search(rest) is not None) for unit in _prose_units(rest))
+    is_hidden = is_all or PRIVATE.search(rest) is not None
+    yield from (replace(unit, is_private=is_hidden) for unit in _prose_units(rest, zone))
     is_dialogue = _is_dialogue(memory.events)
     for event in reversed(memory.events):  # as they were said: neighbours are those before and after
         yield from (replace(unit, is_private=True) if is_all else unit for unit in _turns(event, is_dialogue))
@@ -167,10 +210,30 @@ def _turns(event: StmEvent, is_dialogue: bool) -> tuple[Unit, ...]:
 def _turns_of(event: StmEvent, is_dialogue: bool) -> tuple[Unit, ...]:
     return tuple(
         Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, is_private_event(event))
-        for side, said in (("user", event.user), ("ai", event.ai))
-        if said.strip()
-        for speaker, text in _by_speaker(said, is_dialogue)
+        for side, said in (("user", _said(event.user)), ("ai", (event.ai,)))
+        for part in said
+        for speaker, turn in _by_speaker(part, is_dialogue)
+        for text in _pieces(turn)
     )
+
+
+def said_in(message: str) -> list[str]:
+    """Return the texts of a person's message that are found, each as it stands there.
+
+    Commands are none, but what was to be remembered is said as well.
+    """
+    return [text for part in _said(message) for text in _pieces(part)]
+
+
+def _said(message: str) -> tuple[str, ...]:
+    commands, rest = parse_commands(message)
+    return (*arguments(commands, "remember"), rest)
+
+
+def _pieces(text: str) -> list[str]:
+    """Return a text, of a long one its blocks; what is nothing but links is left out."""
+    pieces = [text] if len(text) <= WHOLE_CHARACTERS else blocks_of(text)
+    return [piece for piece in pieces if piece.strip() and not _is_links(piece)]
 
 
 # the same log is read after each exchange
@@ -198,11 +261,14 @@ def _first(pattern: re.Pattern[str], text: str) -> str:
     return found[1].strip() if found else ""
 
 
-def _tags(meta: Mapping[str, Any]) -> tuple[str, ...]:
-    tags = meta.get("tags")
-    if isinstance(tags, str):
-        tags = tags.replace(",", " ").split()
-    return tuple(str(tag).lstrip("#") for tag in tags if tag is not None) if isinstance(tags, list) else ()
+def _names(meta: Mapping[str, Any], key: str, between: str = ",") -> Iterator[str]:
+    """Yield the entries of a list of the front matter; of a text, what the signs `between` part."""
+    values = meta.get(key)
+    if isinstance(values, str):
+        values = re.split(f"[{between}]", values)
+    for value in values if isinstance(values, list) else ():
+        if value is not None and (name := str(value).strip()):
+            yield name
 
 
 def _count(meta: Mapping[str, Any]) -> int:

@@ -21,15 +21,15 @@ from typing import Any, TypeVar
 import tantivy
 
 from brainiac.recall.encode import EncodedPage
-from brainiac.recall.index import Candidates, LinkedPage, UnusableIndexError
+from brainiac.recall.index import Asked, Candidates, LinkedPage, UnusableIndexError
+from brainiac.recall.narrowing import Narrowing
 from brainiac.recall.units import Link, Page
 
 T = TypeVar("T")
 
 VERSION = 5
 _HEAP_BYTES = 48_000_000
-_VARIANT_FREQUENCY = 50  # a rarer term is also sought by its beginning
-_VARIANTS, _VARIANTS_SEEN = 8, 10_000  # so many that terms of deleted passages hide none
+_VARIANT_WEIGHT = 0.7  # of what is only like a word that is asked for
 _ENOUGH_TERMS = 4
 _EVERY = "*"  # stands in every passage, so that the engine's own count tells whether any of them is deleted
 _MOST_TIE = 0.09  # by this share at most a tie raises a score, see `_tie`
@@ -39,15 +39,19 @@ _TABLES = """
 create table meta (key text primary key, value text);
 create table pages (
     id integer primary key, path text not null, mtime integer, size integer, uuid text, title text, at text,
-    tags text, uses integer, links text, archived integer, terms blob, prefixes blob, heading blob, facts blob,
-    content blob
+    tags text, uses integer, links text, archived integer, aliases text, first_day integer, last_day integer,
+    words blob, heading blob, facts blob, content blob
 );
+create table words (word text primary key, stem text) without rowid;
 create index pages_by_path on pages (path, mtime, size);  -- the stamps are read from it alone
 create index pages_by_uuid on pages (uuid);
 create table links (target text, page integer, primary key (target, page)) without rowid;
 create index links_by_page on links (page);
 """
-_COLUMNS = "path, mtime, size, uuid, title, at, tags, uses, links, archived, terms, prefixes, heading, facts, content"
+_COLUMNS = (
+    "path, mtime, size, uuid, title, at, tags, uses, links, archived, aliases, first_day, last_day, "
+    "words, heading, facts, content"
+)
 
 
 @contextlib.contextmanager
@@ -64,14 +68,14 @@ class EmbeddedIndex:
 
     Args:
         folder: Made when missing.
-        language: What its terms were stemmed for.
+        key: What its pages were made with, see `Analyzer.key`; they serve no other.
 
     Raises:
         UnusableIndexError: What stands there cannot be used; `destroy` it and start anew.
     """
 
-    def __init__(self, folder: Path, language: str) -> None:
-        self._folder, self._key = folder, f"{VERSION}:{language}"
+    def __init__(self, folder: Path, key: str) -> None:
+        self._folder, self._key = folder, f"{VERSION}:{key}"
         self._writer: tantivy.IndexWriter | None = None
         self._count = lru_cache(maxsize=20_000)(self._counted)
         with _guarded(folder):
@@ -122,7 +126,7 @@ class EmbeddedIndex:
             new = (path for path in given if path not in known)
             numbers = known | {path: number for number, path in enumerate(new, first)}
             rows = [(numbers[path], *_row(encoded)) for path, encoded in given.items()]
-            self._written.executemany(f"insert into pages (id, {_COLUMNS}) values ({_marks(16)})", rows)
+            self._written.executemany(f"insert into pages (id, {_COLUMNS}) values ({_marks(18)})", rows)
             links = [
                 (number, target)
                 for path, number in numbers.items()
@@ -171,6 +175,12 @@ class EmbeddedIndex:
             self._written.execute("begin immediate")
         return self._writer
 
+    def add_words(self, words: Iterable[tuple[str, str]]) -> None:
+        """Keep words with their stems."""
+        with _guarded(self._folder):
+            self._begin()
+            self._written.executemany("insert or ignore into words values (?, ?)", words)
+
     def commit(self) -> None:
         """Make what was given durable and visible."""
         with _guarded(self._folder):
@@ -183,22 +193,32 @@ class EmbeddedIndex:
 
     # --- reading -------------------------------------------------------------------------------------------
 
-    def query(self, terms: Sequence[str], limit: int, *, required: Sequence[str] = ()) -> Candidates:
-        """Return pages that hold any of the terms and all of the required ones; without terms, the newest."""
+    def query(self, asked: Asked) -> Candidates:
+        """Return the pages worth ranking; without terms, the newest that are allowed."""
         with _guarded(self._folder):
             searcher = self._text.searcher()
-            if not terms and not required:
-                newest = "select id from pages order by at desc, path limit ?"
-                ids = [row[0] for row in self._db.execute(newest, (limit,))]
-                return Candidates(self._load(ids), {}, searcher.num_docs)
-            frequencies = {term: self._frequency(searcher, term) for term in terms}
-            query = self._query(searcher, frequencies, required, limit)
-            found = searcher.search(query, limit + 1, count=False, weight_by_field="tie").hits
-            if len(found) > limit:  # whoever is level with the first one left out is left out: no order would be fair
-                found = [hit for hit in found if hit[0] > found[limit][0]] or found[:limit]
+            allowed = self._allowed(asked.narrowing) if asked.narrowing else None
+            if not asked.terms and not asked.required:
+                newest = "select id from pages order by last_day desc, at desc, path"
+                newest_ids = (row[0] for row in self._db.execute(newest) if allowed is None or row[0] in allowed)
+                return Candidates(self._load(list(islice(newest_ids, asked.limit))), {}, searcher.num_docs)
+            frequencies = {term: self._frequency(searcher, term) for term in asked.terms}
+            query = self._query(searcher, frequencies, asked, allowed)
+            found = searcher.search(query, asked.limit + 1, count=False, weight_by_field="tie").hits
+            if len(found) > asked.limit:  # who is level with the first one left out is left out: no order is fair
+                found = [hit for hit in found if hit[0] > found[asked.limit][0]] or found[: asked.limit]
             numbers = searcher.fast_field_values("page", [address for _, address in found])
             ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
             return Candidates(self._load(ids), frequencies, searcher.num_docs)
+
+    def _allowed(self, narrowing: Narrowing) -> set[int]:
+        """Return the numbers of the pages that a query's fields let in."""
+        rows = self._db.execute("select id, path, tags, first_day, last_day, archived from pages")
+        return {
+            number
+            for number, path, tags, first, last, is_archived in rows
+            if narrowing.allows_page(path, tags.split("\n"), first, last, is_archived=bool(is_archived))
+        }
 
     def _frequency(self, searcher: tantivy.Searcher, term: str) -> int:
         """Return in how many passages a term stands, deleted ones left out."""
@@ -213,7 +233,7 @@ class EmbeddedIndex:
         return int(self._text.searcher().search(query, 1, count=True).count or 0)  # type: ignore[attr-defined]  # the stubs lack it
 
     def _query(
-        self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], required: Sequence[str], limit: int
+        self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], asked: Asked, allowed: set[int] | None
     ) -> tantivy.Query:
         """Return what scores a passage by the idf of the terms in it.
 
@@ -225,30 +245,29 @@ class EmbeddedIndex:
             plain = tantivy.Query.term_query(self._text.schema, "text", term, "basic")
             return tantivy.Query.boost_query(tantivy.Query.const_score_query(plain, 1.0), weight)
 
-        weighed = sorted(self._weighed(searcher, frequencies), reverse=True)
+        weighed = sorted(self._weighed(searcher, frequencies, asked), reverse=True)
         clauses = [(tantivy.Occur.Should, clause(term, weight)) for weight, term in weighed]
-        if required:
-            return tantivy.Query.boolean_query(
-                [(tantivy.Occur.Must, clause(term, 0.01)) for term in required] + clauses
-            )
-        deciding = _deciding(weighed, frequencies, limit)
+        must = [(tantivy.Occur.Must, clause(term, 0.01)) for term in asked.required]
+        if allowed is not None:
+            among = tantivy.Query.term_set_query(self._text.schema, "page", sorted(allowed))
+            must.append((tantivy.Occur.Must, tantivy.Query.const_score_query(among, 0.01)))
+        if asked.required:
+            return tantivy.Query.boolean_query(must + clauses)
+        deciding = len(clauses) if allowed is not None else _deciding(weighed, frequencies, asked.limit)
         any_of_them = tantivy.Query.boolean_query(clauses[:deciding])
-        return tantivy.Query.boolean_query([(tantivy.Occur.Must, any_of_them), *clauses[deciding:]])
+        return tantivy.Query.boolean_query([*must, (tantivy.Occur.Must, any_of_them), *clauses[deciding:]])
 
-    def _weighed(self, searcher: tantivy.Searcher, frequencies: Mapping[str, int]) -> Iterator[tuple[float, str]]:
-        """Yield the terms that choose candidates, what begins like a rare one among them, with their weights."""
+    def _weighed(
+        self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], asked: Asked
+    ) -> Iterator[tuple[float, str]]:
+        """Yield the terms that choose candidates, what is like one of them too, with their weights."""
         total = searcher.num_docs
-        for term, frequency in _selective(frequencies, total).items():
-            idf = math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
-            yield idf, term
-            if frequency < _VARIANT_FREQUENCY and len(term) > 5 and term[0] not in "#@":
-                yield from ((0.5 * idf, variant) for variant in self._variants(searcher, term))
-
-    def _variants(self, searcher: tantivy.Searcher, term: str) -> list[str]:
-        """Return other terms that begin alike, nearest in length first; those of deleted passages alone are none."""
-        found = {variant for variant, _ in searcher.terms_with_prefix("text", term[:5], limit=_VARIANTS_SEEN)} - {term}
-        by_length = sorted(found, key=lambda variant: (abs(len(variant) - len(term)), variant))
-        return list(islice((variant for variant in by_length if self._frequency(searcher, variant)), _VARIANTS))
+        selective = _selective(frequencies, total)
+        idf = {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in selective.items()}
+        yield from ((weight, term) for term, weight in idf.items())
+        for variant, (term, likeness) in asked.variants.items():
+            if term in idf and variant not in idf and self._frequency(searcher, variant):
+                yield _VARIANT_WEIGHT * likeness * idf[term], variant
 
     def _load(self, ids: Sequence[int]) -> list[EncodedPage]:
         loaded: dict[int, EncodedPage] = {}
@@ -268,9 +287,16 @@ class EmbeddedIndex:
     def stamps(self) -> Mapping[str, tuple[int, int]]:
         """Return modification time and size of every page as it was when indexed."""
         with _guarded(self._folder):
+            self._text.reload()  # another process may have committed what the table has already
+            self._count.cache_clear()
             return {
                 path: (mtime, size) for path, mtime, size in self._db.execute("select path, mtime, size from pages")
             }
+
+    def words(self) -> Iterable[tuple[str, str]]:
+        """Return every word that is kept, with its stem."""
+        with _guarded(self._folder):
+            return self._db.execute("select word, stem from words").fetchall()
 
     def contents(self) -> Iterable[tuple[str, bytes]]:
         """Yield the path of every page with its units' content hashes."""
@@ -360,18 +386,21 @@ def _row(encoded: EncodedPage) -> tuple[object, ...]:
     links = json.dumps([(link.uuid, link.path) for link in page.links]) if page.links else ""
     return (
         page.path, *encoded.stamp, page.uuid, page.title, page.at, "\n".join(page.tags), page.uses, links,
-        page.is_archived, encoded.terms, encoded.prefixes, encoded.heading, encoded.facts, encoded.content,
+        page.is_archived, "\n".join(page.aliases), *encoded.days,
+        encoded.words, encoded.heading, encoded.facts, encoded.content,
     )  # fmt: skip
 
 
 def _encoded(row: tuple[Any, ...]) -> EncodedPage:
-    _, path, mtime, size, uuid, title, at, tags, uses, links, is_archived, terms, prefixes, heading, facts, content = (
-        row
-    )
+    _, path, mtime, size, uuid, title, at, tags, uses, links, is_archived, aliases, _, _, *arrays = row
     page = Page(
-        path, title, (), uuid, at, tuple(tags.split("\n")) if tags else (), uses, _links(links), bool(is_archived)
+        path, title, (), uuid, at, _listed(tags), uses, _links(links), bool(is_archived), aliases=_listed(aliases)
     )
-    return EncodedPage(page, (mtime, size), terms, prefixes, heading, facts, content)
+    return EncodedPage(page, (mtime, size), *arrays)
+
+
+def _listed(stored: str) -> tuple[str, ...]:
+    return tuple(stored.split("\n")) if stored else ()
 
 
 def _links(stored: str) -> tuple[Link, ...]:

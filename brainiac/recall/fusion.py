@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from brainiac.language.sentences import ends_of
 from brainiac.recall.hit import Hit
 
 # A score is a log-likelihood by learned weights: what only a model's query finds is taken to be e² times less likely.
@@ -20,10 +19,18 @@ def searches(prompt: str, queries: Iterable[str]) -> list[str]:
 
     Both are prose: quotation marks, `-5` or `path:` in them narrow nothing.
     """
-    asked = _SYNTAX.sub(r"\1 ", ends_of(prompt, PROMPT_CHARACTERS))
+    asked = _SYNTAX.sub(r"\1 ", ends_of(prompt))
     known = _words(asked)
     further = (_SYNTAX.sub(r"\1 ", query) for query in queries if not _words(query) <= known)
     return [asked, *dict.fromkeys(further)]
+
+
+def ends_of(text: str, limit: int = PROMPT_CHARACTERS) -> str:
+    """Return a text; of one longer than `limit` characters its beginning and its end, cut between words."""
+    if len(text) <= limit:
+        return text
+    head, tail = text[: limit * 3 // 4], text[-(limit // 4) :]
+    return f"{head.rsplit(None, 1)[0]}\n\n{tail.split(None, 1)[-1]}"
 
 
 def merged(found: Sequence[Sequence[Hit]]) -> list[Hit]:
@@ -32,12 +39,12 @@ def merged(found: Sequence[Sequence[Hit]]) -> list[Hit]:
     Args:
         found: What each search found; the prompt's own first.
     """
-    best: dict[tuple[str, str, str], tuple[float, Hit]] = {}
+    best: dict[tuple[str, str, str, int], tuple[float, Hit]] = {}
     for number, hits in enumerate(found):
         for hit in hits:
-            worth, place = hit.score - (DOUBT if number else 0.0), (hit.path, hit.anchor, hit.speaker)
-            if place not in best or worth > best[place][0]:
-                best[place] = worth, hit
+            worth = hit.score - (DOUBT if number else 0.0)
+            if hit.key not in best or worth > best[hit.key][0]:
+                best[hit.key] = worth, hit
     return [hit for _, hit in sorted(best.values(), key=lambda pair: -pair[0])]
 
 

@@ -12,11 +12,31 @@ from typing import Any, Protocol, runtime_checkable
 
 from brainiac.errors import BrainiacError
 from brainiac.recall.encode import EncodedPage
+from brainiac.recall.narrowing import Narrowing
 from brainiac.recall.units import Link
 
 
 class UnusableIndexError(BrainiacError):
     """The index is damaged, of another version, or made for another language: it must be built anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an index is asked for.
+
+    Attributes:
+        terms: Stems, and marks such as `#tag`, `@2023-05`, `=title`: any of them must stand in a passage.
+        limit: Look at most at so many passages.
+        required: Terms and marks that must stand in the passage, all of them.
+        variants: Other terms that may stand in the stead of one: which one, and how like it they are, 0 to 1.
+        narrowing: Which pages are looked at; None for all.
+    """
+
+    terms: Sequence[str]
+    limit: int
+    required: Sequence[str] = ()
+    variants: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    narrowing: Narrowing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +85,14 @@ class Index(Protocol):
     def commit(self) -> None:
         """Make what was given durable, whole or not at all, and visible."""
 
-    def query(self, terms: Sequence[str], limit: int, *, required: Sequence[str] = ()) -> Candidates:
-        """Return pages that hold any of the terms and all of the required ones; without terms, the newest.
+    def query(self, asked: Asked) -> Candidates:
+        """Return the pages that are worth ranking; where no terms are asked for, the newest that are allowed."""
 
-        Args:
-            terms: Stems, and marks such as `#tag`, `@2023-05`.
-            limit: Look at most at so many passages.
-            required: Terms and marks that must stand in the passage.
-        """
+    def add_words(self, words: Iterable[tuple[str, str]]) -> None:
+        """Keep words of the pages with their stems; those that are kept already are passed over."""
+
+    def words(self) -> Iterable[tuple[str, str]]:
+        """Yield every word that is kept, with its stem."""
 
     def pages(self, targets: Iterable[str]) -> list[EncodedPage]:
         """Return pages by path or uuid; unknown ones are left out."""
@@ -94,3 +114,33 @@ class Index(Protocol):
 
     def close(self) -> None:
         """Let go of files; what was not committed is dropped."""
+
+
+class FormerIndex:
+    """A registered index of the first interface: `query(terms, limit, *, required=())`, no words of its own.
+
+    It serves as before; compounds and slips of the pen are met in what is new since the start alone.
+    """
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._index, name)
+
+    def query(self, asked: Asked) -> Candidates:
+        """Return the pages that are worth ranking; whoever asks leaves out those that the fields forbid."""
+        found: Candidates = self._index.query([*asked.terms, *asked.variants], asked.limit, required=asked.required)
+        return found
+
+    def add_words(self, words: Iterable[tuple[str, str]]) -> None:
+        """Keep nothing."""
+
+    def words(self) -> Iterable[tuple[str, str]]:
+        """Return nothing."""
+        return ()
+
+
+def as_index(index: Any) -> Index:
+    """Return a registered index as the present interface has it."""
+    return index if hasattr(index, "add_words") else FormerIndex(index)

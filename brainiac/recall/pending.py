@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from brainiac.recall.documents import page_of
 from brainiac.recall.encode import EncodedPage, encode
 from brainiac.recall.freshness import Stamp, difference, is_searched, stamp_of
-from brainiac.recall.text import Analyzer, packed, prefix_hash, term_hash
+from brainiac.recall.index import Asked
+from brainiac.recall.text import Analyzer
 from brainiac.recall.units import Page
 from brainiac.tree import Tree
 
@@ -87,6 +88,8 @@ class Pending:
         self.take_notes()
         if stamp_of(self._tree, self._short_term) != self._short_term_seen:
             self.unread[self._short_term] = None
+        if self._short_term in self.unread:  # what was said a moment ago stands there: it never waits
+            self.take_in({self._short_term: self.encoded(self._short_term)})
         if not self.unread or len(self.unread) > READ_AT_ONCE:
             return False
         self.take_in({path: self.encoded(path) for path in self.unread})
@@ -115,20 +118,26 @@ class Pending:
 
     # --- queries -------------------------------------------------------------------------------------------
 
-    def holding(self, terms: Sequence[str], required: Sequence[str], words: Sequence[str]) -> list[EncodedPage]:
-        """Return the pages that hold any of the terms, by their beginnings too, and all of the required ones."""
+    def holding(self, asked: Asked, words: Sequence[str]) -> list[EncodedPage]:
+        """Return the pages that an index would, of those it has not, most promising first.
+
+        Args:
+            asked: As an index is asked.
+            words: The query's words as written, for scanning.
+        """
         pages = [page for page in self.overlay.values() if page]
         if self.unread:
-            pages += self._scan([*words, *terms])
-        sought = [packed(prefix_hash(term)) for term in terms]
-        has_marks = any(term[0] in "#@" for term in terms)
+            pages += self._scan([*words, *asked.terms])
+        sought, required = {*asked.terms, *asked.variants}, set(asked.required)
         kept = []
         for page in pages:
-            passages = " ".join(page.passages).split() if required or has_marks else []
-            is_met = not terms or any(hash_ in page.prefixes or hash_ in page.heading for hash_ in sought)
-            if (is_met or not set(terms).isdisjoint(passages)) and set(required) <= set(passages):
-                kept.append(page)
-        return kept
+            if asked.narrowing is not None and not asked.narrowing.allows(page):
+                continue
+            held = [passage for text in page.passages if required <= (passage := set(text.split()))]
+            met = max((len(sought & passage) for passage in held), default=0)
+            if met or (held and not asked.terms):
+                kept.append((-met, -page.stamp[0], page.page.path, page))
+        return [page for *_, page in sorted(kept, key=lambda found: found[:3])]
 
     def named(self, targets: Sequence[str]) -> list[EncodedPage]:
         """Return the pages of the overlay with one of these paths or uuids."""
@@ -143,10 +152,11 @@ class Pending:
         for path in list(self.unread):
             content = self._content(path) or b""
             met = sum(1 for pattern in patterns if pattern.search(content))
-            if met or not patterns:
-                scored.append((-met, path))
-        best = sorted(scored)[:_SCANNED_PAGES]
-        return [page for _, path in best if (page := self.encoded(path))]
+            stamp = stamp_of(self._tree, path)
+            if stamp and (met or not patterns):
+                scored.append((-met, -stamp[0], path))
+        best = sorted(scored)[:_SCANNED_PAGES]  # the newest of those that hold as much
+        return [page for *_, path in best if (page := self.encoded(path))]
 
     # --- files ---------------------------------------------------------------------------------------------
 
@@ -165,7 +175,7 @@ class Pending:
         if stamp is None or content is None:
             return None
         text = content.decode("utf-8", "replace")
-        read = page_of(path, text, self._tree.kind_of(path)), stamp
+        read = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone), stamp
         self._pages[path] = read
         if len(self._pages) > _REMEMBERED_PAGES:
             self._pages.popitem(last=False)
@@ -190,6 +200,5 @@ class Pending:
 
 
 def count(pages: Sequence[EncodedPage], term: str) -> int:
-    """Return how many of the pages hold a term."""
-    sought = packed(term_hash(term))
-    return sum(sought in page.terms for page in pages)
+    """Return how many passages of the pages hold a term."""
+    return sum(f" {term} " in f" {passage} " for page in pages for passage in page.passages)

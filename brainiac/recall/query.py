@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
 from brainiac.language.times import find_times
-from brainiac.recall.text import Analyzer, plain_words
+from brainiac.language.tokens import ends_as_question
+from brainiac.recall.encode import name_mark
+from brainiac.recall.narrowing import Narrowing
+from brainiac.recall.text import Analyzer, Token, plain_words
 
 _FIELD = re.compile(r'(?<!\S)(-?)(?:(tag|type|after|before|path):("[^"]*"|\S+)|"([^"]+)"|(?<=-)(\w\S*))', re.IGNORECASE)
 _WHEN = re.compile(r"\b(?:when|(?:what|which) (?:date|day|month|year|time|week)|how long)\b", re.IGNORECASE)
@@ -29,56 +32,64 @@ class Query:
 
     Attributes:
         text: The words without fields.
-        terms: Stems of content words, in order, each once.
+        terms: Stems of content words, in order, each once; of all words where there are no others.
+        tokens: All words, in order, each once.
         words: Casefolded words as they stand, for names of speakers.
+        name: The mark of a page that is asked for by its title alone.
         days: First and last day asked about, as ordinals; None when no time is named.
         asks: Which of `when`, `where`, `count`, `who` it asks.
+        is_question: It ends in a question mark.
         phrases: Must stand word for word; without_words: must not stand.
-        tags, types, paths: Fields asked for; after, before: days.
+        phrase_terms: Stems of the phrases' words.
+        narrowing: Tags, types, paths and days asked for.
     """
 
     text: str
     terms: tuple[str, ...]
-    words: frozenset[str]
+    tokens: tuple[Token, ...] = ()
+    words: frozenset[str] = frozenset()
+    name: str = ""
     days: tuple[int, int] | None = None
     asks: frozenset[str] = frozenset()
+    is_question: bool = False
     phrases: tuple[str, ...] = ()
     without_words: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    after: int | None = None
-    before: int | None = None
-
-    @property
-    def is_filtered(self) -> bool:
-        """Whether anything but words was asked for."""
-        filters = (self.phrases, self.without_words, self.tags, self.types, self.paths)
-        return any(filters) or self.after is not None or self.before is not None
+    phrase_terms: tuple[str, ...] = ()
+    narrowing: Narrowing = field(default_factory=Narrowing)
 
     @property
     def reads_text(self) -> bool:
         """Whether hits must be checked on their text."""
         return bool(self.phrases or self.without_words)
 
+    @property
+    def required(self) -> list[str]:
+        """Return the terms and marks that must stand beside whatever is found."""
+        return [*self.phrase_terms, *(f"#{tag}" for tag in self.narrowing.tags)]
+
     def marks(self) -> list[str]:
-        """Return the marks of the days asked about, as passages carry them."""
-        if self.days is None or self.days[1] - self.days[0] > _LONGEST_SPAN_DAYS:
+        """Return the marks of the page and the days asked about, as passages carry them."""
+        name = [self.name] if self.name else []
+        return name + (self._day_marks(*self.days) if self.days else [])
+
+    @staticmethod
+    def _day_marks(first: int, last: int) -> list[str]:
+        if last - first > _LONGEST_SPAN_DAYS:
             return []
-        first, last = self.days
         days = [date.fromordinal(day).isoformat() for day in range(first, last + 1)]
         return [f"@{day}" for day in days[:_MARKED_DAYS]] + [
             f"@{month}" for month in dict.fromkeys(d[:7] for d in days)
         ]
 
 
-def parse_query(text: str, analyzer: Analyzer, now: datetime) -> Query:
+def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "") -> Query:
     """Take a query apart.
 
     Args:
         text: As a person types it: `tag:`, `type:`, `after:`, `before:`, `path:`, "exact words", `-word`, and words.
-        analyzer: The brain's language.
+        analyzer: The person's language and time zone.
         now: What "last week" refers to.
+        long_term: Where long-term memory lies, relative.
     """
     fields: dict[str, list[str]] = {}
 
@@ -93,21 +104,35 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime) -> Query:
             return f" {phrase} "
         return " "
 
-    plain = " ".join(_FIELD.sub(take, text).split())
+    plain, today = " ".join(_FIELD.sub(take, text).split()), now.astimezone(analyzer.zone)
+    tokens = tuple(dict.fromkeys(analyzer.tokens(plain)))
+    phrases = tuple(fields.get('"', ()))
     return Query(
         text=plain,
-        terms=tuple(dict.fromkeys(analyzer.terms(plain))),
+        terms=_terms(tokens),
+        tokens=tokens,
         words=plain_words(plain),
-        days=_days(plain, now),
+        name=name_mark(plain, analyzer),
+        days=_days(plain, today),
         asks=_asks(plain),
-        phrases=tuple(fields.get('"', ())),
+        is_question=ends_as_question(plain),
+        phrases=phrases,
         without_words=tuple(fields.get("-", ())),
-        tags=tuple(tag.lstrip("#").casefold() for tag in fields.get("tag", ())),
-        types=tuple(kind.casefold() for kind in fields.get("type", ())),
-        paths=tuple(fields.get("path", ())),
-        after=_edge(fields.get("after"), now),
-        before=_edge(fields.get("before"), now),
+        phrase_terms=tuple(token.stem for token in analyzer.tokens(" ".join(phrases))),
+        narrowing=Narrowing(
+            long_term=long_term,
+            paths=tuple(fields.get("path", ())),
+            types=tuple(kind.casefold() for kind in fields.get("type", ())),
+            tags=tuple(tag.lstrip("#").casefold() for tag in fields.get("tag", ())),
+            after=_edge(fields.get("after"), today),
+            before=_edge(fields.get("before"), today),
+        ),
     )
+
+
+def _terms(tokens: Sequence[Token]) -> tuple[str, ...]:
+    content = [token.stem for token in tokens if not token.is_stop]
+    return tuple(dict.fromkeys(content or (token.stem for token in tokens)))
 
 
 def misfits(text: str, now: datetime, folders: Collection[str] = ()) -> list[str]:

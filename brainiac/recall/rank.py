@@ -14,6 +14,7 @@ from brainiac.recall.weights import (
     LEXICAL_CONTEXT_WEIGHTS,
     LEXICAL_WEIGHTS,
     PRIOR_WEIGHTS,
+    RULES,
 )
 
 
@@ -27,15 +28,26 @@ def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
     Returns:
         A score for each unit, higher is better, and the signals of the second pass.
     """
-    table, context = _tables(signals)
-    alone = total(signals, table)
+    given = {**PRIOR_WEIGHTS, **RULES}
+    scores, around = _learned(units, signals, LEXICAL_WEIGHTS, LEXICAL_CONTEXT_WEIGHTS)
+    if "meaning" in signals:
+        by_words, is_known = scores, signals["embedded"] > 0
+        scores, around = _learned(units, signals, DENSE_WEIGHTS, DENSE_CONTEXT_WEIGHTS)
+        # what has no vector yet is ranked by its words, as if it came as near as all else does
+        scores = np.where(is_known, scores, by_words + (scores - by_words)[is_known].mean())
+    return scores + total({name: signals[name] for name in given}, given), around
+
+
+def _learned(
+    units: Units, signals: Mapping[str, Vector], weights: Mapping[str, float], context: Mapping[str, float]
+) -> tuple[Vector, Signals]:
+    alone = total(signals, weights)
     around = context_signals(units, alone)
-    priors = {name: signals[name] for name in PRIOR_WEIGHTS if name in signals}
-    return alone + total(around, context) + total(priors, PRIOR_WEIGHTS), around
+    return alone + total(around, context), around
 
 
 def _tables(signals: Mapping[str, Any]) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    if "meaning" in signals:
+    if "embedded" in signals:
         return DENSE_WEIGHTS, DENSE_CONTEXT_WEIGHTS
     return LEXICAL_WEIGHTS, LEXICAL_CONTEXT_WEIGHTS
 
@@ -43,7 +55,7 @@ def _tables(signals: Mapping[str, Any]) -> tuple[Mapping[str, float], Mapping[st
 def contributions(signals: Mapping[str, float]) -> dict[str, tuple[float, float, float]]:
     """Return value, weight and their product for each signal of one hit that counted."""
     table, context = _tables(signals)
-    weights = {**table, **context, **PRIOR_WEIGHTS}
+    weights = {**table, **context, **PRIOR_WEIGHTS, **RULES}
     return {name: (value, weights[name], value * weights[name]) for name, value in signals.items() if name in weights}
 
 
@@ -56,14 +68,11 @@ def total(signals: Mapping[str, Vector], weights: Mapping[str, float]) -> Vector
 
 
 def context_signals(units: Units, alone: Vector) -> Signals:
-    """Return what a unit's surroundings add: good neighbours, and its place among those of its page."""
+    """Return what a unit's surroundings add: good neighbours, and its place among those of its talk or page."""
     height = np.exp(0.7 * (alone - alone.max()))
-    order = np.lexsort((-alone, units.page))
-    place = np.empty(units.n)
-    place[order] = units.position  # units of a page stand together, so its ranks are its positions in that order
     return {
         "previous_score": units.shift(height, -1),
         "before_previous_score": units.shift(height, -2),
         "next_score": units.shift(height, 1),
-        "place_on_page": np.minimum(place, 10) / 10,
+        "place_on_page": np.minimum(units.place_in_scope(alone), 10) / 10,
     }

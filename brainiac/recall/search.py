@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from brainiac.clock import SYSTEM, Clock
 from brainiac.recall.hit import Hit, HitKind
@@ -32,6 +33,7 @@ class Recall:
         clock: The time source.
         open_index: Another engine than the embedded one.
         ledger: Gives the brain's account of what models cost, for an embedder at a provider.
+        muted: Gives the exchanges that are not to be quoted.
     """
 
     def __init__(
@@ -42,9 +44,11 @@ class Recall:
         clock: Clock = SYSTEM,
         open_index: Callable[[], Index] | None = None,
         ledger: Callable[[], Ledger] | None = None,
+        muted: Callable[[], Container[str]] = frozenset,
     ) -> None:
-        self._tree, self._places, self._settings, self._clock = tree, places, settings, clock
-        self._open_index, self._ledger = open_index, ledger
+        self.tree = self._tree = tree
+        self._places, self._settings, self._clock = places, settings, clock
+        self._open_index, self._ledger, self._muted = open_index, ledger, muted
         self._mutex = threading.Lock()
         self._embedder_problem = ""
         self._parts: tuple[Store, Retrieval] | None = None
@@ -55,24 +59,28 @@ class Recall:
         *,
         limit: int = 8,
         kinds: Collection[HitKind] | None = None,
-        include_archive: bool = False,
+        include_archive: bool = True,
         now: datetime | None = None,
         context: Sequence[str] = (),
         is_private: bool = False,
+        include_repeats: bool = False,
     ) -> list[Hit]:
-        """Find what fits a query best, best first.
+        """Find what fits a query best, best first; of equal ones the newer first, and without any words the newest.
+
+        Words of the query stand in each hit, or `Hit.found_by` says what led to it instead.
 
         Args:
             query: Words as a person types them; `tag:` `type:` `after:` `before:` `path:` "words" -word narrow it.
             limit: At most so many hits.
             kinds: Only hits of these kinds; None for all.
-            include_archive: Also look into `memory/archive/`.
+            include_archive: Also look into `memory/archive/`; what is found there ranks behind, and is marked.
             now: What "last week" refers to; the clock's now without it.
             context: Paths of notes in focus; what is linked with them is preferred.
             is_private: The query must not leave this machine: no embedder elsewhere is asked.
+            include_repeats: Also what was said in nothing but the query's own words.
         """
-        moment = now or self._clock.now()
-        return self._retrieval.search(
+        moment, muted = now or self._clock.now(), self._muted()
+        hits = self._retrieval.search(
             query,
             limit=limit,
             kinds=kinds,
@@ -80,11 +88,28 @@ class Recall:
             now=moment,
             context=context,
             is_private=is_private,
+            include_repeats=include_repeats,
         )
+        return [hit for hit in hits if hit.anchor not in muted]
 
-    def rank(self, query: str, *, now: datetime | None = None, include_archive: bool = False) -> Ranked | None:
+    def rank(self, query: str, *, now: datetime | None = None, include_archive: bool = True) -> Ranked | None:
         """Return every candidate of a query with its signals, for learning and for tests; None without any."""
         return self._retrieval.rank(query, now=now or self._clock.now(), include_archive=include_archive)
+
+    def absent(self, text: str) -> list[str]:
+        """Return words of a text that stand nowhere in memory, as they are written, the most telling first.
+
+        Not in another form either, nor in what was put to rest; a question asked before is no place to stand in.
+        """
+        from brainiac.recall.absence import absent_words
+
+        return absent_words(text, self._retrieval.analyzer, self._store)
+
+    def rare_words(self, text: str) -> list[str]:
+        """Return the words of a text that tell something, casefolded: those in few of all texts of this brain."""
+        from brainiac.recall.absence import rare_words
+
+        return rare_words(text, self._retrieval.analyzer, self._store)
 
     def note_change(self, path: str) -> None:
         """Tell that a file was written, moved or removed; the next search sees it.
@@ -150,7 +175,7 @@ class Recall:
                 from brainiac.recall.store import Store
                 from brainiac.recall.text import Analyzer
 
-                analyzer = Analyzer(self._settings.recall.language)
+                analyzer = Analyzer(self._settings.recall.language, ZoneInfo(self._settings.time_zone))
                 vectors = self._open_vectors()
                 store = Store(self._tree, self._places.cache / "index", analyzer, self._open_index, vectors)
                 self._parts = store, Retrieval(self._tree, store, analyzer, vectors)

@@ -6,6 +6,7 @@ What is pending is written into the index a little later, in a thread of its own
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from brainiac.recall.encode import EncodedPage
 from brainiac.recall.engine import EmbeddedIndex, destroy
 from brainiac.recall.freshness import searched_files
-from brainiac.recall.index import Candidates, Index, LinkedPage, UnusableIndexError
+from brainiac.recall.index import Asked, Candidates, Index, LinkedPage, UnusableIndexError, as_index
 from brainiac.recall.pending import READ_AT_ONCE, Pending, count
 from brainiac.recall.text import Analyzer
 from brainiac.recall.units import Page
+from brainiac.recall.vocabulary import Vocabulary
 from brainiac.tree import Tree
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ class Store:
         vectors: Vectors | None = None,
     ) -> None:
         self._tree, self._folder, self._vectors = tree, folder, vectors
-        self._open_index = open_index or (lambda: EmbeddedIndex(folder, analyzer.language))
+        self._vocabulary, self._analyzer_key = analyzer.vocabulary, analyzer.key
+        self._open_registered = open_index
         self._is_embedded = open_index is None
         self._is_rebuilding = False
         self._mutex = threading.RLock()
@@ -59,10 +62,15 @@ class Store:
         self._stopping = threading.Event()
         self._worker: threading.Thread | None = None
         self._wake, self._starting = threading.Event(), threading.Lock()
-        self._problem = ""
+        self._problem, self._words_read_at = "", 0.0
         self._index: Index | None = None
         self._unembedded: dict[str, None] = {}
         self._open()
+
+    def _opened(self) -> Index:
+        if self._open_registered:
+            return as_index(self._open_registered())
+        return EmbeddedIndex(self._folder, self._analyzer_key)
 
     # --- what changed --------------------------------------------------------------------------------------
 
@@ -75,12 +83,13 @@ class Store:
         """Compare every file's stat with what the index has."""
         with self._mutex:
             self._pending.compare(self._ask(lambda index: index.stamps()) or {})
+            self._words_read_at = 0.0  # another process may have written pages with words of their own
             if self._pending.unread:
                 self._wake_worker()
 
     def _open(self) -> None:
         try:
-            self._index = self._open_index()
+            self._index = self._opened()
         except UnusableIndexError:
             self._start_anew()
             return
@@ -97,11 +106,12 @@ class Store:
             destroy(self._folder)
         gone: dict[str, None] = {}
         try:
-            self._index = self._open_index()
+            self._index = self._opened()
             gone = dict.fromkeys(self._index.stamps())  # another engine's pages stand until they are replaced
             self._problem = ""
         except UnusableIndexError as error:  # a read-only or full disk: scanning goes on
             self._problem = str(error)
+        self._vocabulary.lose()
         self._pending.start_anew(gone | dict.fromkeys(searched_files(self._tree)))
         self._wake_worker()
 
@@ -111,27 +121,45 @@ class Store:
 
     # --- queries -------------------------------------------------------------------------------------------
 
-    def candidates(
-        self, terms: Sequence[str], limit: int, *, required: Sequence[str] = (), words: Sequence[str] = ()
-    ) -> Candidates:
-        """Return the pages worth ranking, those not yet in the index among them.
+    def candidates(self, asked: Asked, words: Sequence[str] = ()) -> Candidates:
+        """Return the pages worth ranking, those not yet in the index first.
 
         Args:
-            terms: Stems and marks.
-            limit: Look at so many passages of the index.
-            required: Terms that must stand in the passage.
+            asked: What is asked of the index.
             words: The query's words as written, for scanning.
         """
         with self._mutex:
-            self._catch_up()
-            found = self._ask(lambda index: index.query(terms, limit, required=required)) or Candidates(())
+            self.catch_up()
+            found = self._ask(lambda index: index.query(asked)) or Candidates(())
             pending = self._pending
             hidden = pending.overlay.keys() | pending.unread.keys()
             pages = [page for page in found.pages if page.page.path not in hidden]
-            fresh = pending.holding(terms, required, words)
-            total = found.n_passages + len(hidden)
-        frequencies = {term: found.frequencies.get(term, 0) + count(fresh, term) for term in terms}
+            fresh = pending.holding(asked, words)
+            total = found.n_passages + sum(len(page.passages) for page in fresh)
+        frequencies = {term: found.frequencies.get(term, 0) + count(fresh, term) for term in asked.terms}
         return Candidates([*fresh, *pages], frequencies, total)
+
+    def catch_up(self) -> None:
+        """Read what changed, if it is little, and know its words: what is like them is asked for beside them."""
+        with self._mutex:
+            self._catch_up()
+            if not self._words_read_at:
+                self._read_words()
+
+    def read_words_again(self) -> bool:
+        """Read the words that the index keeps once more, since another process may write it; return whether it was.
+
+        Not at once again: what is still unknown then stays unknown.
+        """
+        with self._mutex:
+            if time.monotonic() < self._words_read_at + _SETTLE_SECONDS:
+                return False
+            self._read_words()
+            return True
+
+    def _read_words(self) -> None:
+        self._words_read_at = time.monotonic()
+        self._vocabulary.load(self._ask(lambda index: index.words()) or ())
 
     def pages(self, targets: Sequence[str]) -> list[EncodedPage]:
         """Return pages by path or uuid, as the files stand now."""
@@ -241,7 +269,7 @@ class Store:
             if index is None or not overlay:
                 return
             try:
-                is_written = self._write(index, overlay)
+                is_written = self._write(index, self._vocabulary, overlay)
             except UnusableIndexError:
                 with self._mutex:
                     self._start_anew()
@@ -251,11 +279,12 @@ class Store:
                     self._pending.settle(overlay)
 
     @staticmethod
-    def _write(index: Index, overlay: Mapping[str, EncodedPage | None]) -> bool:
+    def _write(index: Index, vocabulary: Vocabulary, overlay: Mapping[str, EncodedPage | None]) -> bool:
         if not index.is_writable():
             return False
         index.remove([path for path, page in overlay.items() if page is None])
         index.replace(page for page in overlay.values() if page)
+        index.add_words(vocabulary.unsaved())
         index.commit()
         return True
 

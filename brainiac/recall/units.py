@@ -83,7 +83,8 @@ class Page:
         tags: As they stand.
         uses: Times stated again or cited.
         links: Where it leads.
-        is_archived: It is only found when the archive is asked for.
+        is_archived: It was put to rest: found behind all else, and marked.
+        aliases: Other names of it.
     """
 
     path: str
@@ -95,3 +96,4 @@ class Page:
     uses: int = 0
     links: tuple[Link, ...] = ()
     is_archived: bool = False
+    aliases: tuple[str, ...] = ()

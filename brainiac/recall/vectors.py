@@ -1,7 +1,8 @@
 """Vectors of units, kept by content: a move or an edit of the front matter recomputes none.
 
 They live in the cache folder, one file a model, float16, appended to; what is found by meaning joins the candidates
-of the words, and how near each unit is becomes a signal of the ranking.
+of the words, and how near each unit is becomes a signal of the ranking. Cosines are those of vectors with the brain's
+mean taken out: with many models all texts lie close together, and only what sets them apart tells anything.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from numpy.typing import NDArray
 from brainiac.recall.embed import Embedder, EmbedderError
 from brainiac.recall.encode import content_key
 from brainiac.recall.neighbours import EXACT_ROWS, Neighbours
-from brainiac.recall.signals import Signals, Units, relative
+from brainiac.recall.signals import Signals, Units
 from brainiac.recall.units import Page, Unit
 
 _NEAREST = 100
-_KNOWN_SHARE = 0.9
 _PAUSE_SECONDS = 60.0
 _MOST_PARTS = 65_536
+_PRIOR_ROWS = 10  # a mean of few vectors is hardly that of all there will be
+_GOOD_COSINE = 0.6  # what comes so near counts in full; a query that nothing is near to lifts nothing
 
 
 class VectorFile:
@@ -43,6 +45,8 @@ class VectorFile:
         self._rows: dict[int, int] = {}
         self._keys = np.empty(0, np.uint64)
         self._vectors: NDArray[np.float32] = np.empty((0, 0), np.float32)
+        self._centre: NDArray[np.float32] = np.zeros(0, np.float32)
+        self._lengths: NDArray[np.float32] = np.empty(0, np.float32)  # of the vectors without the centre
         self._read()
 
     def _read(self) -> None:
@@ -91,21 +95,44 @@ class VectorFile:
         self._vectors = np.concatenate([self._vectors, kept]) if start else kept
         self._rows.update((int(key), start + number) for number, key in enumerate(keys))
 
-    def similar(self, keys: NDArray[np.uint64], vector: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
-        """Return the cosine with each key's vector, 0 where there is none yet, and the share that has one."""
+    def similar(
+        self, keys: NDArray[np.uint64], vector: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the centred cosine with each key's vector, 0 where there is none yet, and which have one."""
         found = np.array([self._rows.get(int(key), -1) for key in keys])
         near = np.zeros(len(keys))
         has = found >= 0
         if has.any():
-            near[has] = self._vectors[found[has]] @ vector
-        return near, float(has.mean())
+            near[has] = self._cosines(found[has], self._centred(vector))
+        return near, has
 
     def nearest(self, vector: NDArray[np.float32], limit: int) -> list[int]:
         """Return the keys of the nearest vectors, nearest first."""
         if not len(self._keys):
             return []
-        keys: list[int] = self._keys[self._neighbours.nearest(self._vectors, vector, limit)].tolist()
+        direction = self._centred(vector)
+        rows = self._neighbours.nearest(self._vectors, direction, 2 * limit)
+        best = np.argsort(-self._cosines(rows, direction), kind="stable")[:limit]
+        keys: list[int] = self._keys[rows[best]].tolist()
         return keys
+
+    def _centred(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the direction from the brain's mean to a vector."""
+        count = len(self._vectors)
+        if len(self._lengths) < count and len(self._lengths) < 0.99 * count:
+            self._centre = self._vectors.sum(0) / np.float32(count + _PRIOR_ROWS)
+            self._lengths = np.empty(0, np.float32)
+        if len(self._lengths) < count:
+            new = self._vectors[len(self._lengths) :] - self._centre
+            self._lengths = np.concatenate((self._lengths, np.linalg.norm(new, axis=1)))
+        moved = vector - self._centre
+        direction: NDArray[np.float32] = moved / max(float(np.linalg.norm(moved)), 1e-9)
+        return direction
+
+    def _cosines(self, rows: NDArray[Any], direction: NDArray[np.float32]) -> NDArray[np.float32]:
+        ahead = self._vectors[rows] @ direction - self._centre @ direction
+        found: NDArray[np.float32] = ahead / np.maximum(self._lengths[rows], 1e-9)
+        return found
 
     def grow(self) -> None:
         """Make what finds the nearest among very many; searches go on meanwhile."""
@@ -182,26 +209,29 @@ class Vectors:
         if vector is None:
             return {}
         with self._mutex:
-            own, known = self._file.similar(units.content, vector)
-            if known < _KNOWN_SHARE:
-                return {}  # still being made: the words alone rank better than half a signal
-        own = relative(np.maximum(own, 0))
-        best = np.maximum.reduceat(own, units.start)[units.page]
+            own, is_known = self._file.similar(units.content, vector)
+        if not is_known.any():
+            return {}
+        meaning = np.maximum(own, 0) / max(float(own.max()), _GOOD_COSINE)
         return {
-            "meaning": own,
-            "meaning_previous": units.shift(own, -1),
-            "meaning_next": units.shift(own, 1),
-            "meaning_page": best,
+            "cosine": own,
+            "embedded": is_known.astype(np.float64),
+            "meaning": meaning,
+            "meaning_previous": units.shift(meaning, -1),
+            "meaning_next": units.shift(meaning, 1),
+            "meaning_page": units.best_of_scope(meaning),
         }
 
-    def nearest(self, text: str) -> list[str]:
-        """Return the paths of the pages with the units nearest in meaning, nearest first."""
+    def nearest(self, text: str) -> dict[str, list[int]]:
+        """Return the content keys of the units nearest in meaning by the path of their page, nearest first."""
         vector = self._asked_for(text)
-        if vector is None:
-            return []
-        with self._mutex:
-            keys = self._file.nearest(vector, _NEAREST)
-            return list(dict.fromkeys(self._paths[key] for key in keys if key in self._paths))
+        found: dict[str, list[int]] = {}
+        if vector is not None:
+            with self._mutex:
+                for key in self._file.nearest(vector, _NEAREST):
+                    if key in self._paths:
+                        found.setdefault(self._paths[key], []).append(key)
+        return found
 
     def _asked_for(self, text: str) -> NDArray[np.float32] | None:
         if text not in self._asked:

@@ -1,4 +1,4 @@
-"""The embedded engine: deterministic and extractive, without key, network or model. It recalls and files."""
+"""The embedded engine: it records, finds and quotes, without key, network, model or any knowledge of a language."""
 
 from brainiac.llm.offline.engine import OfflineEngine
 

@@ -1,77 +1,73 @@
-"""Which function serves which purpose (design 8); each is imported with its first request."""
+"""What the keyless engine gives for each purpose (design 8); the same request gets the same result."""
 
 from __future__ import annotations
 
+from brainiac.clock import day_in
+from brainiac.llm.offline.keeping import NOTES
+from brainiac.llm.offline.quoting import answer
 from brainiac.llm.schemas import (
     AnalyzeRequest,
     AnswerRequest,
+    Candidates,
+    Decision,
+    Decisions,
     IntegrateRequest,
     OrganizeRequest,
+    Page,
+    Queries,
     QueriesRequest,
+    Reflection,
     ReflectRequest,
     Request,
     Result,
     SummarizeRequest,
+    Summary,
     SynthesizeRequest,
 )
 
 
 class OfflineEngine:
-    """An engine of its own for all eight purposes: the same request gets the same result, without key or network.
-
-    Args:
-        language: Snowball's name of the language that stems and stop words are taken from.
-    """
+    """Serves the purposes from a request's values alone: what a person said is quoted or kept, never reworded."""
 
     name = "offline"
     is_remote = False
 
-    def __init__(self, language: str = "english") -> None:
-        self.language = language
-
     def run(self, request: Request) -> Result:
-        """Serve one request from its values alone.
+        """Serve one request.
 
         Raises:
-            TypeError: It is none of the eight requests.
+            TypeError: It serves no such purpose.
         """
         match request:
             case QueriesRequest():
-                from brainiac.llm.offline.querying import write_queries
-
-                return write_queries(request, self.language)
+                return Queries()  # the prompt itself is searched for
             case AnswerRequest():
-                return self._answer(request)
+                result = answer(request)
+                if request.on_text is not None:
+                    request.on_text(result.text)
+                return result
             case ReflectRequest():
-                from brainiac.llm.offline.reflecting import reflect
-
-                return reflect(request, self.language)
+                return Reflection()  # what a person marked is noted whoever answers
             case AnalyzeRequest():
-                from brainiac.llm.offline.analyzing import analyze
-
-                return analyze(request, self.language)
+                return Candidates()  # what was marked is consolidated; nothing else is judged
             case IntegrateRequest():
-                from brainiac.integration.operations import decide
-
-                return decide(request)
+                return Decisions(operations=[Decision(operation="NEW", content=request.candidate.statement)])
             case SynthesizeRequest():
-                from brainiac.llm.offline.filing import synthesize
-
-                return synthesize(request, self.language)
+                return Page(kind=request.candidate.kind, title=request.candidate.subject or NOTES, folder=NOTES)
             case SummarizeRequest():
-                from brainiac.llm.offline.condensing import summarize
-
-                return summarize(request)
+                return Summary(text=_summary(request))
             case OrganizeRequest():
                 from brainiac.llm.offline.organizing import organize
 
                 return organize(request)
-        raise TypeError(f"{type(request).__name__} is none of the eight purposes")
+        raise TypeError(f"the keyless engine serves no {type(request).__name__}")
 
-    def _answer(self, request: AnswerRequest) -> Result:
-        from brainiac.llm.offline.answering import answer
 
-        result = answer(request, self.language)
-        if request.on_text is not None:
-            request.on_text(result.text)
-        return result
+def _summary(request: SummarizeRequest) -> str:
+    """Say how much was said since when, and which pages it went to."""
+    said = [*request.archived, *request.remaining]
+    if not said:
+        return ""
+    count, since = len(said), day_in(request.now.tzinfo, min(event.at for event in said))
+    titles = ", ".join(dict.fromkeys(request.titles))
+    return f"{count} exchange{'' if count == 1 else 's'} since {since}." + (f" Pages: {titles}." if titles else "")

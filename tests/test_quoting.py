@@ -1,0 +1,108 @@
+"""What the keyless engine answers (design 8): quotes with day and link, nothing of its own but fixed lines."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from brainiac.clock import parse_iso
+from brainiac.language.tokens import ends_as_question, likeness
+from brainiac.llm.offline import OfflineEngine
+from brainiac.llm.offline.quoting import FIRST, FOUND, NOTED, NOTHING
+from brainiac.llm.schemas import Answer, AnswerRequest
+from brainiac.notes.prompt import Prompt
+from brainiac.notes.short_term import ShortTermMemory
+from brainiac.recall.hit import Hit
+
+AT = "2026-05-01T10:00:00Z"
+
+
+def hit(text: str, *, at: str = AT, path: str = "memory/long_term/concrete/gym.md", **more: object) -> Hit:
+    """Return something found."""
+    fields = {"kind": "exchange", "title": "Gym", "score": 1.0, "is_near": True, **more}
+    return Hit(path=path, text=text, at=at, **fields)  # type: ignore[arg-type]
+
+
+def answered(text: str, *hits: Hit, **more: object) -> Answer:
+    """Ask the engine."""
+    prompt = Prompt(path="inbox/talk/q.md", text=text, sha256="", at=AT)
+    request = AnswerRequest(
+        now=parse_iso(AT),
+        prompt=prompt,
+        short_term=ShortTermMemory(),
+        hits=hits,
+        **more,  # type: ignore[arg-type]
+    )
+    result = OfflineEngine().run(request)
+    assert isinstance(result, Answer)
+    return result
+
+
+def test_a_question_is_answered_by_quotes_as_they_were_said() -> None:
+    """F-RSP-5: a passage is a block quote, word for word, line ends included, with day and link."""
+    said = "My locker at the gym has the code 4711.\nsecond  line"
+    answer = answered("What is the code?", hit(said, uuid="u-1"))
+    quoted = "> My locker at the gym has the code 4711.\n> second  line"
+    where = '— 2026-05-01, [Gym](../../memory/long_term/concrete/gym.md "uuid:u-1")'
+    assert f"{FOUND}\n\n{quoted}\n\n{where}" == answer.text
+    assert ([0], [0]) == (answer.cited, answer.led)
+
+
+def test_what_is_told_is_noted_and_shown_only_with_what_is_clearly_near() -> None:
+    """Without a question mark the first line is `Noted.`, and what merely shares a word is not shown."""
+    near, far = hit("The gym closes at ten."), hit("The gymnastics club has a choir.", is_near=False)
+    answer = answered("The gym closes at nine now.", far, near)
+    assert answer.text.startswith(f"{NOTED}\n\n{FOUND}\n\n> The gym closes at ten.")
+    assert [1] == answer.cited
+    assert NOTED == answered("Danke schön").text
+
+
+def test_nothing_is_said_only_where_nothing_was_found() -> None:
+    """A question that finds nothing is told so, and which of its words stand nowhere."""
+    answer = answered("Wo ist mein Reisepass?", absent=["Reisepass"])
+    assert f"{NOTHING}\n\nNowhere in memory: “Reisepass”." == answer.text
+    assert [] == answer.led
+
+
+def test_of_passages_that_say_much_the_same_the_newer_goes_first_and_each_stands_once() -> None:
+    """The ranking is kept but for them; a statement and the exchange it was made from are one passage."""
+    old = hit("My locker at the gym has the code 4711.", at="2026-01-01T10:00:00Z")
+    other = hit("The pool is closed on Mondays.", at="2026-02-01T10:00:00Z")
+    new = hit("My locker at the gym has the code 4712.", at="2026-03-01T10:00:00Z")
+    assert [2, 0, 1] == answered("Which code?", old, other, new).cited
+    assert [0, 1] == answered("Which code?", old, other, hit(old.text, kind="statement")).cited
+
+
+def test_at_most_three_passages_are_shown() -> None:
+    """More than a person reads is no answer."""
+    names = ("alpha lake", "beta mountain", "gamma river", "delta forest")
+    assert [0, 1, 2] == answered("Where?", *(hit(name) for name in names)).cited
+
+
+def test_the_first_answer_of_a_conversation_says_what_the_engine_does() -> None:
+    """One fixed line, once."""
+    assert answered("Hello.", is_first=True).text.endswith(FIRST)
+    assert FIRST not in answered("Hello.").text
+
+
+def test_the_day_is_the_persons() -> None:
+    """A moment late in the day of UTC is the next day in Auckland; what is archived says so."""
+    found = hit("Ferry at nine.", at="2026-05-01T20:00:00Z", is_archived=True)
+    answer = answered("When is the ferry?", found, zone=ZoneInfo("Pacific/Auckland"))
+    assert "— 2026-05-02, [Gym](../../memory/long_term/concrete/gym.md), archived" in answer.text
+
+
+@pytest.mark.parametrize("sign", ["?", "？", "؟", "՞", "\u037e", "⁇", "?”", "?)", "? \n"])
+def test_a_question_mark_of_any_script_ends_a_question(sign: str) -> None:
+    """Also behind it may stand what closes a quotation."""
+    assert ends_as_question(f"Wo{sign}")
+    assert not ends_as_question(f"Wo{sign} there.")
+
+
+def test_likeness_is_that_of_signs_in_any_language() -> None:
+    """Nearly the same words are near one, other words near none."""
+    assert likeness("The gym opens at six.", "the gym opens at six") == 1.0
+    assert likeness("ジムは六時に開きます", "ジムは六時に開く") > 0.4
+    assert likeness("The gym opens at six.", "Meine Tante wohnt in Kiel.") < 0.1
+    assert likeness("", "a") == 0.0
