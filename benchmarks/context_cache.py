@@ -75,7 +75,7 @@ class Script:
 
     def __init__(self, brain: Brain, clock: ManualClock, promote_every: int) -> None:
         month = json.loads((ROOT / "benchmarks/data/month.json").read_text())
-        self.said = [exchange["user"] for exchange in month["exchanges"]]
+        self.said = [message["text"] for message in month]
         self._brain, self._clock, self._every = brain, clock, promote_every
         self.memory = ShortTermMemory()
         self.pages = 0

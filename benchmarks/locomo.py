@@ -1,8 +1,10 @@
 """Evidence recall on long two-person conversations, through the product's own formats and search.
 
     python benchmarks/locomo.py DATA.json                 # measure: the product beside the usual ways
-    python benchmarks/locomo.py DATA.json --cross         # weights learned without the conversation that is asked
+    python benchmarks/locomo.py DATA.json --cross         # weights learned without the source that is asked
     python benchmarks/locomo.py DATA.json --learn         # write brainiac/recall/weights.py anew
+
+Weights are learned from these conversations and from the sets in benchmarks/data/questions (questions.py).
 
 The data (LoCoMo, CC BY-NC 4.0) is read from the path and never part of the project. Each conversation becomes a
 brain of its own: a page in `events/` for each session, an exchange for each turn with its speaker named.
@@ -16,14 +18,15 @@ import re
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from locomo_baselines import BASELINES
-from locomo_learning import Example, learn, score, write_weights
+import questions
+from baselines import BASELINES
+from learning import Example, learn, score, write_weights
 
 from brainiac.clock import iso
 from brainiac.notes.dialogue import StmEvent, render_exchange
@@ -35,6 +38,8 @@ from brainiac.tree import LocalPlaces, Tree
 
 DEPTH = 20
 ADVERSARIAL = 5
+FACTS = Path(__file__).parent / "data" / "questions"
+FOLDS = 3
 
 
 @dataclass(frozen=True)
@@ -216,17 +221,46 @@ def measure_baselines(conversations: Sequence[Conversation]) -> dict[str, dict[s
     return results
 
 
-def cross_validate(by_conversation: Sequence[list[Example]], conversations: Sequence[Conversation]) -> dict[str, float]:
-    """Score each conversation with weights learned from the others."""
+def cross_validate(
+    by_conversation: Sequence[list[Example]], conversations: Sequence[Conversation], facts: Sequence[Example]
+) -> dict[str, float]:
+    """Score each conversation with weights learned from the others and from facts."""
     scores = Scores()
     for held_out, conversation in enumerate(conversations):
-        weights = learn([x for number, xs in enumerate(by_conversation) if number != held_out for x in xs])
+        others = [x for number, xs in enumerate(by_conversation) if number != held_out for x in xs]
+        weights = learn([*others, *facts])
         session_of = {turn.id: turn.session for turn in conversation.turns}
         for example in by_conversation[held_out]:
             order = np.argsort(-score(example.ranked, weights), kind="stable")[:DEPTH]
             ids = unit_ids(conversation, example.ranked)
             scores.add(example.question, [ids[number] for number in order], session_of.__getitem__)
     return scores.summary()
+
+
+def fact_examples(folder: Path, embedder: str) -> dict[str, list[Example]]:
+    """Return the examples of each set of single facts."""
+    found = {}
+    for path in sorted(FACTS.glob("*.json")):
+        given, root = questions.read(path), folder / f"{path.stem}-{embedder}"
+        questions.build_brain(given.told, root)
+        recall = questions.open_recall(root, root / ".cache", given.language, embedder)
+        recall.reindex()
+        found[path.stem] = list(questions.examples(given, recall))
+        recall.close()
+    return found
+
+
+def cross_validate_facts(by_set: Mapping[str, list[Example]], talk: Sequence[Example]) -> dict[str, float]:
+    """Score each set with weights learned from the conversations and the sets of other folds."""
+    met = []
+    for fold in range(FOLDS):
+        held_out = set(list(by_set)[fold::FOLDS])
+        weights = learn([*talk, *(x for name, xs in by_set.items() if name not in held_out for x in xs)])
+        for example in (x for name in held_out for x in by_set[name]):
+            order = np.argsort(-score(example.ranked, weights), kind="stable")
+            met.append([example.is_evidence[order[:depth]].any() for depth in (1, 3, 5)])
+    shares = 100 * np.mean(met, axis=0)
+    return dict(zip(("first", "among_3", "among_5"), np.round(shares, 1).tolist(), strict=True))
 
 
 def main() -> None:
@@ -258,10 +292,14 @@ def main() -> None:
                     recall.reindex()
                     gathered.append(list(examples(conversation, recall)))
                     recall.close()
-                results[f"{label}-cross"] = cross_validate(gathered, conversations)
-                print(f"{label}-cross", results[f"{label}-cross"], file=sys.stderr, flush=True)
+                by_set = fact_examples(folder, embedder)
+                talk, facts = [x for xs in gathered for x in xs], [x for xs in by_set.values() for x in xs]
+                results[f"{label}-cross"] = cross_validate(gathered, conversations, facts)
+                results[f"{label}-facts-cross"] = cross_validate_facts(by_set, talk)
+                for name in (f"{label}-cross", f"{label}-facts-cross"):
+                    print(name, results[name], file=sys.stderr, flush=True)
                 if arguments.learn:
-                    write_weights(label, learn([x for xs in gathered for x in xs]))
+                    write_weights(label, learn([*talk, *facts]))
         else:
             for label, embedder in embedders.items():
                 results[label] = measure(conversations, folder, embedder)

@@ -1,12 +1,14 @@
 """Learn the weights of `brainiac/recall/weights.py`: a softmax of each unit of evidence against all that is none.
 
-Two passes as in the ranking: first what speaks for a unit alone, then what its surroundings add. Few parameters,
-a ridge penalty, and cross-validation by conversation keep it from learning a data set by heart.
+Two passes as in the ranking: first what speaks for a unit alone, then what its surroundings add. Talk and single facts
+weigh the same, however many questions each has. Few parameters, a ridge penalty, and cross-validation by source keep
+it from learning a data set by heart.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,23 +23,27 @@ from brainiac.recall.retrieval import Ranked
 RIDGE = 1e-3
 MEANING = ("meaning", "meaning_previous", "meaning_next", "meaning_page", "about_meaning")
 ALONE = (
-    "window_5", "with_previous", "same_speaker", "page", "page_covered", "window_covered",
-    "alike_around", "before_previous", "next",
+    "covered", "trigram", "trigram_three", "trigram_page",
+    "window_5", "with_previous", "same_speaker", "page", "page_covered", "window_covered", "before_previous",
     "about", "about_own", "about_first_person", "about_tells", "first_named", "asks", "answers", "answers_match",
-    "opening", "time", "names", "when_time", "when_time_own", "where_place",
-    "where_names", "count_number", "who_names", "day",
+    "opening", "names", "when_time", "when_time_own", "where_place", "count_number", "who_names", "day",
 )  # fmt: skip
 AROUND = ("previous_score", "before_previous_score", "next_score", "place_on_page")
 
 
 @dataclass(frozen=True)
 class Example:
-    """A question's candidates and which of them are evidence."""
+    """A question's candidates and which of them are evidence.
+
+    Attributes:
+        kind: `talk` or `facts`: each kind weighs as much as the other.
+    """
 
     is_learned_from: bool
     ranked: Ranked
     is_evidence: np.ndarray
     question: Any
+    kind: str = "talk"
 
 
 @dataclass(frozen=True)
@@ -51,11 +57,13 @@ class Weights:
 def learn(examples: Sequence[Example]) -> Weights:
     """Return the weights that put evidence first."""
     used = [x for x in examples if x.is_learned_from and x.is_evidence.any()]
+    counts = Counter(x.kind for x in used)
+    shares = [1 / (len(counts) * counts[x.kind]) for x in used]
     names = [*ALONE, *(name for name in MEANING if name in used[0].ranked.signals)]
-    first = _fit([_matrix(x.ranked, names) for x in used], [x.is_evidence for x in used])
+    labels = [x.is_evidence for x in used]
+    first = _fit([_matrix(x.ranked, names) for x in used], labels, shares)
     alone = dict(zip(names, first, strict=True))
-    surroundings = [_around(x.ranked, alone) for x in used]
-    second = _fit(surroundings, [x.is_evidence for x in used])
+    second = _fit([_around(x.ranked, alone) for x in used], labels, shares)
     # the first column is the first pass itself: its scale is folded into the other weights
     around = dict(zip(AROUND, second[1:] / second[0], strict=True))
     return Weights(alone, around)
@@ -63,7 +71,8 @@ def learn(examples: Sequence[Example]) -> Weights:
 
 def score(ranked: Ranked, weights: Weights) -> np.ndarray:
     """Return the scores of a question's candidates."""
-    return _around(ranked, weights.alone) @ np.array([1.0, *weights.around.values()])
+    learned = _around(ranked, weights.alone) @ np.array([1.0, *weights.around.values()])
+    return learned + current.RULES["only_asks"] * ranked.signals["only_asks"]
 
 
 def _matrix(ranked: Ranked, names: Sequence[str]) -> np.ndarray:
@@ -76,14 +85,16 @@ def _around(ranked: Ranked, alone: dict[str, float]) -> np.ndarray:
     return np.stack([scores, *(found[name] for name in AROUND)], 1)
 
 
-def _fit(matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray], steps: int = 25) -> np.ndarray:
+def _fit(
+    matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray], shares: Sequence[float], steps: int = 25
+) -> np.ndarray:
     """Minimize the softmax loss by Newton's method with step halving."""
     weights = np.zeros(matrices[0].shape[1])
-    loss, gradient, curvature = _loss(matrices, labels, weights)
+    loss, gradient, curvature = _loss(matrices, labels, shares, weights)
     for _ in range(steps):
         step, size = np.linalg.solve(curvature, gradient), 1.0
         while size > 1e-4:
-            attempt = _loss(matrices, labels, weights - size * step)
+            attempt = _loss(matrices, labels, shares, weights - size * step)
             if attempt[0] < loss:
                 break
             size /= 2
@@ -97,11 +108,11 @@ def _fit(matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray], steps: in
 
 
 def _loss(
-    matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray], weights: np.ndarray
+    matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray], shares: Sequence[float], weights: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
     width = len(weights)
     loss, gradient, curvature = 0.0, np.zeros(width), np.zeros((width, width))
-    for matrix, label in zip(matrices, labels, strict=True):
+    for matrix, label, weight in zip(matrices, labels, shares, strict=True):
         others = matrix[label == 0]
         against = others @ weights
         for unit in matrix[label > 0]:
@@ -112,13 +123,12 @@ def _loss(
             weighed = others * share[:, None]
             mean = (weighed.sum(0) + own_share * unit) / total
             scatter = (weighed.T @ others + own_share * np.outer(unit, unit)) / total - np.outer(mean, mean)
-            part = 1 / label.sum()
+            part = weight / label.sum()
             loss += part * (np.log(total) + highest - own)
             gradient += part * (mean - unit)
             curvature += part * scatter
-    count = len(matrices)
     ridge = RIDGE * np.eye(width)
-    return loss / count + RIDGE / 2 * weights @ weights, gradient / count + RIDGE * weights, curvature / count + ridge
+    return loss + RIDGE / 2 * weights @ weights, gradient + RIDGE * weights, curvature + ridge
 
 
 def write_weights(label: str, weights: Weights) -> None:

@@ -8,13 +8,14 @@ import sqlite3
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 Find = Callable[[str, int], Sequence[int]]
 
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
 _STOP = frozenset(
     """a an the and or but if of at by for with about to from in on is are was were be been being do does did has have
     had what when where which who whom whose why how i you he she it we they his her its their my your this that these
@@ -80,6 +81,47 @@ def dense(turns: Sequence[str]) -> Find | None:
     return find
 
 
+def okapi(texts: Sequence[str], language: str = "english", k1: float = 0.9, b: float = 0.4) -> Find:
+    """BM25 over stems of Snowball's for a language it has, pairs of signs in scripts without spaces."""
+    import Stemmer
+
+    stem = Stemmer.Stemmer(language).stemWord if language in Stemmer.algorithms() else str
+
+    def split(text: str) -> list[str]:
+        pairs = [run[at : at + 2] for run in _UNSPACED.findall(text) for at in range(max(1, len(run) - 1))]
+        return pairs + [stem(word) for word in _words(_UNSPACED.sub(" ", text))]
+
+    return _bm25(texts, split, k1, b)
+
+
+def trigrams(texts: Sequence[str]) -> Find:
+    """BM25 over runs of three signs, blanks among them."""
+
+    def split(text: str) -> list[str]:
+        words = " ".join(re.findall(r"\w+", text.lower()))
+        plain = f" {words} "
+        return [plain[at : at + 3] for at in range(len(plain) - 2)]
+
+    return _bm25(texts, split, 1.2, 0.75)
+
+
+def _bm25(texts: Sequence[str], split: Callable[[str], list[str]], k1: float, b: float) -> Find:
+    counts = [Counter(split(text)) for text in texts]
+    frequencies = Counter(term for count in counts for term in count)
+    lengths = np.array([max(sum(count.values()), 1) for count in counts])
+
+    def find(question: str, limit: int) -> Sequence[int]:
+        scores = np.zeros(len(texts))
+        for term in dict.fromkeys(split(question)):
+            idf = np.log(1 + (len(texts) - frequencies[term] + 0.5) / (frequencies[term] + 0.5))
+            has = np.array([count[term] for count in counts], float)
+            scores += idf * has / (has + k1 * (1 - b + b * lengths / lengths.mean()))
+        best = np.argsort(-scores, kind="stable")[:limit]
+        return [int(number) for number in best if scores[number] > 0]
+
+    return find
+
+
 def ripgrep(turns: Sequence[str]) -> Find | None:
     """Files by how many of the question's words ripgrep finds in them; None when it is not installed."""
     if shutil.which("rg") is None:
@@ -104,3 +146,11 @@ BASELINES: dict[str, Callable[[Sequence[str]], Find | None]] = {
     "dense": dense,
     "ripgrep": ripgrep,
 }
+
+
+def usual_ways(texts: Sequence[str], language: str) -> Iterator[tuple[str, Find]]:
+    """Yield what texts of a language are compared by: BM25, runs of signs, the local embedder."""
+    yield "bm25", okapi(texts, language)
+    yield "trigrams", trigrams(texts)
+    if find := dense(texts):
+        yield "embedder", find
