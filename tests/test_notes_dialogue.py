@@ -72,6 +72,12 @@ def test_what_else_stands_in_an_event_is_a_remark() -> None:
     assert "important\n**Note:** mine\n\nCall the plumber\n- by hand\n\nand more\n" == placed.event.remarks
 
 
+def test_a_heading_that_is_no_moment_is_a_remark() -> None:
+    """F-TXT-7: its words stay where the event is taken out."""
+    page = '### 2026-13-01 my words\n**User:** "one"\n'
+    assert "2026-13-01 my words\n" == outside(page, find_events(page))
+
+
 def test_remarks_of_a_private_event_are_marked() -> None:
     """F-STM-8: they stay private where they stand alone; a paragraph that bears the mark keeps it as it is."""
     text = f'### {AT}\n<!-- event: 01 -->\n<!-- private -->\n**User:** "x"\na\nb\n\nc <!-- private -->\n'

@@ -151,11 +151,11 @@ def _read(heading: str, body: str) -> StmEvent:
 
 
 def _at(heading: str) -> tuple[str, str]:
-    """Return the time that a heading begins with, and the words behind it; all of it where that is no moment."""
+    """Return the time that a heading begins with, and the words behind it; twice all of it where that is no moment."""
     found = _TIME.match(heading)
     if found and is_moment(found[0]):
         return found[0], heading[found.end() :].strip()
-    return heading, ""
+    return heading, heading
 
 
 def id_by_hand(text: str) -> str:
