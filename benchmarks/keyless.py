@@ -234,7 +234,9 @@ def same_shape(messages: Sequence[Message], brain: Brain, lists: dict[str, list[
     facts = [message for message in messages if message["same_shape"]]
     lists["one shape, not found"] = []
     for fact in facts:
-        hits = brain.recall.search(re.sub(r'["\-:]', " ", fact["text"]), limit=3, now=brain.clock.now())
+        hits = brain.recall.search(
+            re.sub(r'["\-:]', " ", fact["text"]), limit=3, now=brain.clock.now(), include_repeats=True
+        )
         if not any(_quotes(fact["text"], hit.text) for hit in hits):
             lists["one shape, not found"].append(fact["text"])
     return {"facts of one shape": len(facts), "of these not found": len(lists["one shape, not found"])}

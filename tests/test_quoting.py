@@ -106,3 +106,10 @@ def test_likeness_is_that_of_signs_in_any_language() -> None:
     assert likeness("ジムは六時に開きます", "ジムは六時に開く") > 0.4
     assert likeness("The gym opens at six.", "Meine Tante wohnt in Kiel.") < 0.1
     assert likeness("", "a") == 0.0
+
+
+def test_a_question_within_what_is_told_is_asked_too() -> None:
+    """What was found is shown although more is told behind the question mark; in a long text that is no reason."""
+    asked = "Which grey was it in the hall? The boy has drawn on it."
+    assert "> Tern Grey" in answered(asked, hit("Tern Grey, number 03.", is_near=False)).text
+    assert "Noted." == answered(f"{asked} {'So. ' * 300}", hit("Tern Grey, number 03.", is_near=False)).text

@@ -358,8 +358,9 @@ def dialogue_signals(words: Lexical, lexical: Mapping[str, Vector]) -> Signals:
     first_person = units.flag(e.FIRST_PERSON)
     one = float(len(words.named) == 1)
     mentioned = one * (words.mentions > 0)
-    # a page about somebody is what their own words are in an exchange
-    about = np.where(units.is_turn > 0, words.is_named * one, mentioned)
+    # a page about somebody is what their own words are in an exchange, and what stands on pages the person wrote
+    is_persons = one * float("user" in words.named)
+    about = np.where(units.is_turn > 0, words.is_named * one, np.maximum(mentioned, is_persons))
     answers = units.shift(question, -1) * units.is_turn
     return {
         "about": about,

@@ -79,7 +79,7 @@ DENSE_CONTEXT_WEIGHTS: dict[str, float] = {
 }
 # Set by hand: no dialogue data shows how much place, connection and use should count, so they decide between equals.
 PRIOR_WEIGHTS: dict[str, float] = {
-    "folder": 0.3, "linked": 0.4, "connected": 0.05, "used": 0.1, "statement": 0.1, "headed": 1.0,
+    "folder": 0.3, "linked": 0.4, "connected": 0.05, "used": 0.1, "statement": 1.2, "headed": 1.0,
 }  # fmt: skip
 # No likelihood: what is asked for by its name comes first; what only asks, and what was put to rest, comes last.
 RULES: dict[str, float] = {"titled": 1000.0, "from_ai": -5.0, "archived": -2000.0, "only_asks": -100.0}

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
 from brainiac.clock import day_in
-from brainiac.language.tokens import ends_as_question, likeness
+from brainiac.language.tokens import ends_as_question, likeness, pieces
 from brainiac.llm.schemas import Answer, AnswerRequest
 from brainiac.notes.links import format_link
 from brainiac.recall.excerpt import excerpt
@@ -30,6 +30,7 @@ FIRST = (
 FIXED = (NOTED, FOUND, NOTHING, FIRST)  # nobody's words: they stand in any answer
 MAX_PASSAGES = 3
 QUOTED_CHARACTERS = 600  # a longer passage is shown around what was asked
+ASKED_CHARACTERS = 1_000  # a question mark within a longer text is seldom the writer's
 SAME = 0.6  # of their runs of signs: so much alike, the newer of two passages goes first
 _FENCE = re.compile(r"^ {0,3}(?:`{3,}|~{3,})", re.MULTILINE)
 
@@ -38,10 +39,11 @@ def answer(request: AnswerRequest) -> Answer:
     """Answer a prompt from what was found for it; equal requests get equal answers."""
     said = request.prompt.said
     is_question = ends_as_question(said)
-    chosen = passages(request.hits, only_near=not is_question)
+    is_asked = is_question or (len(said) <= ASKED_CHARACTERS and any(map(ends_as_question, pieces(said))))
+    chosen = passages(request.hits, only_near=not is_asked)
     parts = [] if is_question else [NOTED]
     parts += quotations(request.hits, chosen, said, posixpath.dirname(request.prompt.path), request.zone)
-    if request.absent and (is_question or chosen):
+    if request.absent and (is_asked or chosen):
         parts.append(ABSENT.format(words=", ".join(f"“{word}”" for word in request.absent)))
     if is_question and not chosen:
         parts.insert(0, NOTHING)
