@@ -126,3 +126,48 @@ def test_what_a_deleted_page_was_made_from_is_asked_about_and_not_quoted_until_t
     upkeep.tend()
     assert frozenset() == muted(brain)
     assert any(hit.anchor == exchange for hit in brain.recall.search("blue locker code"))
+
+
+@pytest.mark.parametrize("words", ["", "   ", "...", "-"])
+def test_nothing_holds_no_words(brain: Brain, words: str) -> None:
+    """A script whose variable is not set forgets nothing; a sign alone is looked for as it stands."""
+    tell(brain, "one", "My blue locker - the one at the pier...")
+    tell(brain, "two", "A party 🎉 on Monday.")
+    assert not find_holding(brain, words)
+    assert 1 == len(find_holding(brain, "🎉").exchanges)
+
+
+@pytest.mark.parametrize("words", ["model", "offline", "memory", "noted", "uuid", "01990000", "bbbb"])
+def test_what_we_write_beside_a_persons_words_holds_none(brain: Brain, words: str) -> None:
+    """Front matter, links, block ids and the engine's fixed lines are nobody's words."""
+    tell(brain, "one", "My blue locker has the code 4711.")
+    tell(brain, "two", "Where is the blue locker?")
+    put(brain)
+    assert not find_holding(brain, words)
+
+
+def test_what_was_said_stays_where_only_its_answer_quoted_the_words(brain: Brain) -> None:
+    """The answer goes: it would go on quoting them; the exchange never held them."""
+    tell(brain, "one", "The garage Sundance fixes my Volvo brakes.")
+    tell(brain, "two", "My Volvo brakes failed on 5 May. What fixes Volvo brakes?")
+    assert "Sundance" in (brain.root / "inbox/two.response.md").read_text()
+    assert forget(brain, of_holding(brain, find_holding(brain, "Sundance")))
+    assert [] == standing(brain, "Sundance")
+    assert standing(brain, "failed on 5 May")
+    assert (brain.root / "inbox/two.md").is_file()
+
+
+def test_whole_words_are_whole_with_accents(brain: Brain) -> None:
+    """`Öl` is no part of `Köln`."""
+    tell(brain, "one", "Mein Büro ist in Köln.")
+    assert not find_holding(brain, "Öl")
+    assert find_holding(brain, "köln")
+
+
+def test_a_page_of_that_name_is_not_all(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+    """`brainiac forget harbour` takes the page and what was said of the harbour, like `/forget harbour`."""
+    tell(brain, "one", "The harbour is closed on Sunday.")
+    put(brain)
+    assert 0 == Shell(capsys, str(brain.root))("forget", "harbour", "--yes").code
+    assert [] == standing(brain, "harbour is closed")
+    assert not (brain.root / "memory/long_term/concrete/harbour.md").exists()

@@ -18,6 +18,12 @@ from brainiac.notes.short_term import Item
         ("todo: 牛乳を買う\nHello.", [("todo", "牛乳を買う")], "Hello."),
         ("TODO: Milch", [("todo", "Milch")], ""),
         ("- [ ] one\n\n* [x] two", [("todo", "one"), ("done", "two")], ""),
+        ("/private My locker is 17.\nThe second.", [("private", "")], "My locker is 17.\nThe second."),
+        ("/help where is it?", [("help", "")], "where is it?"),
+        ("/Off\nA word.", [("off", "")], "A word."),
+        (" /off.\nA word.", [("off", "")], "A word."),
+        ("／off\nA word.", [("off", "")], "A word."),
+        ("/TODO buy milk", [("todo", "buy milk")], ""),
     ],
 )
 def test_first_lines_are_commands_as_long_as_each_is_one(text: str, commands: list[tuple[str, str]], rest: str) -> None:

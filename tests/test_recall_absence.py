@@ -111,3 +111,10 @@ def test_titles_tags_and_the_archive_count(brain: Brain) -> None:
         "memory/long_term/concrete/wine.md", "---\ntags: [cellar]\n---\n# Gewürztraminer\n\n- From Alsace. ^a1\n"
     )
     assert [] == brain.recall.absent("the spinnaker, the cellar and the gewürztraminer")
+
+
+def test_a_word_that_is_quoted_is_not_said_to_stand_nowhere(brain: Brain) -> None:
+    """A question in the very words of what was told finds them all."""
+    brain.say("The goat is called Bertil.")
+    assert [] == brain.recall.absent("Is the goat called Bertil?")
+    assert ["Agnes"] == brain.recall.absent("Is the goat called Agnes?")

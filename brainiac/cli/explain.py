@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from brainiac.history.provenance import Chain, Step
 
 WIDE = 100_000
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,28}|hand-[0-9a-f]{12}")  # of a page or an exchange
 _SIGNS = {"create": "+", "update": "~", "remove": "-", "move": ">"}
 
 
@@ -178,18 +180,20 @@ def forget(
 
 
 def _meant(brain: Brain, named: str) -> tuple[Forgetting, tuple[str, ...]]:
-    """Return what a person wants forgotten: what is called so, else all that holds the words, a line each."""
-    from brainiac.errors import UserError
+    """Return what a person wants forgotten: the file, page or exchange of that path or id, else all with the words.
+
+    Raises:
+        UserError: Nothing is called so, and nothing holds the words.
+    """
     from brainiac.history.forget import meant
     from brainiac.history.forget_words import find_holding, of_holding
 
-    try:
+    if "/" in named or named.endswith(".md") or _ID.fullmatch(named.strip()):
         return meant(brain, named), ()
-    except UserError:
-        holding = find_holding(brain, named)
-        if not holding:
-            raise
-        return of_holding(brain, holding), holding.shown
+    holding = find_holding(brain, named)
+    if not holding:
+        return meant(brain, named), ()
+    return of_holding(brain, holding), holding.shown
 
 
 def adopt(

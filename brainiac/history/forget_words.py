@@ -18,7 +18,7 @@ from brainiac.notes.dialogue import PRIVATE, find_events
 from brainiac.notes.discretion import is_private_note
 from brainiac.notes.frontmatter import split
 from brainiac.notes.memory import parse_memory
-from brainiac.notes.prompt import response_path
+from brainiac.notes.prompt import prompt_path_of, response_path
 from brainiac.notes.statements import find_statements
 from brainiac.promotion.past import text_hash
 from brainiac.review import Proposal, review_change
@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 APPLIED, DECLINED, EXPIRED = "proposal-applied", "proposal-declined", "proposal-expired"
 PROPOSED = "forgetting-proposed"
 OPERATION = "forget"
+OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
 _PARAGRAPH = re.compile(r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$|<!--)[^\n]+(?:\n|\Z))+", re.MULTILINE)
+# what we put behind a person's words: the day with its link, the block id
+_OURS = re.compile(r"\(\[\d{4}-\d\d-\d\d\]\([^)]*\)\)|\^[0-9a-z]{4,6}[ \t]*$|<!--.*?-->", re.MULTILINE)
+_LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
+_FIXED = re.compile(r"^(?!>).*\n?", re.MULTILINE)
 _SHOWN_CHARACTERS = 100
 
 
@@ -42,6 +47,7 @@ class Holding:
         blocks: Statements and paragraphs of pages: (uuid or path of the page, hash of the text).
         items: Hashes of goals, facts and tasks of short-term memory.
         pages: Paths of pages that are called so.
+        answers: Paths of answers in the inbox that quote them to somebody who did not say them.
         shown: One line each, for a person.
         is_private: Something of it must not leave this machine.
     """
@@ -50,16 +56,18 @@ class Holding:
     blocks: tuple[tuple[str, str], ...] = ()
     items: tuple[str, ...] = ()
     pages: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
     shown: tuple[str, ...] = field(default=(), compare=False)
     is_private: bool = field(default=False, compare=False)
 
     def __bool__(self) -> bool:
-        return bool(self.exchanges or self.blocks or self.items or self.pages)
+        return bool(self.exchanges or self.blocks or self.items or self.pages or self.answers)
 
     @property
     def count(self) -> str:
         """How much it is, in words."""
         named = {"exchange": self.exchanges, "statement": self.blocks, "item": self.items, "page": self.pages}
+        named["answer"] = self.answers
         counts = [f"{len(some)} {name}{'' if len(some) == 1 else 's'}" for name, some in named.items() if some]
         return ", ".join(counts) or "nothing"
 
@@ -70,13 +78,15 @@ class Holding:
             "blocks": [list(block) for block in self.blocks],
             "items": list(self.items),
             "pages": list(self.pages),
+            "answers": list(self.answers),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Holding:
         """Return what the journal keeps."""
         blocks = tuple((str(page), str(digest)) for page, digest in data.get("blocks", ()))
-        return cls(tuple(data["exchanges"]), blocks, tuple(data.get("items", ())), tuple(data.get("pages", ())))
+        items, pages, answers = (tuple(data.get(name, ())) for name in ("items", "pages", "answers"))
+        return cls(tuple(data["exchanges"]), blocks, items, pages, answers)
 
 
 class _Search:
@@ -88,6 +98,7 @@ class _Search:
         self._blocks: dict[tuple[str, str], str] = {}
         self._items: dict[str, str] = {}
         self._pages: dict[str, str] = {}
+        self._answers: dict[str, str] = {}
         self._is_private = False
 
     def holding(self) -> Holding:
@@ -98,15 +109,29 @@ class _Search:
             if tree.kind_of(path) in (PathKind.MEMORY, PathKind.ARCHIVED):
                 self._read_page(path, self._brain.read_text(path) or "")
         known = Exchanges(self._brain)
-        for entry in tree.walk(tree.inbox):
+        for entry in sorted(tree.walk(tree.inbox), key=lambda entry: entry.path):
             path = tree.relative(entry.path)
-            if holds_words(self._brain.read_text(path) or "", self._words) and (exchange := known.find(path)):
-                self._exchanges.setdefault(exchange, f"{path}: {self._shown(known.said(exchange).user)}")
-        parts = (self._exchanges, self._blocks, self._items, self._pages)
-        shown = tuple(line for part in parts for line in part.values())
+            if holds_words(_said(path, self._brain.read_text(path) or ""), self._words):
+                self._read_inbox(path, known)
+        parts = (self._exchanges, self._blocks, self._items, self._pages, self._answers)
         return Holding(
-            tuple(self._exchanges), tuple(self._blocks), tuple(self._items), tuple(self._pages), shown, self._is_private
+            exchanges=tuple(self._exchanges),
+            blocks=tuple(self._blocks),
+            items=tuple(self._items),
+            pages=tuple(self._pages),
+            answers=tuple(self._answers),
+            shown=tuple(line for part in parts for line in part.values()),
+            is_private=self._is_private,
         )
+
+    def _read_inbox(self, path: str, known: Exchanges) -> None:
+        """Gather the exchange of a prompt; an answer that quotes the words goes alone, what was said to it stays."""
+        exchange = known.find(path)
+        is_answer = bool(prompt_path_of(path))
+        if is_answer and exchange not in self._exchanges:
+            self._answers[path] = f"{path}: the answer"
+        elif exchange:
+            self._exchanges.setdefault(exchange, f"{path}: {self._shown(known.said(exchange).user)}")
 
     def _read_short_term(self) -> None:
         path = self._brain.tree.relative(self._brain.tree.short_term)
@@ -124,7 +149,8 @@ class _Search:
         """Gather the exchanges of a file; return the text without any."""
         for placed in reversed(list(find_events(text))):
             event = placed.event
-            if holds_words(f"{event.user}\n{event.ai}", self._words):
+            answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai  # as the keyless engine's is recorded
+            if holds_words(f"{event.user}\n{answer}", self._words):
                 self._is_private |= event.is_private
                 self._exchanges[event.id] = f"{path}, {self._brain.day_of(event.at)}: {self._shown(event.user)}"
             text = text[: placed.start] + text[placed.end :]
@@ -137,12 +163,13 @@ class _Search:
             return
         rest = self._read_events(path, text)
         is_day = rest != text
-        if not is_day and holds_words(memory.title, self._words):
+        is_called = holds_words(memory.title, self._words) and not memory.title.replace("-", "").isdecimal()
+        if not is_day and is_called:
             self._pages[path] = f"{path}: the whole page"
             self._is_private |= bool(PRIVATE.search(text)) or bool(memory.meta.get("private"))
             return
         for block in _blocks(rest):
-            if holds_words(block, self._words):
+            if holds_words(_OURS.sub("", block), self._words):
                 self._is_private |= bool(PRIVATE.search(block)) or bool(memory.meta.get("private"))
                 self._blocks[memory.uuid or path, text_hash(block)] = f"{path}: {self._shown(block)}"
 
@@ -153,8 +180,18 @@ class _Search:
 
 
 def find_holding(brain: Brain, words: str) -> Holding:
-    """Return what holds all the words: exchanges, statements, tasks and pages."""
+    """Return what holds all the words: exchanges, statements, tasks, pages and answers; nothing for no words."""
     return _Search(brain, words).holding()
+
+
+def _said(path: str, text: str) -> str:
+    """Return what a file of the inbox says: a prompt's text, of an answer of the keyless engine what it quotes."""
+    try:
+        meta, offset = split(text, path)
+    except FormatError:
+        return text
+    is_keyless = meta.get("model") in (OFFLINE, COMMANDS)
+    return _FIXED.sub("", text[offset:]) if is_keyless else text[offset:]
 
 
 def of_holding(brain: Brain, holding: Holding) -> Forgetting:
@@ -164,6 +201,10 @@ def of_holding(brain: Brain, holding: Holding) -> Forgetting:
         found = Retractor(brain, holding.exchanges, holding.items).plan()
         for path in _paths(brain):
             _take(brain, path, holding, found)
+        for path in holding.answers:
+            if path not in found.after and (text := brain.read_text(path)) is not None:
+                found.texts.append(text)
+                _change(brain, found, path, None, "the answer")
         return found
 
     return Forgetting(EXCHANGE_FORGOTTEN, holding.to_json(), plan)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
+# Thai, Lao, Burmese, Khmer, Kana and Han
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _PIECE_END = re.compile(r"(?<=[.!?…。！？؟])[\"'”’»)\]]*(?:\s+|(?<=[。！？]))")
 _CLOSING = frozenset(("Pe", "Pf", "Pi"))
 MAX_PIECE = 1_000
@@ -19,9 +21,16 @@ def words(text: str) -> list[str]:
 
 
 def holds_words(text: str, wanted: str) -> bool:
-    """Return whether a text holds every word of another, whole; in scripts without spaces as a run of signs."""
-    known, folded = set(words(text)), unicodedata.normalize("NFKC", text).casefold()
-    return all(word in known or (not word.isascii() and word in folded) for word in words(wanted))
+    """Return whether a text holds every word of another, whole; in scripts without spaces as a run of signs.
+
+    Of what has no word, signs alone (an emoji), the text holds it as written; of nothing at all it holds none.
+    """
+    asked, folded = words(wanted), unicodedata.normalize("NFKC", text).casefold()
+    if not asked:
+        bare = wanted.strip()
+        return any(unicodedata.category(sign).startswith("S") for sign in bare) and bare in text
+    known = set(words(text))
+    return all(word in known or (_UNSPACED.match(word) is not None and word in folded) for word in asked)
 
 
 @lru_cache(maxsize=4096)

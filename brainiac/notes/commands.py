@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 UNRECORDED = frozenset({"off", "forget"})  # nothing of a prompt with one of these is kept
 NAMES = ("todo", "done", "tasks", "remember", "forget", "find", "private", "off", "help")
-_LINE = re.compile(rf"/({'|'.join(NAMES)})(?:[ \t]+(\S.*?))?[ \t]*")
+ALONE = frozenset({"tasks", "private", "off", "help"})  # what stands behind one of these is text
+# as keyboards make them: in capitals, behind blanks, with the wide slash of Japanese, with a full stop
+_LINE = re.compile(rf"[ \t\u3000]*[/\uff0f]({'|'.join(NAMES)})(?:[.!\u3002]?|[ \t\u3000]+(\S.*?))[ \t]*", re.IGNORECASE)
 _PLAIN = re.compile(r"(todo|done):[ \t]*(\S.*?)[ \t]*", re.IGNORECASE)
 _BOX = re.compile(r"[ \t]*[-*+][ \t]+\[([ xX])\][ \t]+(\S.*?)[ \t]*")
 
@@ -48,7 +50,10 @@ def parse_commands(text: str) -> tuple[tuple[Command, ...], str]:
         found = _LINE.fullmatch(line) or (None if commands else _PLAIN.fullmatch(line))
         if found is None:
             return tuple(commands), "\n".join(lines[number:]) if commands else text
-        commands.append(Command(found[1].lower(), found[2] or ""))
+        name, argument = found[1].lower(), found[2] or ""
+        if name in ALONE and argument:
+            return (*commands, Command(name)), "\n".join([argument, *lines[number + 1 :]])
+        commands.append(Command(name, argument))
     return tuple(commands), ""
 
 

@@ -72,7 +72,7 @@ def is_off_record(content: bytes | None) -> bool:
 def _has_command(content: bytes) -> bool:
     """Return whether a file begins with a command that keeps nothing of it; of whom it comes does not matter here."""
     plain = content.replace(b"\0", b"")
-    if not any(f"/{name}".encode() in plain for name in UNRECORDED):
+    if not any(name.encode() in plain.lower() for name in UNRECORDED):
         return False
     text = plain.decode("utf-8", "surrogateescape").lstrip("\ufeff\xff\xfe").replace("\r\n", "\n")
     try:

@@ -67,7 +67,7 @@ def absent_words(text: str, analyzer: Analyzer, store: Store, most: int = MOST_N
         return []
     found = store.candidates(Asked(terms=terms, limit=_LOOKED_AT * MOST_NAMED))
     frequencies = {stem: max((found.frequencies.get(form, 0) for form in forms[stem]), default=0) for stem in forms}
-    places = _Places(found.pages, {token.word for token in analyzer.tokens(text)}, analyzer)
+    places = _Places(found.pages, analyzer)
 
     def stands(stem: str) -> bool:
         return frequencies[stem] > _LOOKED_AT or places.tell(forms[stem])
@@ -134,20 +134,15 @@ class _Places:
 
     Args:
         pages: Those that hold any of the words.
-        asked: All words of the prompt: who says nothing else only repeats it.
         analyzer: Whose vocabulary knows the words.
     """
 
-    def __init__(self, pages: Sequence[EncodedPage], asked: set[str], analyzer: Analyzer) -> None:
+    def __init__(self, pages: Sequence[EncodedPage], analyzer: Analyzer) -> None:
         pages = [page for page in pages if page.facts]
         self._units = Units(pages) if pages else None
         table = analyzer.vocabulary.table
         self._headings = table.stems_at(table.numbers(_joined([page.heading for page in pages])))
-        numbers = table.numbers(_joined([page.words for page in pages]))
-        self._stems = table.stems_at(numbers)
-        if self._units:
-            own = table.numbers(np.array([term_hash(word) for word in asked], np.uint32))
-            self._is_new = np.bincount(self._units.owner, ~np.isin(numbers, own), self._units.n) > 0
+        self._stems = table.stems_at(table.numbers(_joined([page.words for page in pages])))
 
     def tell(self, forms: Sequence[str]) -> bool:
         """Return whether any text says something with one of the stems, or two questions of other words ask with it.
@@ -159,7 +154,7 @@ class _Places:
             return True
         if self._units is None:
             return False
-        holds = self._is_new & (np.bincount(self._units.owner, np.isin(self._stems, wanted), self._units.n) > 0)
+        holds = np.bincount(self._units.owner, np.isin(self._stems, wanted), self._units.n) > 0
         return bool((holds & self._units.tells).any()) or len(np.unique(self._units.content[holds])) > 1
 
 

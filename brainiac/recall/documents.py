@@ -27,6 +27,8 @@ from brainiac.notes.frontmatter import split
 from brainiac.notes.short_term import document_of
 from brainiac.recall.units import Link, Page, Unit, UnitKind
 
+_LOG_HEADING = "## Conversation"  # of a day's page
+_COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the keyless engine's summary, in nobody's words
 WHOLE_CHARACTERS = 1_000  # a message up to this length is found as a whole
 SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM})
 
@@ -106,8 +108,10 @@ def _units(body: str, zone: tzinfo) -> Iterator[Unit]:
                 yield from _turns(found.event, is_dialogue)
             body = outside(body, placed)
     is_marked = PRIVATE.search(body) is not None  # on some line: all are kept rather than one be missed
-    units = _prose_units(body, zone)
-    yield from (replace(unit, is_private=True) if is_marked else unit for unit in units if not _is_links(unit.text))
+    for unit in _prose_units(body, zone):
+        is_ours = _is_links(unit.text) or unit.text.strip() == _LOG_HEADING
+        if not is_ours:
+            yield replace(unit, is_private=True) if is_marked else unit
 
 
 def _is_links(text: str) -> bool:
@@ -183,7 +187,7 @@ def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
     items = (*memory.goals, *memory.facts, *memory.tasks)
     is_marked = PRIVATE.search(text) is not None
     for paragraph in memory.summary.split("\n\n"):
-        if paragraph.strip():
+        if paragraph.strip() and not _COUNTED.match(paragraph.strip()):
             yield Unit(paragraph.strip(), is_private=is_marked)
     is_all = memory.is_private
     yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private or is_all) for item in items)

@@ -190,5 +190,5 @@ def _edge(given: list[str] | None, now: datetime) -> int | None:
     spans = find_times(text.replace("-", " "), now)
     if spans:
         return spans[0].earliest.toordinal()
-    days = re.fullmatch(r"(\d+)d", text)
+    days = re.fullmatch(r"(\d{1,5})d", text)
     return (now.date() - timedelta(days=int(days[1]))).toordinal() if days else None

@@ -61,8 +61,8 @@ def passages(hits: Sequence[Hit], *, only_near: bool = False) -> list[int]:
     """
     chosen: list[int] = []
     for index, hit in enumerate(hits):
-        if only_near and not hit.is_near:
-            continue
+        if (only_near and not hit.is_near) or hit.kind == "index-page":
+            continue  # an index page tells of other pages in nobody's words
         alike = [other for other in chosen if likeness(hits[other].text, hit.text) >= SAME]
         if any(" ".join(hits[other].text.split()) == " ".join(hit.text.split()) for other in alike):
             continue  # the statement and the exchange that it was made from
