@@ -10,8 +10,10 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.history.forget import forget
 from brainiac.history.forget_words import find_holding, muted, of_holding
+from brainiac.history.undo import undo
 from brainiac.organization.upkeep import Upkeep
 from brainiac.pipeline.daemon import run_once
+from brainiac.promotion.run import promote
 from brainiac.testing import make_brain
 from tests.commands import Shell
 from tests.test_forget import standing, tell
@@ -171,3 +173,18 @@ def test_a_page_of_that_name_is_not_all(brain: Brain, capsys: pytest.CaptureFixt
     assert 0 == Shell(capsys, str(brain.root))("forget", "harbour", "--yes").code
     assert [] == standing(brain, "harbour is closed")
     assert not (brain.root / "memory/long_term/concrete/harbour.md").exists()
+
+
+def test_a_forgotten_note_that_is_brought_back_is_no_new_one(brain: Brain) -> None:
+    """It stands once again, where it stood, and is not taken in a second time."""
+    (brain.root / "inbox/notes").mkdir(parents=True, exist_ok=True)
+    (brain.root / "inbox/notes/gate.md").write_text("The gate code is 5512.\nAsk Lena.\n")
+    run_once(brain)
+    promote(brain)
+    before = sorted(standing(brain, "5512"))
+    event = forget(brain, of_holding(brain, find_holding(brain, "gate code")))
+    assert event
+    undo(brain, event)
+    run_once(brain)
+    promote(brain)
+    assert before == sorted(standing(brain, "5512"))

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from brainiac.errors import FormatError
-from brainiac.events import Change, Event, content_hash, remove
-from brainiac.history.record import MADE_PRIVATE
+from brainiac.events import Change, Event, RecordedChange, content_hash, remove
+from brainiac.history.record import MADE_PRIVATE, UNDONE
 from brainiac.notes.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.pipeline.heartbeat import left_by
 
@@ -77,6 +77,7 @@ class Answered:
         self._mutex = threading.RLock()
         self._by_path: dict[str, Answer] = {}
         self._by_sha: dict[str, set[str]] = {}  # normalized prompt hash: paths that were answered with it
+        self._taken_out: dict[str, Answer] = {}  # by a process, as when it is forgotten
         self._answered: dict[str, set[str]] = {}  # path: normalized hashes of its text, former revisions too
         self._responses: dict[str, set[str]] = {}  # prompt path: content hashes of responses that were told of
         self._gone: dict[str, tuple[Answer, float]] = {}  # prompts deleted a moment ago, by path
@@ -301,9 +302,20 @@ class Answered:
     def _take_changes(self, event: Event) -> None:
         for change in event.changes:
             if change.op == "remove":
+                if event.by != "person" and change.path in self._by_path:
+                    self._taken_out[change.path] = self._by_path[change.path]
                 self._forget(change.path, event.id)
+            elif event.kind == UNDONE and change.op == "create":
+                self._bring_back(change)
             elif change.op == "move" and change.source:
                 self._rename(change.source, change.path, event)
+
+    def _bring_back(self, change: RecordedChange) -> None:
+        """Know a prompt again whose forgetting was undone: it was dealt with before."""
+        answer = self._taken_out.pop(change.path, None)
+        if answer is not None and answer.prompt_hash == change.after and change.path not in self._by_path:
+            self._put(answer)
+            self._answered.setdefault(change.path, set()).add(answer.prompt_sha256)
 
     def _put(self, answer: Answer) -> None:
         self._by_path[answer.prompt] = answer
