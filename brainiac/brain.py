@@ -212,6 +212,10 @@ class Brain:
 
         return earlier(self, prompt)
 
+    def commit_lock(self) -> AbstractContextManager[None]:
+        """Hold the commit lock: nobody else writes between a look and the commit that rests on it."""
+        return self.committer.held()
+
     def commit(
         self,
         kind: str,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.events import Change
     from brainiac.notes.prompt import Prompt
+    from brainiac.pipeline.answered import Answer as Answered
     from brainiac.recall.hit import Hit
 
 NAME = "core_loop"
@@ -48,14 +49,31 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
         ModelError: The model cannot serve now; the prompt stays pending.
         ConflictError: The prompt changed meanwhile; its new text is answered instead.
     """
-    started = brain.clock.monotonic()
+    started, former = brain.clock.monotonic(), brain.answered.of(prompt.path)
     missing = _missing(brain, prompt)
     request, told = _prepared(brain, prompt)
     answer = _answered(brain, request, told)
     took_ms = round((brain.clock.monotonic() - started) * 1000)
     is_private = prompt.private or told.is_private or rests_on_private(brain, request, answer)
     sources = _sources(brain, request.hits, answer)
-    _deliver(brain, prompt, _Outcome(request.hits, answer, sources, took_ms, is_private, missing))
+    outcome = _Outcome(request.hits, answer, sources, took_ms, is_private, missing)
+    with brain.commit_lock():
+        brain.answered.refresh()
+        if _is_answered_meanwhile(brain, prompt, former):
+            _discard(brain, prompt)
+        else:
+            _deliver(brain, prompt, outcome)
+
+
+def _is_answered_meanwhile(brain: Brain, prompt: Prompt, former: Answered | None) -> bool:
+    """Return whether another process, as `ask` beside a daemon that starts, has answered the very same text by now."""
+    known = brain.answered.of(prompt.path)
+    is_other = known is not None and (former is None or known.exchange != former.exchange)
+    return known is not None and is_other and known.prompt_sha256 == prompt.sha256
+
+
+def _discard(brain: Brain, prompt: Prompt) -> None:
+    brain.record("answer-discarded", by=NAME, data={"prompt": prompt.path, "prompt_sha256": prompt.sha256})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +200,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     """Write the access log's lines and the response, unless the prompt moved meanwhile."""
     raw = brain.read(prompt.path)
     if raw is None or brain.answered.fingerprint(prompt.path, raw) != prompt.sha256:
-        brain.record("answer-discarded", by=NAME, data={"prompt": prompt.path, "prompt_sha256": prompt.sha256})
+        _discard(brain, prompt)
         return
     standing = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
     if (standing.private and not prompt.private) or (prompt.remember and not standing.remember):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from pipeline import Scripted, answer, make_folder, opened
+from promotions import ScriptedEngine, open_brain
+from promotions import make_brain as make_modelled
 
 from brainiac.brain import Brain
 from brainiac.events import new_id, remove
+from brainiac.llm.schemas import Answer, Purpose, Request
 from brainiac.notes.prompt import Prompt, parse_prompt
 from brainiac.pipeline.answered import Answered
+from brainiac.pipeline.daemon import answer_one
 
 
 @pytest.fixture
@@ -160,3 +165,23 @@ def test_a_lost_line_of_the_journal_is_not_looked_for_again_and_again(brain: Bra
     answered.refresh()
     assert answered.is_answered(prompt)
     assert set() == answered._ahead
+
+
+def test_of_two_processes_that_answer_at_once_the_second_gives_way(tmp_path: Path) -> None:
+    """`ask` beside a daemon that starts: the text is answered once, and both know the answer."""
+    quicker: list[Path] = []
+
+    def second(request: Request) -> Answer:
+        if not quicker:
+            with closing(open_brain(tmp_path / "b")) as other:
+                quicker.append(answer_one(other, "inbox/q.md"))
+        return Answer(text="Second.")
+
+    brain = make_modelled(tmp_path / "b", engine=ScriptedEngine({Purpose.ANSWER: second}))
+    (brain.root / "inbox/q.md").write_text("Where is the ladder?\n")
+    given = answer_one(brain, "inbox/q.md")
+    assert quicker == [given]
+    assert ["q.response.md"] == [path.name for path in (brain.root / "inbox").glob("q.response*")]
+    assert "Second." not in (brain.root / "inbox/q.response.md").read_text()
+    assert 1 == len(list(brain.journal.events(kinds={"prompt-answered"})))
+    brain.close()
