@@ -474,7 +474,6 @@ def test_every_purpose_is_served_elsewhere(lives: Any):
     assert len(SHAPES) >= 40
 
 
-@pytest.mark.xfail(reason="finding 6 is mended in promotion; strict once that is merged", strict=False)
 def test_what_was_said_in_private_is_filed_on_no_open_page(tmp_path: Path, machine: Path):
     """Beside a private page by hand that says something like it, a page begun for it is private and stays so."""
     with ChatServer() as server:

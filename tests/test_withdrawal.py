@@ -204,6 +204,7 @@ def test_while_a_promotion_runs_it_is_done_now_and_once_more(brain: Brain):
     with locked(brain.places.state / "promotion.lock"):
         daemon.start()
         eventually(lambda: brain.short_term().memory.events[0].is_private, "the mark")
+        eventually(lambda: bool(made_private(brain)), "its event")
         assert [] == telling(brain)
         assert [None] == [each.get("exchanges") for each in made_private(brain)]
     eventually(lambda: any(each.get("exchanges") for each in made_private(brain)), "the last word", 20)
