@@ -113,3 +113,9 @@ def test_a_question_within_what_is_told_is_asked_too() -> None:
     asked = "Which grey was it in the hall? The boy has drawn on it."
     assert "> Tern Grey" in answered(asked, hit("Tern Grey, number 03.", is_near=False)).text
     assert "Noted." == answered(f"{asked} {'So. ' * 300}", hit("Tern Grey, number 03.", is_near=False)).text
+
+
+def test_an_index_page_is_nobodys_words() -> None:
+    """It tells of other pages: a search finds it, no answer quotes it."""
+    asked = answered("What is known about Kin?", hit("What is known about Kin.", kind="index-page"))
+    assert [] == asked.cited

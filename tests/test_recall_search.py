@@ -14,6 +14,8 @@ import pytest
 from brainiac.notes.dialogue import StmEvent, render_exchange
 from brainiac.notes.short_term import EMPTY, ShortTermDocument
 from brainiac.recall import Recall
+from brainiac.recall.query import parse_query
+from brainiac.recall.text import Analyzer
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 
@@ -576,3 +578,8 @@ def test_a_word_that_heads_a_note_is_no_speaker(folder: Folder) -> None:
     recall = folder.recall()
     assert "Allergies: walnuts and cashews." == recall.search("allergies", now=NOW)[0].text
     assert "I do, each morning." == recall.search("What does Bob feed?", now=NOW)[0].text
+
+
+def test_a_day_out_of_reach_is_no_day() -> None:
+    """`after:99999999999d` is no fault of the program."""
+    assert None is parse_query("after:99999999999999999999d tea", Analyzer("english"), NOW).narrowing.after
