@@ -289,3 +289,11 @@ def test_what_is_remembered_rests_on_no_page_off_the_record(tmp_path: Path):
         answers[name] = answer_one(brain, f"inbox/{name}").read_text()
     assert {"kept.md": False, "unkept.md": True} == {name: "quillwort" in text for name, text in answers.items()}
     brain.close()
+
+
+def test_a_broken_page_that_mentions_an_office_is_kept() -> None:
+    """Only a command behind its slash asks for anything; it does so in capitals and with the wide slash too."""
+    assert not is_off_record(b"---\ntags: [a\n---\nThe office is off the yard.\n")
+    assert not is_off_record(b"Never forget: the office.\n")
+    assert is_off_record("／OFF\nA word.\n".encode())
+    assert is_off_record(b" /Off\nA word.\n")

@@ -69,10 +69,14 @@ def is_off_record(content: bytes | None) -> bool:
     return content is not None and (_asks(content, "remember", is_forgotten) or _has_command(content))
 
 
+# either slash, whatever the case: a page whose broken front matter mentions an office is none
+_MAY_COMMAND = re.compile(f"(?:/|\uff0f)(?:{'|'.join(sorted(UNRECORDED))})".encode(), re.IGNORECASE)
+
+
 def _has_command(content: bytes) -> bool:
     """Return whether a file begins with a command that keeps nothing of it; of whom it comes does not matter here."""
     plain = content.replace(b"\0", b"")
-    if not any(name.encode() in plain.lower() for name in UNRECORDED):
+    if not _MAY_COMMAND.search(plain):
         return False
     text = plain.decode("utf-8", "surrogateescape").lstrip("\ufeff\xff\xfe").replace("\r\n", "\n")
     try:
