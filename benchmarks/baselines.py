@@ -66,7 +66,7 @@ def bm25s(turns: Sequence[str]) -> Find | None:
 def dense(turns: Sequence[str]) -> Find | None:
     """The local embedder alone; None when it is not installed."""
     try:
-        from brainiac.recall.embed import EmbedderError, local_embedder
+        from brainiac.search.embed import EmbedderError, local_embedder
     except ImportError:
         return None
     try:

@@ -22,10 +22,10 @@ from pathlib import Path
 from brainiac.clock import ManualClock, parse_iso
 from brainiac.errors import ConflictError
 from brainiac.events import Change, append, content_hash, update
-from brainiac.kernel.commit import Committer
-from brainiac.kernel.journal import Journal
-from brainiac.kernel.noticing import NotRestedError
-from brainiac.kernel.observed import Observed
+from brainiac.storage.adoption import Observed
+from brainiac.storage.commit import Committer
+from brainiac.storage.external_edits import NotRestedError
+from brainiac.storage.journal import Journal
 from brainiac.tree import LocalPlaces, Tree
 
 FILES = ("memory/long_term/concrete/a.md", "memory/long_term/concrete/b.md", "memory/short_term.md")

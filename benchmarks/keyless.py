@@ -27,18 +27,18 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, parse_iso
-from brainiac.doctor import examine
 from brainiac.errors import ModelError
-from brainiac.notes.blocks import blocks_of, tags_in, wiki_links_in
-from brainiac.notes.commands import arguments, parse_commands
-from brainiac.notes.frontmatter import split
-from brainiac.notes.memory import Memory, parse_exchanges, parse_memory
+from brainiac.formats.blocks import blocks_of, tags_in, wiki_links_in
+from brainiac.formats.commands import arguments, parse_commands
+from brainiac.formats.frontmatter import split
+from brainiac.formats.memory import Memory, parse_exchanges, parse_memory
+from brainiac.health.doctor import examine
+from brainiac.llm.redaction import redact
 from brainiac.pipeline.announce import exchange_of
-from brainiac.pipeline.answered import CAPTURED
 from brainiac.pipeline.daemon import answer_one
 from brainiac.pipeline.inbox import Inbox
-from brainiac.redaction import redact
 from brainiac.skeleton import create_brain
+from brainiac.storage.answered import CAPTURED
 
 QUIET_STEPS = (310.0, 2000.0)  # after the last exchange: promotion's idle time, and well past it
 MARKED_BY_USE = ("use", "repetition")

@@ -1,4 +1,4 @@
-"""Learn the weights of `brainiac/recall/weights.py`: a softmax of each unit of evidence against all that is none.
+"""Learn the weights of `brainiac/search/weights.py`: a softmax of each unit of evidence against all that is none.
 
 Two passes as in the ranking: first what speaks for a unit alone, then what its surroundings add. Talk and single facts
 weigh the same, however many questions each has. Few parameters, a ridge penalty, and cross-validation by source keep
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from brainiac.recall import weights as current
-from brainiac.recall.rank import context_signals
-from brainiac.recall.retrieval import Ranked
+from brainiac.search import weights as current
+from brainiac.search.rank import context_signals
+from brainiac.search.retrieval import Ranked
 
 RIDGE = 1e-3
 MEANING = ("meaning", "meaning_previous", "meaning_next", "meaning_page", "about_meaning")
@@ -132,7 +132,7 @@ def _loss(
 
 
 def write_weights(label: str, weights: Weights) -> None:
-    """Replace the learned tables in `brainiac/recall/weights.py`."""
+    """Replace the learned tables in `brainiac/search/weights.py`."""
     path = Path(current.__file__)
     text = path.read_text("utf-8")
     name = {"lexical": "LEXICAL", "hybrid": "DENSE"}[label]

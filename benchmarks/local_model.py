@@ -25,8 +25,11 @@ from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests"), str(Path(__file__).parent.parent)]
+from brainiac_plugins.promotion.run import promote
+
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
+from brainiac.formats.prompt import Exchange, Response
 from brainiac.llm.schemas import (
     AnalyzeRequest,
     AnswerRequest,
@@ -41,9 +44,7 @@ from brainiac.llm.schemas import (
     SummarizeRequest,
     SynthesizeRequest,
 )
-from brainiac.notes.prompt import Exchange, Response
 from brainiac.pipeline.daemon import answer_one
-from brainiac.promotion.run import promote
 from tests.models import NOW, UUID, event_of, hit_of, make_brain, prompt_of, short_term, write_machine
 
 MODEL = "openai/local"

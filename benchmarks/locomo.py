@@ -2,7 +2,7 @@
 
     python benchmarks/locomo.py DATA.json                 # measure: the product beside the usual ways
     python benchmarks/locomo.py DATA.json --cross         # weights learned without the source that is asked
-    python benchmarks/locomo.py DATA.json --learn         # write brainiac/recall/weights.py anew
+    python benchmarks/locomo.py DATA.json --learn         # write brainiac/search/weights.py anew
 
 Weights are learned from these conversations and from the sets in benchmarks/data/questions (questions.py).
 
@@ -29,10 +29,10 @@ from baselines import BASELINES
 from learning import Example, learn, score, write_weights
 
 from brainiac.clock import iso
-from brainiac.notes.dialogue import StmEvent, render_exchange
-from brainiac.recall import Recall
-from brainiac.recall.fusion import searches
-from brainiac.recall.retrieval import Ranked
+from brainiac.formats.dialogue import StmEvent, render_exchange
+from brainiac.search import Recall
+from brainiac.search.fusion import searches
+from brainiac.search.retrieval import Ranked
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 

@@ -32,12 +32,12 @@ from locomo import DEPTH, Conversation, Question, Scores, build_brain, open_reca
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
+from brainiac.formats.prompt import parse_prompt
+from brainiac.formats.short_term import ShortTermMemory
 from brainiac.llm.schemas import Queries, QueriesRequest
-from brainiac.notes.prompt import parse_prompt
-from brainiac.notes.short_term import ShortTermMemory
-from brainiac.recall import Recall
-from brainiac.recall.fusion import merged, searches
-from brainiac.recall.hit import Hit
+from brainiac.search import Recall
+from brainiac.search.fusion import merged, searches
+from brainiac.search.hit import Hit
 from tests.models import make_brain, write_machine
 
 OFFLINE = "offline"

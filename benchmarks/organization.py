@@ -30,11 +30,11 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 def constructed(folder: Path) -> Figures:
     """Three memories cited 30 times, a pair co-cited 10 times, 20 unused for 180 days, a folder of 260."""
+    from brainiac_plugins.organization.run import organize
+    from brainiac_plugins.organization.upkeep import Upkeep
     from organized import construct, expected_places, make_scene
 
-    from brainiac.doctor import examine
-    from brainiac.organization.run import organize
-    from brainiac.organization.upkeep import Upkeep
+    from brainiac.health.doctor import examine
 
     scene = make_scene(folder / "brain")
     made = construct(scene)
@@ -82,11 +82,10 @@ def crashes(folder: Path, step: int) -> Figures:
 
 def races(folder: Path, rounds: int) -> Figures:
     """A person keeps saving pages that are moved, split, archived and relinked."""
+    from brainiac_plugins.organization.upkeep import Upkeep
     from organized import construct, make_scene
     from test_organization_crash import by_rename, in_place, race
     from test_organization_run import SMALL
-
-    from brainiac.organization.upkeep import Upkeep
 
     saves = lost = 0
     for number in range(rounds):
@@ -107,12 +106,12 @@ def races(folder: Path, rounds: int) -> Figures:
 
 def large(folder: Path, pages: int) -> Figures:
     """Organize a large brain, move one of its pages by hand, and look for rot."""
+    from brainiac_plugins.organization.run import organize
+    from brainiac_plugins.organization.stale import find_stale
+    from brainiac_plugins.organization.upkeep import Upkeep
     from organized import NOW, make_scene
 
     from brainiac.events import FileChange, PathKind
-    from brainiac.organization.run import organize
-    from brainiac.organization.upkeep import Upkeep
-    from brainiac.rot import find_rot
 
     scene = make_scene(folder / "large", config="\nrecall: {embedder: none}\n")
     target = scene.page("concrete/people/mira")
@@ -133,7 +132,7 @@ def large(folder: Path, pages: int) -> Figures:
     brain.observed.adopt()
     brain.recall.rescan()
     _, heal = timed(lambda: upkeep.note_change(FileChange("moved", moved, PathKind.MEMORY, target)))
-    _, rot = timed(lambda: list(find_rot(brain)))
+    _, rot = timed(lambda: list(find_stale(brain)))
     brain.close()
     return {
         "pages": pages,

@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from brainiac.integration import preservation
-from brainiac.language.entities import find_mentions
+from brainiac_plugins.promotion import preservation
+from brainiac_plugins.promotion.entities import find_mentions
 
 DATA = Path(__file__).parent / "data"
 Z95 = 1.96

@@ -18,14 +18,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from brainiac_plugins.organization.upkeep import Upkeep
+from brainiac_plugins.promotion.run import promote
+
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.events import new_id, update
+from brainiac.formats.memory import new_memory
+from brainiac.formats.short_term import ShortTermDocument, StmEvent
 from brainiac.llm.gateway import Gateway
-from brainiac.notes.memory import new_memory
-from brainiac.notes.short_term import ShortTermDocument, StmEvent
-from brainiac.organization.upkeep import Upkeep
-from brainiac.promotion.run import promote
 from brainiac.skeleton import create_brain
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -30,15 +30,15 @@ from baselines import usual_ways
 from learning import Example
 
 from brainiac.clock import iso, parse_iso
-from brainiac.language.times import format_date
-from brainiac.notes.dialogue import StmEvent, render_exchange
-from brainiac.notes.memory import new_memory
-from brainiac.notes.short_term import EMPTY, ShortTermDocument
-from brainiac.recall import Recall
-from brainiac.recall.documents import page_of
-from brainiac.recall.fusion import searches
-from brainiac.recall.retrieval import Ranked
+from brainiac.formats.dialogue import StmEvent, render_exchange
+from brainiac.formats.memory import new_memory
+from brainiac.formats.short_term import EMPTY, ShortTermDocument
+from brainiac.search import Recall
+from brainiac.search.documents import page_of
+from brainiac.search.fusion import searches
+from brainiac.search.retrieval import Ranked
 from brainiac.settings import RecallSettings, Settings
+from brainiac.text.times import format_date
 from brainiac.tree import LocalPlaces, Tree
 
 SNOWBALL = {"en": "english", "de": "german", "es": "spanish", "fr": "french", "it": "italian", "pt": "portuguese"}

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from recall_scale import vocabulary, write_brain
 
-from brainiac.recall import Hit, Recall
+from brainiac.search import Hit, Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 

@@ -25,9 +25,9 @@ from typing import Protocol
 import tantivy
 from recall_scale import read_all, write_brain
 
-from brainiac.recall.freshness import searched_files
-from brainiac.recall.pending import Pending
-from brainiac.recall.text import Analyzer
+from brainiac.search.freshness import searched_files
+from brainiac.search.pending import Pending
+from brainiac.search.text import Analyzer
 from brainiac.tree import Tree
 
 LIMIT = 128

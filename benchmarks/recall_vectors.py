@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from brainiac.recall.embed import Matrix, unit_norm
-from brainiac.recall.neighbours import EXACT_ROWS, Neighbours
+from brainiac.search.embed import Matrix, unit_norm
+from brainiac.search.neighbours import EXACT_ROWS, Neighbours
 
 PARTS, CENTRES, SPREAD, NEAREST = 384, 2_000, 1.0, 100
 

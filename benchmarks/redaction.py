@@ -19,7 +19,7 @@ from typing import Any
 
 from mnemonic import Mnemonic
 
-from brainiac.redaction import redact_secrets
+from brainiac.llm.redaction import redact_secrets
 
 COUNT = 200  # of each kind
 ALNUM = string.ascii_letters + string.digits

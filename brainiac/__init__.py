@@ -8,16 +8,17 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from brainiac.hookspecs import hookimpl
+import pluggy
 
 if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.errors import ConflictError, ModelError, UserError
     from brainiac.events import Event, FileChange, append, create, move, remove, update
-    from brainiac.notes.memory import Memory
-    from brainiac.notes.prompt import Exchange, Prompt, Response
-    from brainiac.recall.hit import Hit
+    from brainiac.formats.memory import Memory
+    from brainiac.formats.prompt import Exchange, Prompt, Response
+    from brainiac.search.hit import Hit
 
+hookimpl = pluggy.HookimplMarker("brainiac")
 __version__ = "0.1.0"
 __all__ = [
     "Brain",

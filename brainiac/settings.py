@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator, model_validator
 
 from brainiac.errors import SettingsError
-from brainiac.kernel.exchange import read_bytes
+from brainiac.storage.files import read_bytes
 from brainiac.tree import Layout
 
 

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import UserError
 from brainiac.events import new_id
-from brainiac.kernel.exchange import Disk, temporary_beside
+from brainiac.host.sources import bundled
 from brainiac.settings import Settings, load
-from brainiac.sources import bundled
+from brainiac.storage.files import Disk, temporary_beside
 from brainiac.tree import MARKER, Tree, is_temporary
 
 DOTFILES = (".gitignore", ".gitattributes", ".stignore")
@@ -84,8 +84,8 @@ def machine_zone() -> str:
 
 
 def _memory_files(tree: Tree, now: str) -> Iterator[tuple[str, str]]:
-    from brainiac.notes.index_page import new_index
-    from brainiac.notes.short_term import EMPTY
+    from brainiac.formats.index_page import new_index
+    from brainiac.formats.short_term import EMPTY
 
     yield tree.relative(tree.short_term), EMPTY
     for name, (title, summary) in SUMMARIES.items():

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from brainiac.brain import Brain
 from brainiac.clock import SYSTEM, Clock
+from brainiac.host.trust import TrustStore
 from brainiac.pipeline.daemon import run_once
 from brainiac.skeleton import create_brain
-from brainiac.trust import TrustStore
 
 __all__ = ["install_plugin", "make_brain", "run_once"]
 

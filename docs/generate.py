@@ -14,8 +14,8 @@ from typing import Any, get_args, get_type_hints
 import typer
 from pydantic import BaseModel
 
-from brainiac import hookspecs
 from brainiac.cli.app import GROUPS, app
+from brainiac.host import hookspecs
 from brainiac.settings import MachineSettings, Settings
 
 FOLDER = Path(__file__).parent

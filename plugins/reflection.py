@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from brainiac import hookimpl
+from brainiac.brain import Brain
 from brainiac.errors import ConflictError, ModelError
 from brainiac.events import Event, create, update
+from brainiac.formats.commands import Command, arguments, matching
+from brainiac.formats.prompt import Exchange, Prompt, Response
+from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent
+from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import Reflection, ReflectRequest
-from brainiac.notes.commands import Command, arguments, matching
-from brainiac.notes.prompt import Exchange, Prompt, Response
-from brainiac.notes.short_term import StmEvent
-from brainiac.promotion.filed import filed, waiting_events
-from brainiac.promotion.past import text_hash
-from brainiac.redaction import kinds_of, redact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from brainiac.brain import Brain
-    from brainiac.notes.short_term import Item, ShortTermDocument
+from brainiac.storage.filed import filed, waiting_events
+from brainiac.storage.statements import text_hash
 
 NAME = "reflection"
 QUOTING = ("offline", "commands")  # as responses name who answered without saying anything of their own

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from brainiac.host.sources import open_namespace
+
+open_namespace()  # `brainiac_plugins`, before any test imports from it
+
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:

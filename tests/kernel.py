@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from brainiac.clock import Clock, ManualClock
-from brainiac.kernel.blobs import BlobStore
-from brainiac.kernel.commit import Committer
-from brainiac.kernel.exchange import Disk
-from brainiac.kernel.journal import Journal
-from brainiac.kernel.observed import Observed
-from brainiac.kernel.write_ahead import WriteAhead
+from brainiac.storage.adoption import Observed
+from brainiac.storage.blobs import BlobStore
+from brainiac.storage.commit import Committer
+from brainiac.storage.files import Disk
+from brainiac.storage.journal import Journal
+from brainiac.storage.write_ahead import WriteAhead
 from brainiac.tree import LocalPlaces, Tree
 
 STM = "memory/short_term.md"

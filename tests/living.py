@@ -15,11 +15,11 @@ from pipeline import eventually, make_folder
 
 from brainiac.brain import Brain
 from brainiac.events import Event
-from brainiac.kernel.journal import Journal
-from brainiac.notes.short_term import EMPTY
-from brainiac.pipeline.runstate import RunState, read_run_state
+from brainiac.formats.short_term import EMPTY
+from brainiac.host.trust import TrustStore
+from brainiac.storage.journal import Journal
+from brainiac.storage.runstate import RunState, read_run_state
 from brainiac.tree import LocalPlaces, Tree
-from brainiac.trust import TrustStore
 
 CONFIG = "inbox: {settle_ms: 20, typing_seconds: 1}\nwatch: {rescan_seconds: 1}\n"
 START_SECONDS = 60.0

@@ -11,10 +11,10 @@ import yaml
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
+from brainiac.formats.prompt import Prompt, parse_prompt
+from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.llm.schemas import AnswerRequest, QueriesRequest
-from brainiac.notes.prompt import Prompt, parse_prompt
-from brainiac.notes.short_term import Item, ShortTermMemory, StmEvent
-from brainiac.recall.hit import Hit
+from brainiac.search.hit import Hit
 from tests.openai_server import ChatServer
 
 NOW = datetime(2025, 9, 16, 15, 30, tzinfo=UTC)

@@ -10,9 +10,9 @@ from pathlib import Path
 from brainiac.brain import Brain
 from brainiac.clock import Clock, ManualClock, iso
 from brainiac.events import new_id
-from brainiac.notes.access_log import AccessEntry, format_entry
-from brainiac.notes.links import format_link
-from brainiac.notes.memory import new_memory
+from brainiac.formats.access_log import AccessEntry, format_entry
+from brainiac.formats.links import format_link
+from brainiac.formats.memory import new_memory
 from brainiac.testing import make_brain
 from tests.models import set_sections
 

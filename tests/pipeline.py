@@ -12,7 +12,7 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import SYSTEM, Clock, ManualClock, iso
 from brainiac.events import content_hash, create, observe, update
-from brainiac.notes.prompt import Exchange, Prompt, Response, render_response
+from brainiac.formats.prompt import Exchange, Prompt, Response, render_response
 from brainiac.pipeline.daemon import Daemon
 
 PROCESSES = ("core_loop", "reflection", "promotion", "organization")

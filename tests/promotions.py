@@ -11,6 +11,9 @@ from typing import Any
 from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
+from brainiac.formats.commands import arguments, parse_commands
+from brainiac.formats.memory import Memory, parse_memory
+from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import (
     AnalyzeRequest,
@@ -27,11 +30,8 @@ from brainiac.llm.schemas import (
     Result,
     SynthesizeRequest,
 )
-from brainiac.notes.commands import arguments, parse_commands
-from brainiac.notes.memory import Memory, parse_memory
-from brainiac.notes.prompt import Exchange, Prompt, Response
-from brainiac.promotion.past import LINE
 from brainiac.skeleton import create_brain
+from brainiac.storage.statements import LINE
 from tests.models import set_sections
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.clock import Clock
 from brainiac.errors import UserError
+from brainiac.formats.memory import parse_memory
 from brainiac.history.adoption import adopt
-from brainiac.notes.memory import parse_memory
-from brainiac.promotion.past import read_past
-from brainiac.promotion.run import promote
+from brainiac.storage.statements import read_past
 from brainiac.testing import make_brain
 from tests.commands import Shell
 from tests.promotions import ScriptedEngine, set_model, with_model

@@ -13,10 +13,10 @@ from promotions import make_brain as make_modelled
 
 from brainiac.brain import Brain
 from brainiac.events import new_id, remove
+from brainiac.formats.prompt import Prompt, parse_prompt
 from brainiac.llm.schemas import Answer, Purpose, Request
-from brainiac.notes.prompt import Prompt, parse_prompt
-from brainiac.pipeline.answered import Answered
 from brainiac.pipeline.daemon import answer_one
+from brainiac.storage.answered import Answered
 
 
 @pytest.fixture

@@ -13,17 +13,17 @@ PRODUCT = sorted([*(ROOT / "brainiac").rglob("*.py"), *(ROOT / "plugins").glob("
 
 # Who writes files by themselves, and why that is no change of the tree that a commit would have to carry.
 WRITERS = {
-    "brainiac/kernel/exchange.py": "the one place that writes the tree",
-    "brainiac/kernel/journal.py": "the device id, in the state folder",
-    "brainiac/kernel/damaged.py": "sets a damaged file aside, in the state folder",
-    "brainiac/kernel/lastseen.py": "removes a damaged table from the state folder",
-    "brainiac/pipeline/heartbeat.py": "a daemon's heartbeat, which is no note and is told from one by its name",
-    "brainiac/pipeline/runstate.py": "the daemon's report, in the state folder",
+    "brainiac/storage/files.py": "the one place that writes the tree",
+    "brainiac/storage/journal.py": "the device id, in the state folder",
+    "brainiac/storage/damaged.py": "sets a damaged file aside, in the state folder",
+    "brainiac/storage/file_state.py": "removes a damaged table from the state folder",
+    "brainiac/storage/heartbeat.py": "a daemon's heartbeat, which is no note and is told from one by its name",
+    "brainiac/storage/runstate.py": "the daemon's report, in the state folder",
     "brainiac/llm/costs.py": "what calls in flight may cost, in the state folder",
-    "brainiac/trust.py": "trust, in the state folder",
+    "brainiac/host/trust.py": "trust, in the state folder",
     "brainiac/history/purge.py": "throws the index away, in the cache",
-    "brainiac/recall/engine.py": "the search index, in the cache",
-    "brainiac/recall/vectors.py": "vectors, in the cache",
+    "brainiac/search/engine.py": "the search index, in the cache",
+    "brainiac/search/vectors.py": "vectors, in the cache",
     "brainiac/cli/ask.py": "drops a prompt as a person does",
     "brainiac/testing.py": "puts a plugin where a person would",
 }

@@ -11,7 +11,7 @@ from kernel import CountingDisk
 
 from brainiac.errors import BlobError
 from brainiac.events import content_hash
-from brainiac.kernel.blobs import MAX_DEPTH, MAX_SYNCED_SINGLY, BlobStore
+from brainiac.storage.blobs import MAX_DEPTH, MAX_SYNCED_SINGLY, BlobStore
 
 
 @given(st.lists(st.binary(max_size=400), min_size=1, max_size=8), st.binary(max_size=3000))

@@ -14,7 +14,7 @@ from pipeline import CONFIG, Running, Scripted, advance_until, eventually, make_
 from brainiac import hookimpl
 from brainiac.clock import ManualClock
 from brainiac.errors import ModelError
-from brainiac.notes.prompt import Prompt
+from brainiac.formats.prompt import Prompt
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.doctor import examine
+from brainiac.health.doctor import examine
 from brainiac.settings import Settings, load
 from brainiac.tree import find_root
 from tests.commands import Shell

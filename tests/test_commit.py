@@ -13,7 +13,7 @@ from kernel import EMPTY_STM, STM, CountingDisk, Kernel, make_root, open_kernel
 
 from brainiac.errors import ConfinementError, ConflictError, UserError
 from brainiac.events import append, content_hash, create, move, observe, remove, update
-from brainiac.kernel.exchange import Disk
+from brainiac.storage.files import Disk
 
 A, B = "memory/long_term/concrete/a.md", "memory/long_term/concrete/b.md"
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.verdicts import settle_reviews
 
 from brainiac.brain import Brain
 from brainiac.events import create, update
+from brainiac.formats.discretion import shareable
+from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.history.conflict_copies import original_of, settle_copies
-from brainiac.notes.discretion import shareable
-from brainiac.notes.short_term import EMPTY, ShortTermDocument, StmEvent
-from brainiac.organization.verdicts import settle_reviews
-from brainiac.review import find_ticks
+from brainiac.storage.review import find_ticks
 from brainiac.testing import make_brain
 from tests.pipeline import eventually, running
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brainiac.context.blocks import Block, Stability
-from brainiac.context.budget import budget_tokens, fit, shortened, tokens_of
-from brainiac.context.render import Assembler
-from brainiac.context.tokens import count
 from brainiac.errors import ModelError
+from brainiac.llm.context.blocks import Block, Stability
+from brainiac.llm.context.budget import budget_tokens, fit, shortened, tokens_of
+from brainiac.llm.context.render import Assembler
+from brainiac.llm.context.tokens import count
 from brainiac.settings import ContextSettings, Settings
 from tests.models import MODEL, answer_request, hit_of, make_brain, prompt_of, short_term
 
@@ -167,7 +167,7 @@ def test_lists_are_right_however_much_is_cut(tmp_path: Path) -> None:
     """Lists above the log and the changes told in it add up to what stands, through trims, ticks and removals."""
     import re
 
-    from brainiac.notes.short_term import Item
+    from brainiac.formats.short_term import Item
 
     assembler = Assembler(make_brain(tmp_path, {"context": {"budget_tokens": 2500}}))
     for turn in range(1, 90):

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.context.blocks import Block, Stability
-from brainiac.context.render import HEADINGS, Assembler, assemble
 from brainiac.errors import ModelError
-from brainiac.gate import Gate
+from brainiac.formats.prompt import Exchange, Response
+from brainiac.llm.context.blocks import Block, Stability
+from brainiac.llm.context.render import HEADINGS, Assembler
+from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
     AnalyzeRequest,
     Candidate,
@@ -25,7 +26,6 @@ from brainiac.llm.schemas import (
     SummarizeRequest,
     SynthesizeRequest,
 )
-from brainiac.notes.prompt import Exchange, Response
 from tests.models import (
     MODEL,
     NOW,
@@ -83,7 +83,7 @@ def test_identity_comes_first_in_every_working_memory(brain: Brain, purpose: Pur
 
     Seeds: S2, R1, R2.
     """
-    memory = assemble(brain, every_request()[purpose])
+    memory = brain.models.working_memory(every_request()[purpose])
     assert memory.text.startswith("## Core Identity\n\nBe brief and kind.\n\n## Instructions\n\nMemory is a folder")
     assert memory.messages[0]["content"].startswith("## Core Identity")
     assert "core identity" == memory.blocks[0].name
@@ -116,7 +116,7 @@ def test_sections_stand_in_the_order_of_the_documents(brain: Brain, purpose: Pur
 
     Seeds: C1, C2, C4, S3.
     """
-    assert in_order(assemble(brain, every_request()[purpose]).text, *sections)
+    assert in_order(brain.models.working_memory(every_request()[purpose]).text, *sections)
 
 
 def test_four_headings_are_exact_and_single(brain: Brain) -> None:
@@ -124,7 +124,7 @@ def test_four_headings_are_exact_and_single(brain: Brain) -> None:
 
     Seeds: C1.
     """
-    lines = assemble(brain, answer_request()).text.splitlines()
+    lines = brain.models.working_memory(answer_request()).text.splitlines()
     assert [1, 1, 1, 1] == [lines.count(heading) for heading in HEADINGS]
 
 
@@ -133,7 +133,7 @@ def test_long_term_heading_only_when_there_is_something_under_it(brain: Brain) -
 
     Seeds: C1.
     """
-    lines = assemble(brain, answer_request(hits=[])).text.splitlines()
+    lines = brain.models.working_memory(answer_request(hits=[])).text.splitlines()
     assert [1, 1, 0, 1] == [lines.count(heading) for heading in HEADINGS]
 
 
@@ -142,7 +142,7 @@ def test_short_term_memory_is_whole_and_oldest_first(brain: Brain) -> None:
 
     Seeds: S10, C1.
     """
-    text = assemble(brain, queries_request(short_term=short_term(events=5))).text
+    text = brain.models.working_memory(queries_request(short_term=short_term(events=5))).text
     pieces = ["User plans a trip.", "#### Goals", "See Gotland", "User has a bicycle", "Buy milk", "### Event Log"]
     assert in_order(text, *pieces, *(f"Thing {number} happened." for number in range(5)), "## User Prompt")
 
@@ -152,7 +152,7 @@ def test_memory_carries_date_title_path_and_uuid(brain: Brain) -> None:
 
     Seeds: R1, R8.
     """
-    text = assemble(brain, answer_request()).text
+    text = brain.models.working_memory(answer_request()).text
     link = '[Portland](memory/long_term/concrete/portland.md "uuid:0199aaaa-0000-7000-8000-000000000001")'
     assert f"### {link}, 2025-01-01\n> - User lives in Portland, since 2020. ^f3k9" in text
 
@@ -162,7 +162,7 @@ def test_next_turn_begins_with_this_one(brain: Brain) -> None:
 
     Seeds: C4.
     """
-    from brainiac.notes.short_term import Item
+    from brainiac.formats.short_term import Item
 
     assembler = Assembler(brain)
     first = assembler.assemble(answer_request(short_term=short_term(3)), model=MODEL)
@@ -188,7 +188,7 @@ def test_pruned_memory_shows_its_lists_anew(brain: Brain) -> None:
 @pytest.mark.parametrize("fate", ["forgotten", "private", "remote"])
 def test_what_must_not_be_shown_any_more_is_shown_no_more(brain: Brain, fate: str) -> None:
     """A fact that is forgotten, marked private, or private for an endpoint that turned remote is told nowhere."""
-    from brainiac.notes.short_term import Item
+    from brainiac.formats.short_term import Item
 
     assembler = Assembler(brain)
     facts = (Item("User has a cat"), Item("User has quillwort", is_private=fate == "remote"))
@@ -244,7 +244,7 @@ def test_conversation_is_told_once(brain: Brain) -> None:
     """
     turns = [exchange_of(number, f"Question {number} " + "about the trip " * 20, "Reply.") for number in range(8)]
     logged = short_term(events=[event_of(9).__class__("x7", "2025-09-16T10:07:00Z", "Question 7", "Reply.")])
-    text = assemble(brain, answer_request(conversation=turns, short_term=logged)).text
+    text = brain.models.working_memory(answer_request(conversation=turns, short_term=logged)).text
     assert 1 == text.count("Question 7")
     assert [1] * 7 == [text.count(f"Question {number} ") for number in range(7)]
     assert in_order(
@@ -266,7 +266,7 @@ def test_plugin_adds_a_block_by_its_stability(brain: Brain) -> None:
             ]
 
     brain.plugins.register(Weather(), "weather")
-    text = assemble(brain, answer_request()).text
+    text = brain.models.working_memory(answer_request()).text
     assert in_order(text, "## Core Identity", "## Short-Term Memory", "## Weather", "Rain.", "## User Prompt")
     assert text.startswith("## Core Identity")
     assert 1 == text.splitlines().count("## User Prompt")
@@ -277,9 +277,9 @@ def test_background_lists_the_most_linked_where_the_setting_says_so(brain: Brain
 
     Seeds: R5, R11.
     """
-    assert "## Background" not in assemble(brain, answer_request()).text
+    assert "## Background" not in brain.models.working_memory(answer_request()).text
     write_settings(brain.root, {"context": {"background": True}})
-    text = assemble(brain, answer_request()).text
+    text = brain.models.working_memory(answer_request()).text
     background = text[text.index("## Background") : text.index("## Short-Term Memory")]
     assert 2 == background.count(": 1 links")
     assert "sister" not in background
@@ -293,10 +293,10 @@ def test_own_template_replaces_the_built_in_one(brain: Brain) -> None:
     """
     own = brain.root / "system/prompts/answer.md"
     own.write_text("---\npurpose: answer\n---\nSpeak like a pirate. {{ 1 + 1 }}\n")
-    assert "Speak like a pirate. 2" in assemble(brain, answer_request()).text
+    assert "Speak like a pirate. 2" in brain.models.working_memory(answer_request()).text
     own.write_text("{% for %}")
     with pytest.raises(ModelError, match=r"system/prompts/answer\.md"):
-        assemble(brain, answer_request())
+        brain.models.working_memory(answer_request())
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_templates_are_sandboxed(brain: Brain, attack: str) -> None:
     """A synced template reaches nothing of the program."""
     (brain.root / "system/prompts/answer.md").write_text(attack)
     with pytest.raises(ModelError, match="does not work"):
-        assemble(brain, answer_request())
+        brain.models.working_memory(answer_request())
 
 
 DOUBLED = "{% set n = namespace(x='a') %}" + "{% set n.x = n.x ~ n.x %}" * 40 + "{{ n.x }}"
@@ -337,13 +337,13 @@ def test_a_template_that_eats_time_or_memory_is_named(brain: Brain, source: str,
     before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
     for _ in range(2):  # the second time it is known
         with pytest.raises(ModelError, match=r"The template system/prompts/answer\.md does not work: ") as caught:
-            assemble(brain, answer_request())
+            brain.models.working_memory(answer_request())
         assert what in caught.value.problem
         assert "remove it" in caught.value.advice
     assert time.monotonic() - start < 20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
     (brain.root / "system/prompts/answer.md").unlink()
-    assert assemble(brain, answer_request()).text
+    assert brain.models.working_memory(answer_request()).text
 
 
 def test_workflow_is_listed_and_started(brain: Brain) -> None:
@@ -358,12 +358,14 @@ def test_workflow_is_listed_and_started(brain: Brain) -> None:
     )
     folder.joinpath("out.md").symlink_to("/etc/hostname")  # passed over
     requests = every_request()
-    listing = [purpose for purpose in Purpose if "`review`: Look back." in assemble(brain, requests[purpose]).text]
+    listing = [
+        purpose for purpose in Purpose if "`review`: Look back." in brain.models.working_memory(requests[purpose]).text
+    ]
     assert [Purpose.QUERIES, Purpose.ANSWER] == listing
-    started = assemble(brain, answer_request(prompt_of("Go", "workflow: Review"))).text
+    started = brain.models.working_memory(answer_request(prompt_of("Go", "workflow: Review"))).text
     assert in_order(started, "## Workflow: review", "1. Gather.", "## User Prompt")
     with pytest.raises(ModelError, match="no workflow `nonsense`") as caught:
-        assemble(brain, answer_request(prompt_of("Go", "workflow: nonsense")))
+        brain.models.working_memory(answer_request(prompt_of("Go", "workflow: nonsense")))
     assert "review" in caught.value.advice
 
 
@@ -372,7 +374,7 @@ def test_shipped_workflows_are_complete() -> None:
 
     Seeds: R4.
     """
-    from brainiac.notes.frontmatter import split
+    from brainiac.formats.frontmatter import split
 
     folder = Path(__file__).parents[1] / "system/workflows"
     texts = {path.stem: path.read_text() for path in folder.glob("*.md")}
@@ -395,7 +397,7 @@ def test_focus_shows_a_preview_and_the_primary_whole(brain: Brain) -> None:
     long = "User keeps bees. ^b1\n- " + "More about bees and hives. " * 12 + "The last word."
     write_memory(brain.root, "concrete/bees.md", "Bees", 3, long)
     prompt = prompt_of("What about this and [[Portland]]?", "focus: '[[Bees]]'")
-    text = assemble(brain, answer_request(prompt)).text
+    text = brain.models.working_memory(answer_request(prompt)).text
     focus = text[text.index("## Focused Notes") : text.index("## User Prompt")]
     assert in_order(
         focus, "Primary: [Bees]", "(indexed", "…", "[Portland](", "### The primary one, whole", "The last word."
@@ -424,7 +426,7 @@ def test_focus_is_found_however_it_is_written(brain: Brain, link: str) -> None:
     """
     import json
 
-    text = assemble(brain, answer_request(prompt_of("And this?", f"focus: {json.dumps(link)}"))).text
+    text = brain.models.working_memory(answer_request(prompt_of("And this?", f"focus: {json.dumps(link)}"))).text
     assert "Primary: [Portland](memory/long_term/concrete/portland.md " in text
 
 
@@ -432,7 +434,7 @@ def test_ambiguous_and_missing_focus_are_named_as_such(brain: Brain) -> None:
     """Two pages of one title are not guessed between."""
     write_memory(brain.root, "events/portland.md", "Portland", 4, "User visited Portland. ^v1")
     prompt = prompt_of("This?", "focus: ['[[Portland]]', '[[Nowhere]]', '../../etc/passwd']")
-    text = assemble(brain, answer_request(prompt)).text
+    text = brain.models.working_memory(answer_request(prompt)).text
     assert "is ambiguous; it may mean [Portland](memory/long_term/concrete/portland.md" in text
     assert 2 == text.count(": no such note.")
 
@@ -445,5 +447,5 @@ def test_reflection_does_not_see_its_event_twice(brain: Brain) -> None:
     exchange = exchange_of(1, "I bought a kite.")
     logged = event_of(1).__class__("x1", exchange.at, "I bought a kite.", "Hi")
     request = ReflectRequest(now=NOW, exchange=exchange, short_term=short_term(events=[logged]))
-    text = assemble(brain, request).text
+    text = brain.models.working_memory(request).text
     assert 1 == text[: text.index("## User Prompt")].count("I bought a kite.")

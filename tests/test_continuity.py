@@ -12,8 +12,8 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.doctor import Problem, check_journal, mend
 from brainiac.events import create, update
+from brainiac.health.doctor import Problem, check_journal, mend
 from brainiac.history.forget import meant
 from brainiac.history.purge import purge
 from brainiac.testing import make_brain, run_once

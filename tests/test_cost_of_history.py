@@ -12,15 +12,15 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
-from brainiac.conversations import MAX_TURNS
 from brainiac.events import Event, append, create, new_id, observe
+from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.history.conflict_copies import settle_copies
-from brainiac.kernel.journal import lines_back
-from brainiac.notes.prompt import Exchange, Prompt, Response
 from brainiac.pipeline.daemon import answer_one
-from brainiac.recall.encode import _known_unit, encode
-from brainiac.recall.text import Analyzer
-from brainiac.recall.units import Page, Unit, UnitKind
+from brainiac.search.encode import _known_unit, encode
+from brainiac.search.text import Analyzer
+from brainiac.search.units import Page, Unit, UnitKind
+from brainiac.storage.conversations import MAX_TURNS
+from brainiac.storage.journal import lines_back
 from tests.kernel import make_root, open_kernel
 from tests.models import model_brain
 from tests.openai_server import ChatServer, say, say_json

@@ -19,11 +19,11 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.errors import LockedError, ModelError, UserError
 from brainiac.events import new_id
-from brainiac.notes.prompt import parse_prompt
+from brainiac.formats.prompt import parse_prompt
 from brainiac.pipeline.daemon import Daemon, answer_one, is_running, run_once
 from brainiac.pipeline.reconcile import read_prompt
-from brainiac.pipeline.runstate import RunState, read_run_state
-from brainiac.recall import Recall
+from brainiac.search import Recall
+from brainiac.storage.runstate import RunState, read_run_state
 
 PAID = CONFIG + "llm: {model: openai/gpt-5}\n"
 FEW = CONFIG.replace("{settle_ms", "{backlog_limit: 3, settle_ms")

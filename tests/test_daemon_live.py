@@ -15,9 +15,9 @@ import pytest
 from pipeline import eventually, make_folder
 
 from brainiac.brain import Brain
-from brainiac.notes.short_term import EMPTY
+from brainiac.formats.short_term import EMPTY
 from brainiac.pipeline.daemon import is_running
-from brainiac.pipeline.runstate import read_run_state
+from brainiac.storage.runstate import read_run_state
 
 CONFIG = "inbox: {settle_ms: 20, typing_seconds: 0.5}\n"
 OVERFLOWING_EVENTS = 40_000

@@ -14,9 +14,9 @@ import pytest
 from living import events_of, living_brain, places_of, trusted, unfolded
 
 from brainiac.brain import Brain
-from brainiac.doctor import examine
 from brainiac.events import create
-from brainiac.overview import overview
+from brainiac.health.doctor import examine
+from brainiac.health.overview import overview
 from brainiac.pipeline.daemon import run_once
 from brainiac.tree import LocalPlaces
 

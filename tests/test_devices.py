@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
+from brainiac.formats.discretion import is_private_note
+from brainiac.health.overview import overview
 from brainiac.history.devices import takeover, with_setting
 from brainiac.history.forget import meant
 from brainiac.history.purge import purge
-from brainiac.notes.discretion import is_private_note
-from brainiac.overview import overview
-from brainiac.promotion.run import promote
 from brainiac.settings import Settings, load
 from brainiac.testing import make_brain, run_once
 from tests.commands import Shell
@@ -265,7 +265,7 @@ def test_what_another_device_did_is_undone_there(devices: tuple[Device, Device])
     with desk.opened() as brain:
         event = next(brain.journal.events(kinds={"prompt-answered"}))
     synced(desk, laptop)
-    from brainiac.history.record import find_event
+    from brainiac.storage.record import find_event
 
     with laptop.opened() as brain, pytest.raises(UserError, match="undo it there"):
         find_event(brain, event.id)

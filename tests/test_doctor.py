@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.doctor import Problem, examine, mend
 from brainiac.events import create, new_id
-from brainiac.notes.memory import parse_memory
-from brainiac.readiness import unwritable
+from brainiac.formats.memory import parse_memory
+from brainiac.health.doctor import Problem, examine, mend
+from brainiac.health.readiness import unwritable
 from brainiac.testing import make_brain
 
 CONCRETE = "memory/long_term/concrete"
@@ -195,7 +195,7 @@ def test_leftovers_of_a_crash_are_swept_and_kept(brain: Brain) -> None:
     left = brain.tree.inbox / ".brainiac-0123456789abcdef"
     left.write_text("half")
     assert [] == told(brain)
-    from brainiac import doctor
+    from brainiac.health import doctor
 
     old, doctor.LEFTOVER_SECONDS = doctor.LEFTOVER_SECONDS, -5
     try:

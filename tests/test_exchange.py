@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.kernel.exchange import Disk, make_folders, temporary_beside
+from brainiac.storage.files import Disk, make_folders, temporary_beside
 from brainiac.tree import is_temporary
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.events import Event, new_id
-from brainiac.history.following import Following
-from brainiac.history.record import UNDONE
-from brainiac.kernel.journal import to_line
+from brainiac.storage.following import Following
+from brainiac.storage.journal import to_line
+from brainiac.storage.record import UNDONE
 from tests.kernel import make_root
 
 AT = "2025-09-16T15:30:00Z"

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.upkeep import Upkeep
+from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.history.forget import forget
-from brainiac.history.forget_words import find_holding, muted, of_holding
+from brainiac.history.forget_words import find_holding, of_holding
 from brainiac.history.undo import undo
-from brainiac.organization.upkeep import Upkeep
 from brainiac.pipeline.daemon import run_once
-from brainiac.promotion.run import promote
+from brainiac.storage.muted import muted
 from brainiac.testing import make_brain
 from tests.commands import Shell
 from tests.test_forget import standing, tell

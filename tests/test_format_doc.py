@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.kernel.journal import from_line, to_line
-from brainiac.notes.access_log import AccessLog, format_entry, parse_access_log
-from brainiac.notes.index_page import parse_index
-from brainiac.notes.memory import parse_exchanges, parse_memory, render_exchange
-from brainiac.notes.prompt import parse_prompt, parse_response, render_response
-from brainiac.notes.short_term import EMPTY, Item, ShortTermDocument, parse_short_term
+from brainiac.formats.access_log import AccessLog, format_entry, parse_access_log
+from brainiac.formats.index_page import parse_index
+from brainiac.formats.memory import parse_exchanges, parse_memory, render_exchange
+from brainiac.formats.prompt import parse_prompt, parse_response, render_response
+from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, parse_short_term
+from brainiac.storage.journal import from_line, to_line
 
 TESTS = Path(__file__).parent
 PAGE = (TESTS.parent / "docs" / "format.md").read_text(encoding="utf-8")

@@ -15,18 +15,18 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.cli import context as command
 from brainiac.cli.session import name_brain
-from brainiac.context.blocks import Block
-from brainiac.context.privacy import rests_on_private
-from brainiac.context.render import Assembler
 from brainiac.errors import ModelError
 from brainiac.events import PathKind
-from brainiac.gate import Gate, Released, released_texts
+from brainiac.formats.short_term import EMPTY, Item, parse_short_term
 from brainiac.llm.completion import Completion, embed
+from brainiac.llm.context.blocks import Block
+from brainiac.llm.context.privacy import rests_on_private
+from brainiac.llm.context.render import Assembler
 from brainiac.llm.endpoints import endpoint_of
+from brainiac.llm.gate import Gate, Released, released_texts
 from brainiac.llm.providers import LiteLLMEngine
 from brainiac.llm.schemas import Answer, AnswerRequest, Purpose, Request, Result, Summary
-from brainiac.notes.short_term import EMPTY, Item, parse_short_term
-from brainiac.recall.documents import page_of
+from brainiac.search.documents import page_of
 from brainiac.settings import MachineSettings
 from tests.models import (
     MODEL,
@@ -86,7 +86,7 @@ def test_only_one_module_calls_models_and_takes_only_what_was_released():
             if CLIENTS & set(modules):
                 importing.add(name)
     assert {"brainiac/llm/completion.py"} == calling
-    assert {"brainiac/gate.py"} == making
+    assert {"brainiac/llm/gate.py"} == making
     assert importing <= {"brainiac/llm/completion.py", "brainiac/llm/failures.py"}  # the classes of what it raises
     source = (ROOT / "brainiac/llm/completion.py").read_text("utf-8")
     assert 2 == source.count(".for_endpoint(endpoint)")
@@ -120,11 +120,11 @@ def test_a_private_request_of_any_purpose_is_sent_nowhere(tmp_path: Path):
             if request.purpose is not Purpose.ORGANIZE:  # its rows are none that the offline engine reads
                 brain.models.run(request)
             with pytest.raises(ModelError, match="private"):
-                LiteLLMEngine(brain, MODEL).run(request)
+                LiteLLMEngine(brain, MODEL, brain.models.ledger).run(request)
         asked = [answer_request(prompt_of(meta="private: true")), answer_request(prompt_of("So <!-- private -->"))]
         for request in asked:  # although nobody set `is_private`
             with pytest.raises(ModelError, match="private"):
-                LiteLLMEngine(brain, MODEL).run(request)
+                LiteLLMEngine(brain, MODEL, brain.models.ledger).run(request)
         assert [] == server.requests
         brain.close()
 
@@ -237,9 +237,9 @@ def test_an_answer_of_a_local_model_from_a_private_note_in_focus_is_private(tmp_
         brain = model_brain(tmp_path, server)
         hidden = tmp_path / "memory/long_term/concrete/portland.md"
         asked = answer_request(prompt_of("What of it?", "focus: '[[Portland]]'"), [])
-        assert not rests_on_private(brain, asked, Answer(text="So."))
+        assert not rests_on_private(brain, brain.models.engine_for(asked), asked, Answer(text="So."))
         hidden.write_text(hidden.read_text().replace("tags: []", "tags: []\nprivate: true"))
-        assert rests_on_private(brain, asked, Answer(text="So."))
+        assert rests_on_private(brain, brain.models.engine_for(asked), asked, Answer(text="So."))
         brain.close()
 
 

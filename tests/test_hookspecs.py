@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac import hookspecs
+from brainiac.host import hookspecs
 
 HOOKS = {name: each for name, each in vars(hookspecs).items() if hasattr(each, "brainiac_spec")}
 DESIGNED = {

@@ -12,7 +12,7 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, ModelError
-from brainiac.plugins import PluginHost
+from brainiac.host.plugins import PluginHost
 
 INNOCENT = """
     import brainiac

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from brainiac_plugins.promotion.preservation import Loss, check
 from hypothesis import given
 from hypothesis import strategies as st
-
-from brainiac.integration.preservation import Loss, check
 
 DATA = Path(__file__).parents[1] / "benchmarks" / "data"
 MERGES: dict[str, Any] = json.loads((DATA / "merges_dev.json").read_text("utf-8"))

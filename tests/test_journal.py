@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from kernel import Kernel, make_root, open_kernel
 
 from brainiac.events import Event, RecordedChange, new_id
-from brainiac.kernel.journal import from_line, to_line
+from brainiac.storage.journal import from_line, to_line
 
 _collectors: list[list[str]] = []
 
@@ -119,7 +119,7 @@ def test_a_journal_file_that_git_replaced_is_reopened(kernel: Kernel) -> None:
 
 def test_an_event_lists_no_folder_that_did_not_change(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many days there are, their files are listed when one came, by whomever, and not for each event."""
-    monkeypatch.setattr("brainiac.kernel.journal._COARSE_SECONDS", 0.05)
+    monkeypatch.setattr("brainiac.storage.journal._COARSE_SECONDS", 0.05)
     journal, folder = kernel.journal, str(kernel.journal.folder)
     journal.record(event())
     time.sleep(0.1)

@@ -26,8 +26,8 @@ from kernel import OPERATIONS, STM, CountingDisk, Crash, Kernel, make_root, open
 
 from brainiac.errors import ConflictError
 from brainiac.events import Change, append, create, move, observe, remove, update
-from brainiac.kernel.exchange import Disk
-from brainiac.kernel.noticing import NotRestedError
+from brainiac.storage.external_edits import NotRestedError
+from brainiac.storage.files import Disk
 
 FOLDER = "memory/long_term/concrete/"
 PATHS = [FOLDER + "a.md", FOLDER + "b.md", "memory/archive/c.md", "inbox/p.md", STM]

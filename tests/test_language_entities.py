@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from brainiac_plugins.promotion.entities import facets, find_mentions, find_names, means_same
 from hypothesis import given
 from hypothesis import strategies as st
-
-from brainiac.language.entities import facets, find_mentions, find_names, means_same
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from living import CONFIG, events_of, journal_of, living, living_brain, unfolded
 from load import Tail, prompt, wrong
 from pipeline import eventually
 
-from brainiac.context.tokens import count
-from brainiac.notes.dialogue import render_event
-from brainiac.notes.short_term import parse_short_term
+from brainiac.formats.dialogue import render_event
+from brainiac.formats.short_term import parse_short_term
+from brainiac.llm.context.tokens import count
 
 LIMIT = 400
 SETTINGS = f"{CONFIG}promotion: {{max_tokens: {LIMIT}, idle_seconds: 100000}}\n"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from notes_texts import BIG, file_names, fuzz, texts, times
 
-from brainiac.notes.access_log import AccessEntry, AccessLog, format_entry, identity_of, parse_access_log
+from brainiac.formats.access_log import AccessEntry, AccessLog, format_entry, identity_of, parse_access_log
 
 paths = file_names.map(lambda name: "/" + name)
 entries = st.builds(AccessEntry, at=times, action=st.sampled_from(["READ", "CITE"]), path=paths)

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from notes_texts import BIG, fuzz, ids, texts, times
 
-from brainiac.notes.dialogue import StmEvent, find_events, outside, parse_exchanges, render_event, render_exchange
-from brainiac.notes.prose import escape
+from brainiac.formats.dialogue import StmEvent, find_events, outside, parse_exchanges, render_event, render_exchange
+from brainiac.formats.prose import escape
 
 events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts, is_private=st.booleans())
 AT = "2025-09-16T15:30:00Z"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from notes_texts import FRAGMENTS, fuzz, texts
 
 from brainiac.errors import FormatError
-from brainiac.notes.frontmatter import edit_meta, render_meta, split
-from brainiac.notes.yaml_handler import Handler
+from brainiac.formats.frontmatter import edit_meta, render_meta, split
+from brainiac.formats.yaml_handler import Handler
 
 PAGE = "---\nuuid: 01991234-89ab-7cde-8f01-23456789abcd\ntags: [a, b c]\nn: 3\n---\nbody\n"
 
@@ -219,7 +219,7 @@ def test_ten_megabytes_of_body_cost_nothing() -> None:
 def test_reading_imports_no_yaml() -> None:
     """The fast path needs neither PyYAML, python-frontmatter nor ruamel.yaml."""
     code = (
-        "import sys; from brainiac.notes.frontmatter import split\n"
+        "import sys; from brainiac.formats.frontmatter import split\n"
         f"split({PAGE!r})\n"
         "print([name for name in ('yaml', 'frontmatter', 'ruamel.yaml') if name in sys.modules])"
     )
@@ -232,7 +232,7 @@ def test_what_stands_as_we_write_it_is_edited_without_the_yaml_library() -> None
     sources = [f"0199{number:04x}-89ab-7cde-8f01-23456789abcd" for number in range(1000)]
     page = render_meta({"updated_at": "2025-09-16T15:30:00Z", "sources": sources, "tags": ["a"]}) + "body\n"
     code = (
-        "import sys; from brainiac.notes.frontmatter import edit_meta\n"
+        "import sys; from brainiac.formats.frontmatter import edit_meta\n"
         "page, sources = sys.stdin.read(), eval(sys.argv[1])\n"
         "after = edit_meta(page, updated_at='2025-09-17T15:30:00Z', sources=[*sources, 'last'], tags=['a', 'b'])\n"
         "sys.stderr.write(str([name for name in ('yaml', 'ruamel.yaml') if name in sys.modules]))\n"

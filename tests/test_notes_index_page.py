@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from notes_texts import BIG, file_names, fuzz, ids, texts, words
 
 from brainiac.errors import FormatError
-from brainiac.notes.index_page import IndexDocument, IndexEntry, new_index, parse_index
+from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index, parse_index
 
 UUID = "01995b2e-7c00-7000-8000-000000000004"
 NOW = "2025-09-16T15:30:00Z"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from notes_texts import file_names, fuzz, ids, texts, words
 
-from brainiac.notes.links import Link, find_links, format_link, rewrite_link
+from brainiac.formats.links import Link, find_links, format_link, rewrite_link
 
 UUID = "01995b2e-7c00-7000-8000-000000000002"
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from notes_texts import BIG, block_ids, fuzz, texts, words
 
 from brainiac.errors import FormatError
-from brainiac.notes.memory import Memory, MemoryDocument, new_memory, parse_exchanges, parse_memory, render_exchange
-from brainiac.notes.short_term import StmEvent
+from brainiac.formats.memory import Memory, MemoryDocument, new_memory, parse_exchanges, parse_memory, render_exchange
+from brainiac.formats.short_term import StmEvent
 
 NOW = "2025-09-16T15:30:00Z"
 UUID = "01995b2e-7c00-7000-8000-000000000002"

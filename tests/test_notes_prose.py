@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from notes_texts import BIG, FRAGMENTS, fuzz, texts
 
-from brainiac.notes.prose import (
+from brainiac.formats.prose import (
     escape,
     find_line,
     newline_of,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from notes_texts import BIG, fuzz, ids, texts, times, words
 
 from brainiac.errors import FormatError
-from brainiac.notes.short_term import (
+from brainiac.formats.short_term import (
     EMPTY,
     HEADINGS,
     Item,

@@ -15,8 +15,8 @@ import pytest
 from kernel import EMPTY_STM, STM, Kernel, make_root, open_kernel
 
 from brainiac.events import FileChange, create, update
-from brainiac.kernel.exchange import Disk
-from brainiac.kernel.noticing import MAX_BYTES, NotRestedError
+from brainiac.storage.external_edits import MAX_BYTES, NotRestedError
+from brainiac.storage.files import Disk
 
 FOLDER = "memory/long_term/concrete/"
 A, B = FOLDER + "a.md", FOLDER + "b.md"

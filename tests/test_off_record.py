@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.indexes import derive_manifests
 from living import Living, living, living_brain, trusted
 from pipeline import Scripted, eventually, running
 
-from brainiac.notes.discretion import is_off_record
-from brainiac.notes.prompt import parse_prompt
-from brainiac.organization.indexes import derive_manifests
+from brainiac.formats.discretion import is_off_record
+from brainiac.formats.prompt import parse_prompt
 from brainiac.pipeline.daemon import answer_one
 from tests.models import make_brain
 

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.run import organize
+from brainiac_plugins.organization.upkeep import Upkeep
 from kernel import CountingDisk, Crash, Kernel
 from organized import NOW, Constructed, Scene, construct, expected_places, make_scene
 from test_organization_run import SMALL, problems
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.kernel.commit import Committer
-from brainiac.kernel.journal import Journal
-from brainiac.organization.run import organize
-from brainiac.organization.upkeep import Upkeep
+from brainiac.storage.commit import Committer
+from brainiac.storage.journal import Journal
 from brainiac.tree import LocalPlaces
 
 

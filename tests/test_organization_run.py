@@ -7,15 +7,15 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.run import Outcome, organize
+from brainiac_plugins.organization.upkeep import Upkeep
 from organized import ARCHIVE, NOW, TOP, Scene, construct, expected_places, make_scene
 
-from brainiac.doctor import examine
 from brainiac.events import content_hash
+from brainiac.formats.index_page import parse_index
+from brainiac.formats.memory import parse_memory
+from brainiac.health.doctor import examine
 from brainiac.history.undo import undo
-from brainiac.notes.index_page import parse_index
-from brainiac.notes.memory import parse_memory
-from brainiac.organization.run import Outcome, organize
-from brainiac.organization.upkeep import Upkeep
 
 SMALL = "\norganization: {max_entries: 20}\n"
 

@@ -9,16 +9,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.healing import healed
+from brainiac_plugins.organization.upkeep import Upkeep
 from organized import ARCHIVE, NOW, TOP, Scene, construct, expected_places, make_scene
 from pipeline import eventually
 from test_organization_run import problems, text
 
 from brainiac.clock import SYSTEM
-from brainiac.notes.index_page import parse_index
-from brainiac.notes.links import find_links
-from brainiac.notes.memory import parse_memory
-from brainiac.organization.healing import healed
-from brainiac.organization.upkeep import Upkeep
+from brainiac.formats.index_page import parse_index
+from brainiac.formats.links import find_links
+from brainiac.formats.memory import parse_memory
 from brainiac.pipeline.daemon import Daemon
 
 ALONE = "\nplugins: {disabled: [core_loop, reflection, promotion]}\ninbox: {settle_ms: 20}\n"
@@ -233,7 +233,7 @@ def test_lines_of_a_script_have_memory_organized(live: Scene) -> None:
 
 def test_a_tick_is_obeyed_by_the_daemon(live: Scene) -> None:
     """The person ticks the box in their editor, and the page is put to rest."""
-    from brainiac.organization.run import organize
+    from brainiac_plugins.organization.run import organize
 
     page = live.page("concrete/vow", days_ago=300, importance="high")
     live.brain.observed.adopt()

@@ -52,7 +52,7 @@ def test_the_wheel_holds_what_a_new_brain_is_made_of(wheel: Path) -> None:
     """Processes, system files and ignore files are package data; nothing is installed as `plugins` or `system`."""
     names = zipfile.ZipFile(wheel).namelist()
     bundled = {name.removeprefix("brainiac/_bundled/") for name in names if name.startswith("brainiac/_bundled/")}
-    needed = {"plugins/core_loop.py", "plugins/reflection.py", "system/config.yaml", "system/core_identity.md"}
+    needed = {"plugins/core_loop/__init__.py", "plugins/reflection.py", "system/config.yaml", "system/core_identity.md"}
     assert needed | {".gitignore", ".gitattributes", ".stignore"} <= bundled
     assert {"brainiac"} == {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert [] == [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
@@ -76,7 +76,7 @@ def test_init_and_status_from_the_wheel(site: Path, tmp_path: Path) -> None:
     brainiac(site, tmp_path, "init", "brain")
     status = json.loads(brainiac(site, tmp_path / "brain", "status", "--json"))
     core_loop = next(plugin for plugin in status["plugins"] if plugin["name"] == "core_loop")
-    assert ("ready", str(site / "brainiac/_bundled/plugins/core_loop.py")) == (core_loop["state"], core_loop["path"])
+    assert ("ready", str(site / "brainiac/_bundled/plugins/core_loop")) == (core_loop["state"], core_loop["path"])
     (tmp_path / "brain/inbox/q.md").write_text("I live in Portland.\n")
     brainiac(site, tmp_path / "brain", "run", "--once")
     assert (tmp_path / "brain/inbox/q.response.md").exists()
@@ -87,7 +87,7 @@ def test_a_checkout_works_as_it_is(tmp_path: Path) -> None:
     brainiac(ROOT, tmp_path, "init", "brain")
     status = json.loads(brainiac(ROOT, ROOT, "status", "--json", "--brain", str(tmp_path / "brain")))
     core_loop = next(plugin for plugin in status["plugins"] if plugin["name"] == "core_loop")
-    assert ("ready", str(ROOT / "plugins/core_loop.py")) == (core_loop["state"], core_loop["path"])
+    assert ("ready", str(ROOT / "plugins/core_loop/__init__.py")) == (core_loop["state"], core_loop["path"])
 
 
 def test_each_library_is_used_for_what_it_is_for() -> None:
@@ -97,10 +97,10 @@ def test_each_library_is_used_for_what_it_is_for() -> None:
     """
     uses = {
         "watchdog": "brainiac/pipeline/watch.py",
-        "frontmatter": "brainiac/notes/yaml_handler.py",
-        "ruamel.yaml": "brainiac/notes/yaml_handler.py",
-        "fasteners": "brainiac/kernel/locks.py",
-        "pluggy": "brainiac/plugins.py",
+        "frontmatter": "brainiac/formats/yaml_handler.py",
+        "ruamel.yaml": "brainiac/formats/yaml_handler.py",
+        "fasteners": "brainiac/storage/locks.py",
+        "pluggy": "brainiac/host/plugins.py",
         "structlog": "brainiac/logs.py",
         "litellm": "brainiac/llm/completion.py",
         "pytest": "tests/conftest.py",

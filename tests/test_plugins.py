@@ -12,8 +12,8 @@ import pytest
 import brainiac
 from brainiac.brain import Brain
 from brainiac.errors import PluginError, UserError
-from brainiac.plugins import PluginHost, PluginStatus
-from brainiac.trust import TrustStore
+from brainiac.host.plugins import PluginHost, PluginStatus
+from brainiac.host.trust import TrustStore
 
 GREETER = """
     import brainiac

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.indexes import derive_manifests
+from brainiac_plugins.promotion.draft import Catalogue
+from brainiac_plugins.promotion.run import promote
 from living import events_of, living, living_brain, places_of
 from pipeline import eventually
 from promotions import make_brain as make_promoting
@@ -17,18 +20,15 @@ from promotions import page_with, pages, tell
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.events import PathKind
-from brainiac.kernel.planning import is_off_record
+from brainiac.formats.discretion import shareable
+from brainiac.formats.prompt import Exchange, Response
+from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
 from brainiac.llm.schemas import Candidate, OrganizeRequest, Purpose, ReflectRequest, SynthesizeRequest
-from brainiac.notes.discretion import shareable
-from brainiac.notes.prompt import Exchange, Response
-from brainiac.notes.short_term import EMPTY, Item, ShortTermDocument, StmEvent
-from brainiac.organization.indexes import derive_manifests
 from brainiac.pipeline.daemon import Daemon, answer_one
-from brainiac.pipeline.heartbeat import FILE as HEARTBEAT
 from brainiac.pipeline.reconcile import read_prompt
-from brainiac.promotion.draft import Catalogue
-from brainiac.promotion.run import promote
-from brainiac.recall.documents import page_of
+from brainiac.search.documents import page_of
+from brainiac.storage.heartbeat import FILE as HEARTBEAT
+from brainiac.storage.planning import is_off_record
 from tests.models import (
     NOW,
     UUID,

@@ -18,15 +18,15 @@ from typing import Any
 
 import pytest
 import yaml
+from brainiac_plugins.organization.run import organize
+from brainiac_plugins.promotion.run import promote
 
 from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.context.blocks import Block, Stability
-from brainiac.organization.run import organize
+from brainiac.llm.context.blocks import Block, Stability
 from brainiac.pipeline.daemon import answer_one
-from brainiac.promotion.run import promote
-from brainiac.recall.hit import Hit
+from brainiac.search.hit import Hit
 from tests.models import NOW, make_brain, write_machine
 from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, raw, say, say_json
 

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from brainiac_plugins.promotion.run import Outcome, promote
 from commands import Shell
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from promotions import ScriptedEngine, make_brain, page_with, statements, tell
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import ModelError
+from brainiac.formats.memory import parse_memory
 from brainiac.llm.schemas import (
     AnalyzeRequest,
     Candidate,
@@ -29,9 +31,7 @@ from brainiac.llm.schemas import (
     Purpose,
     Request,
 )
-from brainiac.notes.memory import parse_memory
-from brainiac.promotion.past import text_hash
-from brainiac.promotion.run import Outcome, promote
+from brainiac.storage.statements import text_hash
 
 ENDS = {"written", "proposed", "refused"}
 

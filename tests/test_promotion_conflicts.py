@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.run import promote
 from promotions import LTM, ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.doctor import examine
 from brainiac.errors import ModelError
+from brainiac.formats.memory import parse_exchanges
+from brainiac.health.doctor import examine
 from brainiac.llm.schemas import Purpose, Request, Result
-from brainiac.notes.memory import parse_exchanges
-from brainiac.promotion.run import promote
 
 
 def wait(brain: Brain, seconds: float) -> None:

@@ -8,15 +8,15 @@ import time
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.run import promote
 from kernel import CountingDisk, Crash, PowerDisk
 from promotions import START, make_brain, page_with, pages, statements, tell, with_model
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.kernel.commit import Committer
-from brainiac.kernel.journal import Journal
-from brainiac.notes.memory import parse_exchanges
-from brainiac.promotion.run import promote
+from brainiac.formats.memory import parse_exchanges
+from brainiac.storage.commit import Committer
+from brainiac.storage.journal import Journal
 from brainiac.tree import LocalPlaces
 
 SAID = (

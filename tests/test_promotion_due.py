@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.due import is_due
+from brainiac_plugins.promotion.run import promote
 from commands import Shell
 from promotions import make_brain, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.history.undo import undo
-from brainiac.promotion.due import is_due
-from brainiac.promotion.run import promote
 
 
 def wait(brain: Brain, seconds: float) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from brainiac_plugins.promotion.run import promote
 from promotions import ScriptedEngine, make_brain, page_with, pages, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.doctor import examine
 from brainiac.errors import ConfinementError
+from brainiac.formats.memory import parse_exchanges
+from brainiac.health.doctor import examine
 from brainiac.llm.schemas import (
     AnalyzeRequest,
     Candidate,
@@ -24,8 +26,6 @@ from brainiac.llm.schemas import (
     Relevance,
     SynthesizeRequest,
 )
-from brainiac.notes.memory import parse_exchanges
-from brainiac.promotion.run import promote
 
 HIGH = Relevance(type=0.3, topic=0.3, semantic=0.3)
 

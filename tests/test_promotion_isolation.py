@@ -8,19 +8,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.run import organize
+from brainiac_plugins.organization.stale import find_stale
+from brainiac_plugins.promotion.run import Outcome, promote
 from hostile import Case
 from hostile import cases as hostile_cases
 from promotions import LTM, ScriptedEngine, make_brain, open_brain, pages, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.doctor import examine
 from brainiac.errors import ConfinementError
+from brainiac.formats.memory import parse_exchanges
+from brainiac.health.doctor import examine
 from brainiac.llm.schemas import Decisions, IntegrateRequest, Page, Purpose, SynthesizeRequest
-from brainiac.notes.memory import parse_exchanges
-from brainiac.organization.run import organize
-from brainiac.promotion.run import Outcome, promote
-from brainiac.rot import find_rot
 
 LONG = "a" * 300
 LINKS = [
@@ -69,7 +69,7 @@ def look_over(brain: Brain) -> dict[str, str]:
     """Return what doctor names, by path; whatever else reads links goes over them too."""
     graph = brain.recall.links
     assert (graph.orphans(), graph.dead(), graph.hubs()) is not None
-    list(find_rot(brain))
+    list(find_stale(brain))
     return {problem.path: problem.what for problem in examine(brain)}
 
 

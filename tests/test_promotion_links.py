@@ -6,19 +6,19 @@ import posixpath
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.run import organize
+from brainiac_plugins.organization.upkeep import Upkeep
+from brainiac_plugins.promotion.run import Outcome, promote
 from organized import make_scene
 from promotions import LTM, START, ScriptedEngine, make_brain, page_with, pages, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
-from brainiac.doctor import examine
+from brainiac.formats.links import find_links
+from brainiac.formats.memory import new_memory, parse_exchanges
+from brainiac.formats.prompt import Exchange, Prompt, Response
+from brainiac.health.doctor import examine
 from brainiac.llm.schemas import Decision, Decisions, IntegrateRequest, Purpose
-from brainiac.notes.links import find_links
-from brainiac.notes.memory import new_memory, parse_exchanges
-from brainiac.notes.prompt import Exchange, Prompt, Response
-from brainiac.organization.run import organize
-from brainiac.organization.upkeep import Upkeep
-from brainiac.promotion.run import Outcome, promote
 
 PORTO = f"{LTM}concrete/porto.md"
 UUID = "0199aaaa-0000-7000-8000-000000000001"

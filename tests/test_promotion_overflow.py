@@ -7,28 +7,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.indexes import derive_manifests
+from brainiac_plugins.promotion.due import is_due
+from brainiac_plugins.promotion.episodes import PAGE_CHARACTERS
+from brainiac_plugins.promotion.overflow import file_overflow
+from brainiac_plugins.promotion.run import promote
 from kernel import CountingDisk, Crash, PowerDisk
 from promotions import START, ScriptedEngine, make_brain, open_brain, pages, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.context.tokens import count
-from brainiac.doctor import examine
 from brainiac.errors import ModelError
 from brainiac.events import FileChange, PathKind
+from brainiac.formats.dialogue import StmEvent
+from brainiac.formats.memory import parse_exchanges
+from brainiac.formats.prompt import Exchange, Prompt, Response
+from brainiac.health.doctor import examine
 from brainiac.history.undo import undo
-from brainiac.kernel.commit import Committer
-from brainiac.kernel.journal import Journal
+from brainiac.llm.context.tokens import count
 from brainiac.llm.schemas import AnalyzeRequest, Purpose, Reflection, ReflectRequest, Request, Result
-from brainiac.notes.dialogue import StmEvent
-from brainiac.notes.memory import parse_exchanges
-from brainiac.notes.prompt import Exchange, Prompt, Response
-from brainiac.organization.indexes import derive_manifests
-from brainiac.promotion.due import is_due
-from brainiac.promotion.episodes import PAGE_CHARACTERS
-from brainiac.promotion.filed import FILED, MAX_WAITING, filed
-from brainiac.promotion.overflow import file_overflow
-from brainiac.promotion.run import promote
+from brainiac.storage.commit import Committer
+from brainiac.storage.filed import FILED, MAX_WAITING, filed
+from brainiac.storage.journal import Journal
 from brainiac.tree import LocalPlaces
 
 LIMIT = 400

@@ -6,21 +6,21 @@ import json
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.verdicts import settle_reviews
+from brainiac_plugins.promotion.applying import Applier, Step
+from brainiac_plugins.promotion.draft import Catalogue, Draft
+from brainiac_plugins.promotion.placement import Place
+from brainiac_plugins.promotion.run import promote
 from promotions import LTM, ScriptedEngine, make_brain, pages, statements, tell
 from test_privacy import remote_brain, reply, say_to, told_by_us, write_private
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.gate import Gate, without_hidden
+from brainiac.formats.dialogue import PRIVATE_MARK
+from brainiac.formats.discretion import is_private, shareable
+from brainiac.llm.gate import Gate, without_hidden
 from brainiac.llm.schemas import Candidate, Candidates, Operation, Purpose, Request, Result, Summary
-from brainiac.notes.dialogue import PRIVATE_MARK
-from brainiac.notes.discretion import is_private, shareable
-from brainiac.organization.verdicts import settle_reviews
-from brainiac.promotion.applying import Applier, Step
-from brainiac.promotion.draft import Catalogue, Draft
-from brainiac.promotion.past import Past
-from brainiac.promotion.placement import Place
-from brainiac.promotion.run import promote
+from brainiac.storage.statements import Past
 from tests.models import write_settings
 from tests.openai_server import ChatServer, by_request
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import posixpath
 from pathlib import Path
 
+from brainiac_plugins.organization.verdicts import settle_reviews
+from brainiac_plugins.promotion.run import promote
 from promotions import LTM, ScriptedEngine, make_brain, page_with, pages, statements, tell
 
 from brainiac.clock import ManualClock
-from brainiac.doctor import examine
+from brainiac.formats.index_page import parse_index
+from brainiac.formats.memory import parse_exchanges
+from brainiac.health.doctor import examine
 from brainiac.llm.schemas import Candidate, Candidates, Decision, Decisions, IntegrateRequest, Purpose, Relevance
-from brainiac.notes.index_page import parse_index
-from brainiac.notes.memory import parse_exchanges
-from brainiac.organization.verdicts import settle_reviews
-from brainiac.promotion.run import promote
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count", "sources", "subject")
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.run import Outcome, promote
 from commands import Shell
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,11 +19,10 @@ from promotions import START, ScriptedEngine, make_brain, open_brain, pages, tel
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import FormatError
+from brainiac.formats.discretion import shareable
+from brainiac.formats.memory import parse_exchanges
+from brainiac.formats.prose import unescape
 from brainiac.llm.schemas import Purpose, Reflection, Summary
-from brainiac.notes.discretion import shareable
-from brainiac.notes.memory import parse_exchanges
-from brainiac.notes.prose import unescape
-from brainiac.promotion.run import Outcome, promote
 
 STM = "memory/short_term.md"
 LISTS = {

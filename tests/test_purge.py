@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.history.forget import meant
 from brainiac.history.purge import Tombstones, purge
 from brainiac.history.undo import undo
-from brainiac.kernel.commit import Committer
-from brainiac.kernel.journal import Journal
-from brainiac.promotion.run import promote
+from brainiac.storage.commit import Committer
+from brainiac.storage.journal import Journal
 from brainiac.testing import make_brain, run_once
 from tests.commands import Shell
 from tests.kernel import CountingDisk, Crash

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.notes.dialogue import StmEvent, render_exchange
-from brainiac.recall import Recall
+from brainiac.formats.dialogue import StmEvent, render_exchange
+from brainiac.search import Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 

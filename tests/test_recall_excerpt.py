@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brainiac.recall.excerpt import SHOWN_CHARACTERS, excerpt, matches
-from brainiac.recall.text import Analyzer
+from brainiac.search.excerpt import SHOWN_CHARACTERS, excerpt, matches
+from brainiac.search.text import Analyzer
 
 FILLER = "Words of no weight go on and on here. " * 40
 SAID = "Our plumber Marek comes on Tuesday at nine to look at the boiler in the cellar."

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from brainiac.recall.documents import links_of
-from brainiac.recall.index import LinkedPage
-from brainiac.recall.links import DeadLink, Hub, LinkGraph
-from brainiac.recall.units import Link
+from brainiac.search.documents import links_of
+from brainiac.search.index import LinkedPage
+from brainiac.search.links import DeadLink, Hub, LinkGraph
+from brainiac.search.units import Link
 from brainiac.tree import Tree
 
 TOP = "memory/long_term"

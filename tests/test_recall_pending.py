@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.notes.dialogue import StmEvent
-from brainiac.notes.short_term import EMPTY, ShortTermDocument
-from brainiac.recall import documents, encode
-from brainiac.recall.index import Asked
-from brainiac.recall.pending import Pending
-from brainiac.recall.text import Analyzer
+from brainiac.formats.dialogue import StmEvent
+from brainiac.formats.short_term import EMPTY, ShortTermDocument
+from brainiac.search import documents, encode
+from brainiac.search.index import Asked
+from brainiac.search.pending import Pending
+from brainiac.search.text import Analyzer
 from brainiac.tree import Tree
 
 PAGE = "memory/long_term/concrete/garden.md"

@@ -11,9 +11,9 @@ import pytest
 
 from brainiac import hookimpl
 from brainiac.brain import Brain
-from brainiac.recall.conformance import CHECKS
-from brainiac.recall.encode import EncodedPage
-from brainiac.recall.index import Asked, Candidates, Index, LinkedPage
+from brainiac.search.conformance import CHECKS
+from brainiac.search.encode import EncodedPage
+from brainiac.search.index import Asked, Candidates, Index, LinkedPage
 from brainiac.testing import make_brain
 
 GARDEN = "memory/long_term/concrete/garden.md"

@@ -12,19 +12,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from brainiac.notes.dialogue import PRIVATE_MARK, StmEvent
-from brainiac.notes.short_term import EMPTY, ShortTermDocument
-from brainiac.recall import Recall
-from brainiac.recall.embed import EmbedderError, Matrix, local_embedder, make_embedder, unit_norm
-from brainiac.recall.encode import encode
-from brainiac.recall.query import parse_query
-from brainiac.recall.rank import rank
-from brainiac.recall.retrieval import without_speakers
-from brainiac.recall.signals import Units
-from brainiac.recall.text import Analyzer
-from brainiac.recall.units import Page, Unit, UnitKind
-from brainiac.recall.vectors import VectorFile, Vectors
-from brainiac.recall.weights import PRIOR_WEIGHTS, RULES
+from brainiac.formats.dialogue import PRIVATE_MARK, StmEvent
+from brainiac.formats.short_term import EMPTY, ShortTermDocument
+from brainiac.llm.embedding import RemoteEmbedder
+from brainiac.llm.gate import may_be_embedded
+from brainiac.search import Recall
+from brainiac.search.embed import EmbedderError, Matrix, local_embedder, make_embedder, unit_norm
+from brainiac.search.encode import encode
+from brainiac.search.query import parse_query
+from brainiac.search.rank import rank
+from brainiac.search.retrieval import without_speakers
+from brainiac.search.signals import Units
+from brainiac.search.text import Analyzer
+from brainiac.search.units import Page, Unit, UnitKind
+from brainiac.search.vectors import VectorFile, Vectors
+from brainiac.search.weights import PRIOR_WEIGHTS, RULES
 from brainiac.settings import MachineSettings, RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 from tests.models import make_brain, write_machine
@@ -193,7 +195,8 @@ def remote_recall(folder: Path, server: ChatServer, monkeypatch: pytest.MonkeyPa
         "api_key_variables": {"openai": "LOCAL_KEY"},
     }
     places.config.write_text(json.dumps(machine), "utf-8")
-    return Recall(Tree(folder / "brain"), places, Settings(recall=RecallSettings(embedder="openai/meaning-1")))
+    settings = Settings(recall=RecallSettings(embedder="openai/meaning-1"))
+    return Recall(Tree(folder / "brain"), places, settings, remote=RemoteEmbedder, may_be_embedded=may_be_embedded)
 
 
 def test_a_model_at_a_provider(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,13 +235,13 @@ def test_a_provider_that_fails(served: ChatServer, tmp_path: Path, monkeypatch: 
 def test_a_name_that_holds_an_address_is_no_embedder() -> None:
     """A synced setting sends neither texts nor a key to a stranger: endpoints are this machine's own."""
     with pytest.raises(EmbedderError, match="not the name of a model"):
-        make_embedder("huggingface/http://127.0.0.1:9/stranger", MachineSettings())
+        RemoteEmbedder("huggingface/http://127.0.0.1:9/stranger", MachineSettings())
 
 
 def test_a_model_at_a_server_of_this_machine_is_local(served: ChatServer) -> None:
     """Nothing leaves the machine, so private texts are given to it."""
-    here = make_embedder("openai/meaning-1", MachineSettings(api_bases={"openai": served.url}))
-    there = make_embedder("openai/meaning-1", MachineSettings(api_bases={"openai": "https://example.com/v1"}))
+    here = RemoteEmbedder("openai/meaning-1", MachineSettings(api_bases={"openai": served.url}))
+    there = RemoteEmbedder("openai/meaning-1", MachineSettings(api_bases={"openai": "https://example.com/v1"}))
     assert here
     assert there
     assert (False, True) == (here.is_remote, there.is_remote)

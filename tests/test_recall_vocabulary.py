@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from brainiac.recall import Recall
-from brainiac.recall.vocabulary import Vocabulary, likeness
+from brainiac.search import Recall
+from brainiac.search.vocabulary import Vocabulary, likeness
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 

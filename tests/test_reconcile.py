@@ -10,7 +10,7 @@ from pipeline import CONFIG, Scripted, make_folder, opened
 
 from brainiac.brain import Brain
 from brainiac.errors import FormatError
-from brainiac.pipeline.reconcile import backlog, differences, is_active, is_free, read_prompt, scan
+from brainiac.pipeline.reconcile import backlog, differences, is_free, read_prompt, scan
 from brainiac.tree import Tree
 
 
@@ -94,6 +94,6 @@ def test_answering_is_free_where_the_offline_engine_answers(root: Path, llm: str
 
 
 def test_one_device_runs_the_processes(root: Path):
-    assert is_active(Brain(root))
+    assert Brain(root).is_active
     (root / "system/config.yaml").write_text(f"{CONFIG}active_device: another-one\n")
-    assert not is_active(Brain(root))
+    assert not Brain(root).is_active

@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.core_loop.prompt_commands import secrets_told
 from living import living_brain
 
 from brainiac.brain import Brain
-from brainiac.commands import secrets_told
-from brainiac.redaction import kinds_of, redact, redact_secrets
+from brainiac.llm.redaction import kinds_of, redact, redact_secrets
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -214,7 +214,7 @@ def test_plain_text_does_not_wait_for_the_detector() -> None:
     """Words about passwords, paths, addresses, dates and identifiers load nothing; a key does."""
     plain = [text for name, text in ALIKE.items() if name not in ("pod", "paths of classes", "camel case", "models")]
     script = (
-        "import sys; from brainiac.redaction import redact_secrets\n"
+        "import sys; from brainiac.llm.redaction import redact_secrets\n"
         "for text in eval(sys.stdin.readline()): redact_secrets(text)\n"
         "print([name for name in sys.modules if name == 'detect_secrets'])"
     )

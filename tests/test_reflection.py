@@ -11,16 +11,16 @@ from promotions import ScriptedEngine, make_brain, open_brain, pages, tell
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.errors import ModelError
+from brainiac.formats.memory import parse_exchanges
+from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.llm.schemas import Purpose, Reflection, ReflectRequest, Request, Result
-from brainiac.notes.memory import parse_exchanges
-from brainiac.notes.prompt import Exchange, Prompt, Response
 
 WRITER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from promotions import open_brain
-from brainiac.notes.prompt import Exchange, Prompt, Response
+from brainiac.formats.prompt import Exchange, Prompt, Response
 brain = open_brain(Path(sys.argv[1]))
 for number in range(int(sys.argv[4])):
     at = f"2026-03-02T{number // 60:02d}:{number % 60:02d}:00Z"

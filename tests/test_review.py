@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.run import organize
+from brainiac_plugins.organization.upkeep import Upkeep
+from brainiac_plugins.organization.verdicts import settle_reviews, tidy_review
 from hypothesis import given
 from hypothesis import strategies as st
 from organized import ARCHIVE, NOW, TOP, Scene, make_scene
 
-from brainiac.doctor import examine
 from brainiac.events import create
-from brainiac.notes.discretion import shareable
-from brainiac.notes.memory import MemoryDocument, new_memory
-from brainiac.organization.run import organize
-from brainiac.organization.upkeep import Upkeep
-from brainiac.organization.verdicts import settle_reviews, tidy_review
-from brainiac.promotion.past import text_hash
-from brainiac.review import Proposal, find_ticks, verdicts, with_proposals, without
+from brainiac.formats.discretion import shareable
+from brainiac.formats.memory import MemoryDocument, new_memory
+from brainiac.health.doctor import examine
+from brainiac.storage.review import Proposal, find_ticks, verdicts, with_proposals, without
+from brainiac.storage.statements import text_hash
 
 REVIEW = "memory/review.md"
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.organization.stale import find_stale
 from organized import NOW, TOP, Scene, make_scene
 
 from brainiac.clock import iso
 from brainiac.events import create, new_id
-from brainiac.notes.memory import MemoryDocument, new_memory
-from brainiac.promotion.past import text_hash
-from brainiac.rot import find_rot
+from brainiac.formats.memory import MemoryDocument, new_memory
+from brainiac.storage.statements import text_hash
 from tests.commands import Shell
 
 HOME = f"{TOP}/concrete/home.md"
@@ -26,7 +26,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 def found(scene: Scene) -> list[tuple[str, str, str]]:
-    return [(rot.kind, rot.path, rot.what) for rot in find_rot(scene.brain)]
+    return [(rot.kind, rot.path, rot.what) for rot in find_stale(scene.brain)]
 
 
 def home(scene: Scene, *statements: str, since: tuple[str, ...] = ()) -> None:

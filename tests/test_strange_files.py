@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.kernel.exchange import read_bytes
+from brainiac.storage.files import read_bytes
 from brainiac.testing import make_brain
 
 SECONDS = 120  # a command that waits for a pipe waits for ever

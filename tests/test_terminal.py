@@ -18,7 +18,7 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.app import GROUPS, app
 from brainiac.events import Event, new_id
-from brainiac.kernel.journal import to_line
+from brainiac.storage.journal import to_line
 from brainiac.testing import install_plugin, make_brain, run_once
 from tests.openai_server import ChatServer, say
 from tests.screen import BIDI, CONTROLS, ROOT, Seen, on_terminal
@@ -145,7 +145,7 @@ def poison(root: Path, url: str) -> Path:
     run_once(brain)
     brain.close()
     brain = Brain(root)
-    from brainiac.promotion.run import promote
+    from brainiac_plugins.promotion.run import promote
 
     promote(brain)
     (brain.tree.inbox / "asked.md").write_text(f"I like tea {EVIL}. Mira likes tea.\n")

@@ -12,24 +12,23 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from brainiac_plugins.organization.catalog import Catalog
+from brainiac_plugins.organization.digest import compress
+from brainiac_plugins.organization.draft import Draft
+from brainiac_plugins.organization.splitting import divide
+from brainiac_plugins.promotion.placement import day_place
+from brainiac_plugins.promotion.run import promote
 from commands import Shell
 from freezegun import freeze_time
 from promotions import LTM, ScriptedEngine, make_brain, pages, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, day_in, moment_in
-from brainiac.context.render import assemble
+from brainiac.formats.memory import parse_exchanges
 from brainiac.llm.costs import KIND, Ledger, cost_rows
 from brainiac.llm.schemas import AnswerRequest, Candidate, Candidates, Decisions, Page, Purpose
-from brainiac.notes.memory import parse_exchanges
-from brainiac.organization.catalog import Catalog
-from brainiac.organization.digest import compress
-from brainiac.organization.draft import Draft
-from brainiac.organization.splitting import divide
-from brainiac.promotion.placement import day_place
-from brainiac.promotion.run import promote
-from brainiac.recall.query import parse_query
-from brainiac.recall.text import Analyzer
+from brainiac.search.query import parse_query
+from brainiac.search.text import Analyzer
 from brainiac.settings import Settings, load
 from brainiac.skeleton import create_brain
 from tests.models import hit_of, prompt_of
@@ -158,7 +157,7 @@ def test_devices_with_one_config_give_the_same_folders(tmp_path: Path) -> None:
     create_brain(root)
     in_zone(root)
     script = (
-        "import sys; from brainiac.brain import Brain; from brainiac.promotion.placement import day_place\n"
+        "import sys; from brainiac.brain import Brain; from brainiac_plugins.promotion.placement import day_place\n"
         "print(day_place(Brain(sys.argv[1]), '2026-11-21T11:42:00Z', is_private=False).path)"
     )
     found = {
@@ -190,7 +189,7 @@ def test_a_model_is_told_the_persons_time(tmp_path: Path) -> None:
     request = AnswerRequest(
         now=brain.now(), prompt=prompt_of("What day is it?"), short_term=brain.short_term().memory, hits=hits
     )
-    shown = assemble(brain, request).text
+    shown = brain.models.working_memory(request).text
     assert f"(It is Sunday, 2026-11-22 00:43 {ZONE}.)" in shown
     assert "#### 2026-11-22T00:43:00+13:00" in shown
     assert ", 2026-11-21\n" in shown

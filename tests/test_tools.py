@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.context.budget import TOOL_TOKENS
-from brainiac.context.tools import Toolbox
 from brainiac.errors import ModelError
-from brainiac.gate import Gate
+from brainiac.formats.dialogue import render_exchange
+from brainiac.llm.context.budget import TOOL_TOKENS
+from brainiac.llm.context.tools import Toolbox
+from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import Answer
-from brainiac.notes.dialogue import render_exchange
 from tests.models import (
     UUID,
     answer_request,

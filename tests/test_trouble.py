@@ -35,8 +35,8 @@ from pipeline import eventually
 from brainiac.brain import Brain
 from brainiac.errors import StorageError
 from brainiac.events import Event, create, new_id, update
-from brainiac.kernel.exchange import Disk
 from brainiac.pipeline.daemon import is_running
+from brainiac.storage.files import Disk
 
 AWHILE_SECONDS = 0.7
 LEAKING = """

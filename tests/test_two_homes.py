@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from brainiac.pipeline.heartbeat import DEAD_SECONDS, FILE
+from brainiac.storage.heartbeat import DEAD_SECONDS, FILE
 from tests.living import living_brain
 from tests.pipeline import eventually
 from tests.screen import ROOT

@@ -11,11 +11,11 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, UserError
 from brainiac.events import append, create, move, remove, update
-from brainiac.history.record import find_event, last_undoable
+from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.history.undo import plan, undo
-from brainiac.kernel.commit import Committer
-from brainiac.kernel.journal import Journal
-from brainiac.notes.short_term import EMPTY, ShortTermDocument, StmEvent
+from brainiac.storage.commit import Committer
+from brainiac.storage.journal import Journal
+from brainiac.storage.record import find_event, last_undoable
 from brainiac.testing import make_brain
 from tests.commands import Shell
 from tests.kernel import CountingDisk, Crash

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.history.why import why
 from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates, Purpose, Result
 from brainiac.pipeline.daemon import run_once
-from brainiac.promotion.run import promote
 from brainiac.testing import make_brain
 from tests.commands import Shell
 from tests.promotions import ScriptedEngine, set_model, with_model

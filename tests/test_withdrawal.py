@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.run import promote
 from living import living, living_brain, model_machine
 from pipeline import eventually
 
 from brainiac.brain import Brain
-from brainiac.gate import Gate
+from brainiac.formats.discretion import shareable
+from brainiac.formats.short_term import EMPTY
 from brainiac.history.forget import forget, meant
-from brainiac.history.record import MADE_PRIVATE
 from brainiac.history.undo import undo
 from brainiac.history.why import why
-from brainiac.kernel.locks import locked
-from brainiac.notes.discretion import shareable
-from brainiac.notes.short_term import EMPTY
+from brainiac.llm.gate import Gate
 from brainiac.pipeline.daemon import Daemon, answer_one, run_once
-from brainiac.promotion.run import promote
+from brainiac.storage.locks import locked
+from brainiac.storage.record import MADE_PRIVATE
 from tests.models import make_brain, write_machine
 from tests.openai_server import ChatServer
 from tests.test_privacy_canaries import Curious, by_request, read_twice

@@ -16,11 +16,11 @@ import typer
 
 from brainiac.cli.session import name_brain, print_problems
 from brainiac.errors import BrainiacError, ModelError, StorageError, UserError
+from brainiac.host.sources import bundled_commands, open_namespace
 from brainiac.terminal import guard
 
 GROUPS = (
-    "brains", "run", "ask", "search", "context", "memory", "organize", "history", "explain", "devices", "health",
-    "plugins", "costs",
+    "brains", "run", "ask", "search", "context", "history", "explain", "devices", "health", "plugins", "costs",
 )  # fmt: skip
 
 app = typer.Typer(
@@ -52,8 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     arguments = _brain_first(arguments)
-    for group in GROUPS:
-        importlib.import_module(f"brainiac.cli.{group}").register(app)
+    register_commands(app)
     command = typer.main.get_command(app)
     if _is_foreign(arguments, set(getattr(command, "commands", ()))):
         _register_plugin_commands(arguments)
@@ -73,6 +72,13 @@ def run(arguments: list[str]) -> int:
             problems = [f"a bug in brainiac: {what} (set BRAINIAC_TRACEBACK=1 to see where)"]
         print_problems(problems, as_json="--json" in arguments)
     return 1
+
+
+def register_commands(app: typer.Typer) -> None:
+    """Add the commands of the program and of its bundled plugins."""
+    open_namespace()
+    for module in (*(f"brainiac.cli.{group}" for group in GROUPS), *bundled_commands()):
+        importlib.import_module(module).register(app)
 
 
 def _problems(error: Exception) -> Sequence[str]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json
 from brainiac.terminal import clean, is_terminal, one_line, say, show
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from brainiac.brain import Brain
 
 WAIT_SECONDS = 600
 LOOK_EVERY_SECONDS = 0.02
@@ -42,7 +39,6 @@ def ask(
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
     from brainiac.history.devices import waiting
-    from brainiac.pipeline.reconcile import is_active
 
     with opened_brain(is_shared=True) as brain:
         if again:
@@ -50,7 +46,7 @@ def ask(
         else:
             meta = {"model": model or None, "private": private or None, "remember": False if off_record else None}
             path = _drop(brain, _text_of(text), conversation, {key: v for key, v in meta.items() if v is not None})
-        if not again and not is_active(brain):
+        if not again and not brain.is_active:
             say(f"{path} waits: {waiting(brain)}")
             return
         _answer(brain, path, is_again=bool(again), as_json=as_json)
@@ -68,9 +64,9 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
     from pathlib import Path
 
     from brainiac.events import new_id
-    from brainiac.kernel.exchange import Disk, temporary_beside
-    from brainiac.notes.frontmatter import render_meta
-    from brainiac.redaction import redact
+    from brainiac.formats.frontmatter import render_meta
+    from brainiac.llm.redaction import redact
+    from brainiac.storage.files import Disk, temporary_beside
     from brainiac.tree import slugify
 
     folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
@@ -95,7 +91,7 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
 
 
 def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool) -> None:
-    from brainiac.notes.prompt import parse_response
+    from brainiac.formats.prompt import parse_response
     from brainiac.pipeline.daemon import answer_one, is_running
 
     streamed = False
@@ -135,7 +131,7 @@ def _wait(brain: Brain, path: str) -> Path:
     import time
 
     from brainiac.errors import UserError
-    from brainiac.notes.prompt import error_path, response_path
+    from brainiac.formats.prompt import error_path, response_path
 
     answer, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
     deadline = brain.clock.monotonic() + WAIT_SECONDS

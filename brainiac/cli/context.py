@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
+from brainiac.llm.context.blocks import WorkingMemory
 from brainiac.terminal import say, show
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
-    from brainiac.context.blocks import WorkingMemory
 
 
 def register(app: typer.Typer) -> None:
@@ -42,9 +40,8 @@ def context(
 
 def _assembled(brain: Brain, text: str, *, is_copied: bool) -> WorkingMemory:
     from brainiac.clock import iso
-    from brainiac.context.render import assemble
+    from brainiac.formats.prompt import parse_prompt
     from brainiac.llm.schemas import AnswerRequest
-    from brainiac.notes.prompt import parse_prompt
 
     now = brain.now()
     path = f"{brain.tree.relative(brain.tree.inbox)}/context.md"
@@ -59,7 +56,7 @@ def _assembled(brain: Brain, text: str, *, is_copied: bool) -> WorkingMemory:
         zone=brain.zone,
         is_private=prompt.private,
     )
-    return assemble(brain, request, is_remote=True if is_copied else None)  # a chat is not on this machine
+    return brain.models.working_memory(request, is_remote=True if is_copied else None)  # a chat is not on this machine
 
 
 def _plain(memory: WorkingMemory) -> dict[str, Any]:

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json
+from brainiac.events import Change
+from brainiac.history.exchanges import Said
+from brainiac.history.forget import Forgetting
+from brainiac.history.provenance import Chain, Step
 from brainiac.terminal import clean, is_terminal, say
 
 if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
-
-    from brainiac.brain import Brain
-    from brainiac.events import Change
-    from brainiac.history.exchanges import Said
-    from brainiac.history.forget import Forgetting
-    from brainiac.history.provenance import Chain, Step
 
 WIDE = 100_000
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,28}|hand-[0-9a-f]{12}")  # of a page or an exchange
@@ -113,7 +112,7 @@ def undo(
 ) -> None:
     """Take back what an event did, wholly, unless its files were changed since; that can be taken back too."""
     from brainiac.history import undo as taking_back
-    from brainiac.history.record import find_event, last_undoable
+    from brainiac.storage.record import find_event, last_undoable
 
     if bool(event) == last:
         raise typer.BadParameter("name an event, or give --last")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json
+from brainiac.health.doctor import Problem
 from brainiac.terminal import say
-
-if TYPE_CHECKING:
-    from brainiac.doctor import Problem
 
 SHOWN_AT_MOST = 10
 
@@ -24,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 def status(as_json: JsonOption = False) -> None:
     """Show how the brain stands: daemon, counts, what waits and why, faults, plugins, today's spend."""
-    from brainiac.overview import overview
+    from brainiac.health.overview import overview
 
     with opened_brain(is_reading=True) as brain:
         found = overview(brain)
@@ -86,9 +84,9 @@ def doctor(
 
     What grows old is named too: statements whose successor is gone, pages nobody links to or cites, overgrown folders.
     """
-    from brainiac.doctor import examine, mend
-    from brainiac.readiness import notices
-    from brainiac.rot import find_rot
+
+    from brainiac.health.doctor import examine, mend
+    from brainiac.health.readiness import notices
 
     with opened_brain(is_reading=not (fix or confirm_deletions)) as brain:
         if confirm_deletions:
@@ -98,7 +96,8 @@ def doctor(
         if fix and found:
             mended = mend(brain, found)
             found = list(examine(brain))
-        rot, noted = list(find_rot(brain)), [str(notice) for notice in notices(brain)]
+        rot = [item for items in brain.plugins.call("find_stale", brain=brain) for item in items]
+        noted = [str(notice) for notice in notices(brain)]
     if as_json:
         plain = {"problems": [_plain(p) for p in found], "mended": [_plain(p) for p in mended]}
         print_json(plain | {"notices": noted, "rot": [asdict(each) for each in rot]})

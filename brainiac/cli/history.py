@@ -6,16 +6,14 @@ import itertools
 import json
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_table
+from brainiac.events import Event
 from brainiac.terminal import say
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
-    from brainiac.events import Event
 
 LOOK_EVERY_SECONDS = 0.5
 COLUMNS = ("time", "id", "event", "by", "what", "because of")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_problems, print_table
 from brainiac.errors import UserError
+from brainiac.host.plugins import PluginHost
 from brainiac.terminal import say
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
-    from brainiac.plugins import PluginHost
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a file plugins/NAME.py in the brain.")]
 
@@ -36,7 +34,7 @@ def _default(context: typer.Context) -> None:
 
 def show(as_json: JsonOption = False) -> None:
     """List the plugins and what would become of each; none of them is run."""
-    from brainiac.readiness import disabled_unknown
+    from brainiac.health.readiness import disabled_unknown
 
     with opened_brain(is_reading=True) as brain:
         found, unknown = host_of(brain).survey(), list(disabled_unknown(brain))
@@ -78,7 +76,7 @@ def distrust(name: NameArgument) -> None:
 
 def host_of(brain: Brain) -> PluginHost:
     """Return the host of a brain's plugins with none of them loaded."""
-    from brainiac.plugins import PluginHost
-    from brainiac.sources import bundled
+    from brainiac.host.plugins import PluginHost
+    from brainiac.host.sources import bundled
 
     return PluginHost(brain, bundled("plugins"))

@@ -7,18 +7,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_table
 from brainiac.errors import UserError
+from brainiac.search import Hit
+from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
-    from brainiac.recall import Hit
-    from brainiac.recall.text import Analyzer
 
 _SHOWN_SIGNALS = 8
 _FIELD = re.compile(r'(?<!\S)(?:-\S+|(?:tag|type|after|before|path):(?:"[^"]*"|\S+))', re.IGNORECASE)
@@ -50,8 +48,8 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""
-    from brainiac.recall.query import misfits
-    from brainiac.recall.text import Analyzer
+    from brainiac.search.query import misfits
+    from brainiac.search.text import Analyzer
 
     text = " ".join(query)
     with opened_brain(is_reading=True) as brain:
@@ -109,7 +107,7 @@ class _Shown:
 
     def excerpt(self, hit: Hit) -> str:
         """Return the part of a hit that holds most of the query, on one line."""
-        from brainiac.recall.excerpt import excerpt
+        from brainiac.search.excerpt import excerpt
 
         return excerpt(" ".join(hit.text.split()), self._asked, analyzer=self._analyzer)
 
@@ -117,7 +115,7 @@ class _Shown:
         """Print a hit, on a terminal with the words that match in bold."""
         from rich.text import Text
 
-        from brainiac.recall.excerpt import matches
+        from brainiac.search.excerpt import matches
 
         line = Text(f"{place}. {f'{hit.speaker}: ' if hit.speaker else ''}")
         found = Text(self.excerpt(hit))  # never as markup: what was said may look like it
@@ -128,7 +126,7 @@ class _Shown:
         console().print(Text(f"   {' · '.join(self._where(hit))}"))
 
     def _where(self, hit: Hit) -> Iterator[str]:
-        from brainiac.recall.encode import NO_DAY, day_of
+        from brainiac.search.encode import NO_DAY, day_of
 
         anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
         day = day_of(hit.at, self._analyzer.zone)
@@ -140,7 +138,7 @@ class _Shown:
 
 
 def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
-    from brainiac.recall.rank import contributions
+    from brainiac.search.rank import contributions
 
     rows: list[tuple[str, ...]] = []
     for place, hit in enumerate(hits, 1):

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from brainiac.brain import Brain
 from brainiac.terminal import clean, is_terminal, one_line, say, show
 from brainiac.tree import find_root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console
-
-    from brainiac.brain import Brain
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
@@ -57,7 +54,7 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
         if is_reading:
             _tell_broken_settings(brain)
         elif not is_shared:
-            from brainiac.pipeline.heartbeat import require_alone
+            from brainiac.storage.heartbeat import require_alone
 
             require_alone(brain)
         yield brain

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import FormatError, UserError
 from brainiac.events import Change, Event, PathKind, new_id, update
-from brainiac.notes.memory import MemoryDocument
-from brainiac.notes.statements import block_ids, new_block_id
-from brainiac.promotion.past import ADOPTED, Past, read_past, text_hash
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.formats.memory import MemoryDocument
+from brainiac.formats.statements import block_ids, new_block_id
+from brainiac.storage.statements import ADOPTED, Past, read_past, text_hash
 
 _NEVER = "9999"  # corrections are not asked for
 

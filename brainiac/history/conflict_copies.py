@@ -9,18 +9,16 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, PathKind, content_hash, create, remove, update
-from brainiac.history.following import Following
+from brainiac.formats.discretion import is_private_note
 from brainiac.history.merging_copies import Removals, merged
-from brainiac.notes.discretion import is_private_note
-from brainiac.pipeline.reconcile import is_active
-from brainiac.review import Proposal, review_change
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.storage.following import Following
+from brainiac.storage.review import Proposal, review_change
+from brainiac.storage.store import Store
 
 BY = "kernel"
 FOUND, SET_ASIDE, MERGED = "copy-found", "copy-set-aside", "copy-merged"
@@ -50,7 +48,7 @@ def find_copies(brain: Brain) -> Iterator[tuple[str, str]]:
 
 def settle_copies(brain: Brain) -> list[Event]:
     """Deal with every copy on the device that runs the processes; two that did would make new copies."""
-    if not is_active(brain):
+    if not brain.is_active:
         return []
     events = []
     for copy, original in find_copies(brain):
@@ -111,7 +109,7 @@ class _Proposals:
     declined: set[str] = field(default_factory=set)
 
 
-def _take_proposals(brain: Brain, known: _Proposals, event: Event, is_own: bool) -> None:
+def _take_proposals(store: Store, known: _Proposals, event: Event, is_own: bool) -> None:
     if is_own and event.kind == FOUND:
         known.made.update(proposal["id"] for proposal in event.data["proposals"])
     elif is_own:

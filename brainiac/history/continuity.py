@@ -10,15 +10,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from brainiac.brain import Brain
 from brainiac.events import Event
 from brainiac.history.purge import PURGED
-from brainiac.history.record import HONOURED
-from brainiac.kernel.journal import from_line
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.storage.journal import from_line
+from brainiac.storage.record import HONOURED
 
 _NUMBER = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 _MARKERS = (b"<<<<<<< ", b"=======", b">>>>>>> ", b"||||||| ")

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.events import Event, create, update
-from brainiac.notes.frontmatter import edit_meta
-from brainiac.pipeline.heartbeat import neighbours
-from brainiac.pipeline.reconcile import is_active
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.formats.frontmatter import edit_meta
+from brainiac.storage.heartbeat import neighbours
 
 TAKEN_OVER = "device-took-over"
 RECENT_DAYS = 7
@@ -53,7 +49,7 @@ def require_active(brain: Brain) -> None:
     Raises:
         UserError: Another device does.
     """
-    if not is_active(brain):
+    if not brain.is_active:
         raise UserError(waiting(brain))
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from brainiac.brain import Brain
 from brainiac.errors import FormatError
 from brainiac.events import Event
-from brainiac.language.tokens import coverage, pieces
-from brainiac.notes.dialogue import StmEvent, find_events
+from brainiac.formats.dialogue import StmEvent, find_events
 from brainiac.pipeline.announce import exchange_of
-from brainiac.pipeline.answered import EXCHANGES, MOVED
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.storage.answered import EXCHANGES, MOVED
+from brainiac.text.tokens import coverage, pieces
 
 
 @dataclass(frozen=True, slots=True)

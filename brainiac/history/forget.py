@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, ConflictError, UserError
 from brainiac.events import Event
+from brainiac.formats.dialogue import find_events
+from brainiac.formats.memory import Memory
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.naming import find_memory
 from brainiac.history.retraction import Retraction, Retractor
-from brainiac.notes.dialogue import find_events
-from brainiac.notes.memory import Memory
-from brainiac.promotion.past import text_hash
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.storage.statements import text_hash
 
 EXCHANGE_FORGOTTEN, MEMORY_FORGOTTEN = "exchange-forgotten", "memory-forgotten"
 ATTEMPTS = 20

@@ -5,29 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.errors import FormatError
 from brainiac.events import Event, PathKind, new_id
+from brainiac.formats.dialogue import PRIVATE, find_events
+from brainiac.formats.discretion import is_private_note
+from brainiac.formats.frontmatter import split
+from brainiac.formats.memory import parse_memory
+from brainiac.formats.prompt import prompt_path_of, response_path
+from brainiac.formats.statements import find_statements
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.following import Following
 from brainiac.history.forget import EXCHANGE_FORGOTTEN, Forgetting, forget
 from brainiac.history.retraction import Retraction, Retractor
-from brainiac.language.tokens import holds_words
-from brainiac.notes.dialogue import PRIVATE, find_events
-from brainiac.notes.discretion import is_private_note
-from brainiac.notes.frontmatter import split
-from brainiac.notes.memory import parse_memory
-from brainiac.notes.prompt import prompt_path_of, response_path
-from brainiac.notes.statements import find_statements
-from brainiac.promotion.past import text_hash
-from brainiac.review import Proposal, review_change
+from brainiac.storage.muted import PROPOSED, pending
+from brainiac.storage.review import Proposal, review_change
+from brainiac.storage.statements import text_hash
+from brainiac.text.tokens import holds_words
 
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
-
-APPLIED, DECLINED, EXPIRED = "proposal-applied", "proposal-declined", "proposal-expired"
-PROPOSED = "forgetting-proposed"
 OPERATION = "forget"
 OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
 _PARAGRAPH = re.compile(r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$|<!--)[^\n]+(?:\n|\Z))+", re.MULTILINE)
@@ -318,7 +314,7 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
         return
     said = {placed.event.id for placed in find_events(before)}
     sources = [str(each) for each in meta.get("sources") or () if str(each) not in said]
-    if not sources or str(meta.get("uuid") or "") in _pending(brain):
+    if not sources or str(meta.get("uuid") or "") in pending(brain):
         return
     holding = Holding(tuple(sources))
     what = f"Forget {holding.count} too: the deleted page {path} was made from what they say; until then none is quoted"
@@ -326,38 +322,6 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
     proposal = Proposal(new_id(), what, data, is_private_note(before))
     changes = review_change(brain, [proposal])
     brain.commit(PROPOSED, by="organization", changes=changes, data={"proposals": [proposal.as_json()]})
-
-
-def muted(brain: Brain) -> frozenset[str]:
-    """Return the exchanges that are not to be quoted: the page they led to was deleted, and nobody has said yet."""
-    pending = _pending(brain)
-    return frozenset(exchange for exchanges in pending.values() for exchange in exchanges)
-
-
-@dataclass(slots=True)
-class _Asked:
-    """Which deleted pages are asked about: identity, former path and exchanges of each, by proposal."""
-
-    pages: dict[str, str] = field(default_factory=dict)
-    paths: dict[str, str] = field(default_factory=dict)
-    exchanges: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-def _take_asked(brain: Brain, asked: _Asked, event: Event, is_own: bool) -> None:
-    for proposal in event.data.get("proposals", ()):
-        if proposal.get("deleted"):
-            asked.pages[proposal["id"]], asked.paths[proposal["id"]] = proposal["deleted"], proposal["path"]
-            asked.exchanges[proposal["id"]] = tuple(proposal["exchanges"])
-    asked.exchanges.pop(str(event.data.get("proposal")), None)
-
-
-_ASKED = Following(lambda brain: _Asked(), _take_asked, frozenset({PROPOSED, APPLIED, DECLINED, EXPIRED}))
-
-
-def _pending(brain: Brain) -> dict[str, tuple[str, ...]]:
-    asked = _ASKED.of(brain)
-    gone = {name: not brain.tree.absolute(path).exists() for name, path in asked.paths.items()}  # it may be put back
-    return {asked.pages[name]: exchanges for name, exchanges in asked.exchanges.items() if gone[name]}
 
 
 def settle(brain: Brain, proposal: Mapping[str, Any]) -> Event | None:

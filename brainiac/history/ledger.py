@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
+from brainiac.formats.memory import Statement
 from brainiac.history.provenance import STATING
-from brainiac.history.record import undone_events
-from brainiac.notes.memory import Statement
-from brainiac.promotion.past import text_hash
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.storage.record import undone_events
+from brainiac.storage.statements import text_hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from brainiac.brain import Brain
 from brainiac.errors import BlobError
+from brainiac.formats.discretion import is_private_event, with_marked_events
+from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.rebase import texts_of, unlisted
-from brainiac.notes.discretion import is_private_event, with_marked_events
-from brainiac.notes.short_term import ShortTermDocument
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
 
 
 class Removals:

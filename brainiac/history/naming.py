@@ -5,16 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import PathKind
-from brainiac.language.tokens import coverage
-from brainiac.notes.frontmatter import split
-from brainiac.notes.memory import Memory, Statement, parse_memory, title_of
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.formats.frontmatter import split
+from brainiac.formats.memory import Memory, Statement, parse_memory, title_of
+from brainiac.text.tokens import coverage
 
 NEAR_SHARE = 0.6  # of the words asked for that a statement must have to be taken for what was meant
 _PAGES = (PathKind.MEMORY, PathKind.ARCHIVED)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from brainiac.brain import Brain
 from brainiac.errors import BlobError
 from brainiac.events import Event
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.provenance import Chain, Step
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
 
 
 def origin_of_item(brain: Brain, named: str) -> Chain | None:

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, RecordedChange
+from brainiac.formats.memory import Memory, Statement, parse_memory
 from brainiac.history.exchanges import Exchanges, Said
-from brainiac.history.record import MADE_PRIVATE
-from brainiac.notes.memory import Memory, Statement, parse_memory
-from brainiac.promotion.past import ADOPTED, PROMOTED, text_hash
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.storage.record import MADE_PRIVATE
+from brainiac.storage.statements import ADOPTED, PROMOTED, text_hash
 
 STATING = frozenset({PROMOTED, "memory-organized", "proposal-applied", ADOPTED, MADE_PRIVATE})
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.events import Event
 from brainiac.history.forget import Forgetting, forget, of_exchanges, of_memory
 from brainiac.history.naming import find_memory
-from brainiac.history.record import HONOURED
 from brainiac.history.retraction import Retraction
 from brainiac.history.traces import cleaner, holding, pieces_of, standing, telling
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.storage.record import HONOURED
 
 PURGED = "texts-purged"
 BEYOND = (

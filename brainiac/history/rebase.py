@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from brainiac.notes.short_term import Item, ShortTermDocument, ShortTermMemory, StmEvent
+from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory, StmEvent
 
 
 def rebased(before: str, after: str, now: str) -> tuple[str, list[str]]:

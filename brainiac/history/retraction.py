@@ -8,25 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Change, Event, PathKind, remove, update
+from brainiac.formats.dialogue import find_events, remaining
+from brainiac.formats.links import shown
+from brainiac.formats.memory import Memory, MemoryDocument, Statement, parse_memory
+from brainiac.formats.prompt import parse_response, response_path
+from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.ledger import Ledger, Operation
 from brainiac.history.provenance import Provenance
 from brainiac.history.rebase import texts_of, unlisted
 from brainiac.history.traces import sentences_of
-from brainiac.notes.dialogue import find_events, remaining
-from brainiac.notes.links import shown
-from brainiac.notes.memory import Memory, MemoryDocument, Statement, parse_memory
-from brainiac.notes.prompt import parse_response, response_path
-from brainiac.notes.short_term import ShortTermDocument
-from brainiac.promotion.folders import Folders
-from brainiac.promotion.past import text_hash
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.storage.folders import Folders
+from brainiac.storage.statements import text_hash
 
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event
-from brainiac.language.tokens import pieces
+from brainiac.formats.commands import parse_commands
+from brainiac.formats.memory import parse_memory
 from brainiac.llm.offline.quoting import FIXED
-from brainiac.notes.commands import parse_commands
-from brainiac.notes.memory import parse_memory
-from brainiac.promotion.past import text_hash
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.storage.statements import text_hash
+from brainiac.text.tokens import pieces
 
 MIN_WORDS = 3  # what is shorter is said by everybody
 # what holds words in the data of an event; all else is ids, hashes, paths and names of models

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.errors import BlobError, ConflictError, FormatError, UserError
 from brainiac.events import Change, Event, PathKind, RecordedChange, content_hash, create, move, remove, update
 from brainiac.history.rebase import rebased
-from brainiac.history.record import UNDONE, changers, consequences, undone_events
-from brainiac.kernel.journal import BASELINE
-from brainiac.kernel.merge import three_way
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.storage.journal import BASELINE
+from brainiac.storage.merge import three_way
+from brainiac.storage.record import UNDONE, changers, consequences, undone_events
 
 BY = "cli"
 ATTEMPTS = 20  # each further one means that somebody else wrote one of the files in the same few milliseconds

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from brainiac.brain import Brain
 from brainiac.errors import UserError
+from brainiac.formats.dialogue import find_events
 from brainiac.history.exchanges import Exchanges, Said
 from brainiac.history.naming import find_memory, find_statement, nearest_texts
 from brainiac.history.origin import origin_of_item
 from brainiac.history.provenance import Chain, Provenance
-from brainiac.notes.dialogue import find_events
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,32 +10,28 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.errors import BlobError, ConflictError, FormatError, LockedError, ModelError
 from brainiac.events import Change, Event, PathKind, create
-from brainiac.gate import is_hidden
+from brainiac.formats.dialogue import PRIVATE, PRIVATE_MARK, find_events
+from brainiac.formats.discretion import is_off_record, shareable, with_marked_events
+from brainiac.formats.frontmatter import edit_meta
+from brainiac.formats.memory import Memory, MemoryDocument, Statement, parse_memory
+from brainiac.formats.prompt import Prompt, prompt_path_of
+from brainiac.formats.prose import one_line
+from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.ledger import Ledger
-from brainiac.history.record import MADE_PRIVATE
 from brainiac.history.retraction import Retraction
 from brainiac.history.traces import pieces_of, standing
-from brainiac.kernel.locks import locked
 from brainiac.llm.costs import KIND as CALLED
 from brainiac.llm.endpoints import endpoint_of
-from brainiac.notes.dialogue import PRIVATE, PRIVATE_MARK, find_events
-from brainiac.notes.discretion import is_off_record, shareable, with_marked_events
-from brainiac.notes.frontmatter import edit_meta
-from brainiac.notes.memory import MemoryDocument, parse_memory
-from brainiac.notes.prompt import prompt_path_of
-from brainiac.notes.prose import one_line
-from brainiac.notes.short_term import ShortTermDocument
-from brainiac.promotion.past import ANALYZED, PROMOTED, text_hash
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
-    from brainiac.notes.memory import Memory, Statement
-    from brainiac.notes.prompt import Prompt
+from brainiac.llm.gate import is_hidden
+from brainiac.storage.locks import locked
+from brainiac.storage.record import MADE_PRIVATE
+from brainiac.storage.statements import ANALYZED, PROMOTED, text_hash
 
 ATTEMPTS = 20
 BY = "kernel"

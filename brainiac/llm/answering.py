@@ -7,16 +7,16 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from brainiac.context.budget import budget_tokens, tool_tokens
-from brainiac.context.tools import Toolbox
 from brainiac.errors import BrainiacError, ModelError
-from brainiac.gate import Gate
+from brainiac.library import Library
 from brainiac.llm.catalog import facts
 from brainiac.llm.completion import Completion
+from brainiac.llm.context.budget import budget_tokens, tool_tokens
+from brainiac.llm.context.tools import Toolbox
+from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import Answer, AnswerRequest
 
 if TYPE_CHECKING:
-    from brainiac.brain import Brain
     from brainiac.llm.providers import LiteLLMEngine
 
 MAX_CALLS = 8
@@ -24,16 +24,16 @@ CUT_OFF = "\n\n*(The answer was cut off at {tokens:,} tokens; `llm.max_output_to
 _LINK = re.compile(r'\[([^\[\]\n]*)\]\(<?([^)<>\s"]+)>?(\s+"uuid:([0-9A-Za-z-]+)")?\)')
 
 
-def answer(engine: LiteLLMEngine, brain: Brain, request: AnswerRequest) -> Answer:
+def answer(engine: LiteLLMEngine, library: Library, request: AnswerRequest) -> Answer:
     """Let a model answer, with tools where it takes them.
 
     Raises:
         ModelError: It failed, refused, said nothing twice, or asked for tools without end.
     """
-    room = tool_tokens(budget_tokens(brain.settings, engine.name))
-    gate = Gate(brain, is_remote=engine.is_remote, is_kept=not request.off_record)
-    toolbox = Toolbox(brain, request, gate, room_tokens=room)
-    rounds = brain.settings.context.tool_rounds if facts(engine.name).has_tools is not False else 0
+    room = tool_tokens(budget_tokens(library.settings, engine.name))
+    gate = Gate(library, is_remote=engine.is_remote, is_kept=not request.off_record)
+    toolbox = Toolbox(library, request, gate, room_tokens=room)
+    rounds = library.settings.context.tool_rounds if facts(engine.name).has_tools is not False else 0
     messages = engine.memory(request, gate, toolbox.descriptions() if rounds else ())
     tokens, cost = 0, 0.0
     completion = Completion()
@@ -60,7 +60,7 @@ def answer(engine: LiteLLMEngine, brain: Brain, request: AnswerRequest) -> Answe
     text = completion.text.strip()
     if completion.finish == "length":
         text += CUT_OFF.format(tokens=engine.max_output(request.purpose))
-    return _finished(brain, request, text, toolbox, gate).model_copy(
+    return _finished(library, request, text, toolbox, gate).model_copy(
         update={"model": engine.name, "tokens": tokens, "cost_usd": round(cost, 8)}
     )
 
@@ -85,7 +85,7 @@ def _tool_messages(completion: Completion, toolbox: Toolbox) -> list[dict[str, A
     return [{"role": "assistant", "content": completion.text or None, "tool_calls": asked}, *results]
 
 
-def _finished(brain: Brain, request: AnswerRequest, text: str, toolbox: Toolbox, gate: Gate) -> Answer:
+def _finished(library: Library, request: AnswerRequest, text: str, toolbox: Toolbox, gate: Gate) -> Answer:
     """Return the answer with its links relative to the response, and what it cites of what it was shown.
 
     A link counts as citing only where it names a page that the model was shown. One that bears an identity and leads
@@ -101,7 +101,7 @@ def _finished(brain: Brain, request: AnswerRequest, text: str, toolbox: Toolbox,
         named, hash_sign, anchor = unquote(target).partition("#")
         path = by_uuid.get(uuid or "") or posixpath.normpath(named)
         if path not in shown:
-            return found.group() if not uuid or _is_there(brain, path) else title
+            return found.group() if not uuid or _is_there(library, path) else title
         cited.add(path)
         place = quote(posixpath.relpath(path, folder or "."), safe="/.#^-_~")
         identity = f' "uuid:{uuid}"' if uuid else ""
@@ -116,8 +116,8 @@ def _finished(brain: Brain, request: AnswerRequest, text: str, toolbox: Toolbox,
     )
 
 
-def _is_there(brain: Brain, path: str) -> bool:
+def _is_there(library: Library, path: str) -> bool:
     try:
-        return brain.read(path) is not None
+        return library.read(path) is not None
     except BrainiacError:  # it leads out of the brain
         return False

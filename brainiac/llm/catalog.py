@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from brainiac.context.tokens import litellm_folder
+from brainiac.llm.context.tokens import litellm_folder
 
 UNKNOWN_WINDOW_TOKENS = 8_192
 _LIST = "model_prices_and_context_window_backup.json"

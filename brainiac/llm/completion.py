@@ -12,10 +12,10 @@ from typing import Any
 
 from brainiac.clock import SYSTEM
 from brainiac.errors import ModelError
-from brainiac.gate import Released
 from brainiac.llm.costs import PATIENCE, Usage
 from brainiac.llm.endpoints import Endpoint, host_of, missing_key
 from brainiac.llm.failures import is_unreachable, model_error
+from brainiac.llm.gate import Released
 
 _CHARS_PER_TOKEN = 16  # a server that ignores max_tokens is cut off here
 

@@ -9,22 +9,18 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from brainiac.clock import SYSTEM, iso
 from brainiac.errors import BudgetError, storage_trouble
 from brainiac.events import Event
-from brainiac.kernel.damaged import make_way
-from brainiac.kernel.locks import locked
+from brainiac.library import Library
 from brainiac.llm.catalog import FREE, Price, facts
+from brainiac.llm.endpoints import Endpoint
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from brainiac.brain import Brain
-    from brainiac.llm.endpoints import Endpoint
+from brainiac.storage.damaged import make_way
+from brainiac.storage.locks import locked
 
 Claim = tuple[bool, float, float]  # whether it is background work, USD, epoch seconds when the call is surely over
 
@@ -77,15 +73,15 @@ class Ledger:
     a file of the state folder. A claim that a crash left there ends when its call would have.
     """
 
-    def __init__(self, brain: Brain) -> None:
-        self._brain = brain
+    def __init__(self, library: Library) -> None:
+        self._library = library
         self._mutex = threading.Lock()
         self._since, self._seq = "", 0
         self._spent = {True: 0.0, False: 0.0}  # by whether it is background work
 
     def price_of(self, endpoint: Endpoint) -> Price:
         """Return what the model at an endpoint costs; see `price_of`."""
-        return price_of(endpoint.model, self._brain.settings.llm, is_local=endpoint.is_local)
+        return price_of(endpoint.model, self._library.settings.llm, is_local=endpoint.is_local)
 
     @contextmanager
     def reserved(self, purpose: str, worst_usd: float) -> Iterator[None]:
@@ -98,7 +94,7 @@ class Ledger:
             yield
             return
         name, is_background = secrets.token_hex(8), purpose not in FOREGROUND
-        ends_at = SYSTEM.now().timestamp() + (PATIENCE + 1) * self._brain.settings.llm.timeout_seconds
+        ends_at = SYSTEM.now().timestamp() + (PATIENCE + 1) * self._library.settings.llm.timeout_seconds
         with self._claims() as claims:
             self._check(is_background, worst_usd, claims.values())
             claims[name] = (is_background, worst_usd, ends_at)
@@ -143,7 +139,7 @@ class Ledger:
             "cost_usd": round(cost_usd, 8),
             "took_ms": took_ms,
         }
-        self._brain.record(KIND, by=PROCESSES.get(purpose, "promotion"), data=data, cause=cause)
+        self._library.record(KIND, by=PROCESSES.get(purpose, "promotion"), data=data, cause=cause)
 
     def spent_today(self) -> tuple[float, float]:
         """Return USD spent today on answers and on background work."""
@@ -154,7 +150,7 @@ class Ledger:
     @contextmanager
     def _claims(self) -> Iterator[dict[str, Claim]]:
         """Give what calls in flight may cost, to be changed, while no other thread or process looks."""
-        path = self._brain.places.state / "claims.json"
+        path = self._library.places.state / "claims.json"
         with storage_trouble(), locked(path.with_suffix(".lock")):
             make_way(path)
             now = SYSTEM.now().timestamp()
@@ -165,7 +161,7 @@ class Ledger:
             os.replace(draft, path)
 
     def _check(self, is_background: bool, worst_usd: float, claims: Collection[Claim]) -> None:
-        settings = self._brain.settings.llm
+        settings = self._library.settings.llm
         with self._mutex:
             self._catch_up()
         limits: list[tuple[str, float, tuple[bool, ...]]] = [
@@ -180,7 +176,7 @@ class Ledger:
                 raise self._over(name, limit, spent, worst_usd)
 
     def _over(self, name: str, limit: float, spent: float, worst_usd: float) -> BudgetError:
-        seconds = (self._brain.midnight(1) - self._brain.clock.now()).total_seconds()
+        seconds = (self._library.midnight(1) - self._library.clock.now()).total_seconds()
         fits_tomorrow = worst_usd <= limit
         return BudgetError(
             f"This call may cost up to ${worst_usd:.4f}; ${spent:.4f} of today's ${limit:.2f} ({name}) is spent.",
@@ -192,12 +188,12 @@ class Ledger:
 
     def _catch_up(self) -> None:
         """Take in what the journal gained since last time; the mutex is held."""
-        since = iso(self._brain.midnight())
+        since = iso(self._library.midnight())
         if since != self._since:
             self._since, self._spent = since, {True: 0.0, False: 0.0}
-            events = _until(self._brain.journal.events(reverse=True), since)
+            events = _until(self._library.journal.events(reverse=True), since)
         else:
-            events = list(self._brain.journal.events(since_seq=self._seq))
+            events = list(self._library.journal.events(since_seq=self._seq))
         for event in events:
             self._seq = max(self._seq, event.seq)
             if event.kind == KIND and event.at >= since:

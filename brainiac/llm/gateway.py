@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from brainiac.errors import ModelError
-from brainiac.gate import GatedEngine, is_private_request
+from brainiac.library import Library
+from brainiac.llm.context.blocks import WorkingMemory
 from brainiac.llm.costs import Ledger
-from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Purpose, QueriesRequest, Request, Result
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
-
-OFFLINE = "offline"
+from brainiac.llm.gate import Gate, GatedEngine, is_private_request
+from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest, Engine, Purpose, QueriesRequest, Request, Result
 
 
 class Gateway:
     """Serves requests by the engine that the settings name for their purpose.
 
     Args:
-        brain: Its settings are read for every request, so a change counts on the next one. Thread-safe.
+        library: Its settings are read for every request, so a change counts on the next one. Thread-safe.
 
     Attributes:
         ledger: What they cost; one for all engines.
     """
 
-    def __init__(self, brain: Brain) -> None:
-        self._brain = brain
-        self.ledger = Ledger(brain)
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self.ledger = Ledger(library)
         self._mutex = threading.Lock()
         self._engines: dict[str, Engine] = {}
-        self._factories: dict[str, Callable[[Brain], Engine]] | None = None
+        self._factories: dict[str, Callable[[Library], Engine]] | None = None
 
     def run(self, request: Request) -> Result:
         """Serve one request with a result of type `request.result`.
@@ -54,20 +51,33 @@ class Gateway:
             return result.model_copy(update={"model": engine.name})
         return result
 
+    def working_memory(self, request: Request, *, is_remote: bool | None = None) -> WorkingMemory:
+        """Return the working memory of one request as the model that would serve it sees it; tools left out.
+
+        Args:
+            request: The values to show.
+            is_remote: Whether it leaves this machine; None where that model decides.
+        """
+        from brainiac.llm.context.render import Assembler  # jinja2, which a keyless answer does not wait for
+
+        engine = self.engine_for(request)
+        gate = Gate(self._library, is_remote=engine.is_remote if is_remote is None else is_remote)
+        return Assembler(self._library).assemble(request, model=engine.name, gate=gate)
+
     def model_for(self, request: Request) -> str:
         """Return the name of the model that would serve a request: the prompt's own, the purpose's, the default."""
-        settings = self._brain.settings.llm
+        settings = self._library.settings.llm
         named = request.prompt.model if isinstance(request, AnswerRequest | QueriesRequest) else None
         return named or settings.models.get(request.purpose.value) or settings.model
 
     def engine_for(self, request: Request) -> Engine:
         """Return the engine that would serve a request."""
         engine = self._engine(self.model_for(request))
-        return self._engine(OFFLINE) if engine.is_remote and is_private_request(self._brain, request) else engine
+        return self._engine(OFFLINE) if engine.is_remote and is_private_request(self._library, request) else engine
 
     def is_remote(self, purpose: Purpose) -> bool:
         """Tell whether what is asked for a purpose leaves this machine by default."""
-        settings = self._brain.settings.llm
+        settings = self._library.settings.llm
         return self._engine(settings.models.get(purpose.value) or settings.model).is_remote
 
     def _engine(self, name: str) -> Engine:
@@ -82,14 +92,14 @@ class Gateway:
 
             return cast(Engine, OfflineEngine())
         if factory := self._registered().get(name):
-            return GatedEngine(self._brain, factory(self._brain))
+            return GatedEngine(self._library, factory(self._library))
         from brainiac.llm.providers import LiteLLMEngine
 
-        return LiteLLMEngine(self._brain, name)
+        return LiteLLMEngine(self._library, name, self.ledger)
 
-    def _registered(self) -> dict[str, Callable[[Brain], Engine]]:
+    def _registered(self) -> dict[str, Callable[[Library], Engine]]:
         if self._factories is None:
-            factories: dict[str, Callable[[Brain], Engine]] = {}
-            self._brain.plugins.call("register_models", register=factories.__setitem__)
+            factories: dict[str, Callable[[Library], Engine]] = {}
+            self._library.call_hook("register_models", register=factories.__setitem__)
             self._factories = factories
         return self._factories

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from brainiac.clock import SYSTEM
-from brainiac.context import tokens
-from brainiac.gate import released_texts
 from brainiac.llm import completion as calls
 from brainiac.llm.catalog import FREE, facts
 from brainiac.llm.completion import Completion
+from brainiac.llm.context import tokens
 from brainiac.llm.costs import EMBED, Ledger, Usage
 from brainiac.llm.endpoints import Endpoint
+from brainiac.llm.gate import released_texts
 
 
 @dataclass(slots=True)

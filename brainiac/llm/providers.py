@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
-from brainiac.context import tokens
-from brainiac.context.render import Assembler
 from brainiac.errors import ModelError, WindowError
-from brainiac.gate import Gate, Released
+from brainiac.library import Library
 from brainiac.llm.catalog import facts
 from brainiac.llm.completion import Call, Completion, complete
-from brainiac.llm.costs import FOREGROUND, Usage
+from brainiac.llm.context import tokens
+from brainiac.llm.context.render import Assembler
+from brainiac.llm.costs import FOREGROUND, Ledger, Usage
 from brainiac.llm.endpoints import Endpoint, endpoint_of
+from brainiac.llm.gate import Gate, Released
 from brainiac.llm.metered import metered
 from brainiac.llm.schemas import (
     AnalyzeRequest,
@@ -28,9 +29,6 @@ from brainiac.llm.schemas import (
     Request,
     Result,
 )
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
 
 # a decision is short: bounds cost, and a small model that does not find its end; reasoning models get the full length
 MAX_OUTPUT_TOKENS = {
@@ -52,17 +50,18 @@ class LiteLLMEngine:
     """Serves all purposes through litellm.
 
     Args:
-        brain: Its settings and this machine's are read for every request.
+        library: Its settings and this machine's are read for every request.
         model: A litellm name.
+        ledger: What models cost.
 
     Raises:
         ModelError: The name cannot be one, or its key is missing.
     """
 
-    def __init__(self, brain: Brain, model: str) -> None:
-        self._brain, self.name = brain, model
-        self._ledger = brain.models.ledger
-        self._assembler = Assembler(brain)
+    def __init__(self, library: Library, model: str, ledger: Ledger) -> None:
+        self._library, self.name = library, model
+        self._ledger = ledger
+        self._assembler = Assembler(library)
         self._refused_options: set[str] = set()
 
     @property
@@ -73,7 +72,7 @@ class LiteLLMEngine:
     @property
     def endpoint(self) -> Endpoint:
         """Where it is served now."""
-        return endpoint_of(self.name, self._brain.machine)
+        return endpoint_of(self.name, self._library.machine)
 
     def run(self, request: Request) -> Result:
         """Serve one request.
@@ -84,7 +83,7 @@ class LiteLLMEngine:
         if isinstance(request, AnswerRequest):
             from brainiac.llm.answering import answer
 
-            return answer(self, self._brain, request)
+            return answer(self, self._library, request)
         try:
             return self._typed(request)
         except WindowError:
@@ -125,7 +124,7 @@ class LiteLLMEngine:
 
     def max_output(self, purpose: Purpose) -> int:
         """Return how many tokens an answer may have."""
-        known, wanted = facts(self.name), self._brain.settings.llm.max_output_tokens
+        known, wanted = facts(self.name), self._library.settings.llm.max_output_tokens
         short = wanted if known.is_reasoning else MAX_OUTPUT_TOKENS.get(purpose, wanted)
         return min(wanted, short, known.max_output_tokens or wanted)
 
@@ -136,7 +135,7 @@ class LiteLLMEngine:
         on_text: Callable[[str], None] | None,
         options: dict[str, Any],
     ) -> tuple[Completion, Usage, float]:
-        settings, endpoint = self._brain.settings.llm, self.endpoint
+        settings, endpoint = self._library.settings.llm, self.endpoint
         max_tokens = self.max_output(request.purpose)
         sent = json.dumps([list(messages.content), options.get("tools", "")], ensure_ascii=False)
         estimate = tokens.count(sent, self.name)
@@ -148,7 +147,7 @@ class LiteLLMEngine:
 
     def _typed(self, request: Request) -> Result:
         """Ask for JSON, and once more with the errors when it does not validate."""
-        gate = Gate(self._brain, is_remote=self.is_remote)
+        gate = Gate(self._library, is_remote=self.is_remote)
         messages = self.memory(request, gate)
         options: dict[str, Any] = {"response_format": request.result, "temperature": 0}
         problems = ""

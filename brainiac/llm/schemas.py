@@ -13,9 +13,11 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from brainiac.notes.prompt import Exchange, Prompt
-from brainiac.notes.short_term import ShortTermMemory, StmEvent
-from brainiac.recall.hit import Hit
+from brainiac.formats.prompt import Exchange, Prompt
+from brainiac.formats.short_term import ShortTermMemory, StmEvent
+from brainiac.search.hit import Hit
+
+OFFLINE = "offline"  # the keyless engine
 
 
 class Purpose(StrEnum):

@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.clock import parse_iso
 from brainiac.errors import (
     BlobError,
@@ -19,16 +20,12 @@ from brainiac.errors import (
     storage_trouble,
 )
 from brainiac.events import Event, FileChange, PathKind, RecordedChange, content_hash
-from brainiac.gate import is_hidden
-from brainiac.kernel.noticing import FOUND
-from brainiac.notes.discretion import is_off_record
-from brainiac.notes.prompt import Exchange, Prompt, parse_prompt, parse_response
-from brainiac.pipeline.answered import EXCHANGES, UNREFLECTED
-from brainiac.pipeline.reconcile import is_active
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
-    from brainiac.pipeline.lanes import Lanes
+from brainiac.formats.discretion import is_off_record
+from brainiac.formats.prompt import Exchange, Prompt, parse_prompt, parse_response
+from brainiac.llm.gate import is_hidden
+from brainiac.pipeline.lanes import Lanes
+from brainiac.storage.answered import EXCHANGES, UNREFLECTED
+from brainiac.storage.external_edits import FOUND
 
 MAX_RETRY_SECONDS = 300.0
 INACTIVE_SECONDS = 30.0  # how often an exchange looks whether this device runs the processes again
@@ -78,7 +75,7 @@ class Announcer:
 
         Where another device runs the processes nothing is called.
         """
-        if not is_active(self._brain):
+        if not self._brain.is_active:
             return None
         try:
             self._brain.plugins.call(hook, brain=self._brain, **arguments)
@@ -122,7 +119,7 @@ class Announcer:
         if action == "deleted":
             self.call(hook, path=path)
             return
-        from brainiac.notes.memory import parse_memory
+        from brainiac.formats.memory import parse_memory
 
         text = self._brain.read_text(path)
         if text is None:
@@ -148,7 +145,7 @@ class Announcer:
         self._near.submit(_LANE, lambda: self._deliver(event, attempt))
 
     def _deliver(self, event: Event, attempt: int) -> None:
-        if not is_active(self._brain):
+        if not self._brain.is_active:
             self._later(INACTIVE_SECONDS, lambda: self._submit(event, attempt))
             return
         exchange: Exchange | None = None

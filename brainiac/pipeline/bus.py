@@ -14,22 +14,19 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING
 
+from brainiac.brain import Brain
 from brainiac.errors import StorageError, storage_trouble
 from brainiac.events import Action, FileChange, PathKind
-from brainiac.kernel.noticing import NotRestedError
-from brainiac.notes.prompt import conversation_of, prompt_path_of
+from brainiac.formats.access_log import AccessEntry
+from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.pipeline.announce import Announcer
 from brainiac.pipeline.growth import AccessLogTail
 from brainiac.pipeline.inbox import Inbox
 from brainiac.pipeline.lanes import Lanes
 from brainiac.pipeline.reconcile import TO_ANSWER, differences, is_free
 from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, is_touched, stamp_from, stamp_of
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
-    from brainiac.notes.access_log import AccessEntry
+from brainiac.storage.external_edits import NotRestedError
 
 FOREGROUND_WORKERS = 4
 STOP_SECONDS = 5.0

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import (
     ConflictError,
@@ -26,21 +27,16 @@ from brainiac.errors import (
 )
 from brainiac.events import Event, FileChange, new_id
 from brainiac.history.devices import require_active
-from brainiac.kernel.locks import locked
 from brainiac.pipeline.announce import exchange_of
-from brainiac.pipeline.answered import EXCHANGES
 from brainiac.pipeline.bus import Bus
 from brainiac.pipeline.growth import AccessLogTail
-from brainiac.pipeline.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serves
 from brainiac.pipeline.quiet import QuietTimer
 from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
-from brainiac.pipeline.runstate import LOCK, RunState, read_run_state, write_run_state
 from brainiac.pipeline.watch import Watcher
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from brainiac.brain import Brain
+from brainiac.storage.answered import EXCHANGES
+from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serves
+from brainiac.storage.locks import locked
+from brainiac.storage.runstate import LOCK, RunState, read_run_state, write_run_state
 
 LOCK_WAIT_SECONDS = 1.0  # `is_running` of another process holds the lock for a moment
 DISPLACED_SECONDS = 10.0

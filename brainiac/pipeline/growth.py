@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
-from brainiac.notes.access_log import parse_access_log
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from brainiac.notes.access_log import AccessEntry
+from brainiac.formats.access_log import AccessEntry, parse_access_log
 
 
 class AccessLogTail:

@@ -9,14 +9,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, StorageError, storage_trouble
 from brainiac.events import Change, content_hash, create, move, new_id, observe, remove, update
-from brainiac.notes.discretion import is_off_record
-from brainiac.notes.frontmatter import edit_meta, split
-from brainiac.notes.prompt import (
+from brainiac.formats.discretion import is_off_record
+from brainiac.formats.frontmatter import edit_meta, split
+from brainiac.formats.prompt import (
     Prompt,
     error_path,
     parse_response,
@@ -24,11 +25,8 @@ from brainiac.notes.prompt import (
     render_error,
     response_path,
 )
-from brainiac.pipeline.answered import CAPTURED, MOVED, RESPONDED, Answer
-from brainiac.pipeline.reconcile import is_active, read_prompt
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
+from brainiac.pipeline.reconcile import read_prompt
+from brainiac.storage.answered import CAPTURED, MOVED, RESPONDED, Answer
 
 BY = "kernel"
 MAX_RETRY_SECONDS = 300.0
@@ -100,7 +98,7 @@ class Inbox:
                 self._keep_in(prompt)
             if prompt is None or is_dealt_with:
                 self._clear(path)
-            elif not is_active(self._brain):
+            elif not self._brain.is_active:
                 self.hold(
                     path, f"{self._brain.settings.active_device} answers; `brainiac takeover` makes it this device"
                 )
@@ -133,7 +131,7 @@ class Inbox:
         is_foreign = bool(response.prompt_id) and (known is None or known.prompt_id != response.prompt_id)
         is_former = bool(response.prompt_sha256) and response.prompt_sha256 != prompt.sha256  # of another text
         if (
-            not is_active(self._brain)
+            not self._brain.is_active
             or not response.text.strip()
             or is_foreign
             or is_former
@@ -146,7 +144,7 @@ class Inbox:
         """Take back what came of a prompt that asks to be kept in, as it did not when it was answered."""
         from brainiac.history.withdrawal import keep_in  # most prompts never need it
 
-        if is_active(self._brain) and not keep_in(self._brain, prompt):
+        if self._brain.is_active and not keep_in(self._brain, prompt):
             self._again(prompt.path, WITHDRAW_SECONDS)
 
     def _is_dealt_with(self, prompt: Prompt) -> bool:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from brainiac.brain import Brain
 from brainiac.clock import parse_iso
-from brainiac.pipeline.reconcile import is_active
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
-    from brainiac.pipeline.bus import Bus
+from brainiac.pipeline.bus import Bus
 
 MAX_STEP_SECONDS = 30.0
 MIN_STEP_SECONDS = 0.5
@@ -57,7 +52,7 @@ class QuietTimer:
     def _tick(self) -> None:
         step, idle = self._step(), self.idle_seconds
         self._bus.later(step - idle if idle < step else step, self._tick)
-        if idle >= step and is_active(self._brain) and not self._bus.is_busy and not self._bus.far.pending:
+        if idle >= step and self._brain.is_active and not self._bus.is_busy and not self._bus.far.pending:
             self._bus.far.submit("quiet", self._tell)
 
     def _tell(self) -> None:

@@ -9,17 +9,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
-from brainiac.notes.prompt import Prompt, parse_prompt
+from brainiac.formats.prompt import Prompt, parse_prompt
 from brainiac.pipeline.settle import Stamp, stamp_from, stamp_of
 from brainiac.tree import Tree
-
-if TYPE_CHECKING:
-    from brainiac.brain import Brain
 
 TO_ANSWER = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
 FREE_MODEL = "offline"
@@ -115,11 +112,6 @@ def backlog(brain: Brain, known: Mapping[str, Stamp]) -> Backlog:
 def is_settled(brain: Brain, path: str) -> bool:
     """Tell without reading it that a prompt is as it was answered, with its response where it belongs."""
     return brain.answered.is_unchanged(path, brain.observed.hash_of(path)) and not brain.answered.is_parted(path)
-
-
-def is_active(brain: Brain) -> bool:
-    """Tell whether this device is the one that runs the processes (design: two devices)."""
-    return brain.settings.active_device in (None, brain.journal.device)
 
 
 def is_free(brain: Brain) -> bool:

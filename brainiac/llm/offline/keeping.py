@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import tzinfo
 
 from brainiac.clock import day_in
-from brainiac.language.tokens import words
 from brainiac.llm.schemas import Evidence, Marked, Operation, PageName, PageRef
+from brainiac.text.tokens import words
 
 NOTES = "notes"  # the folder of what names no page, a page a month
 _MIN_NAME = 3  # characters: a shorter title is named by chance

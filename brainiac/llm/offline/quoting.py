@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
 from brainiac.clock import day_in
-from brainiac.language.tokens import ends_as_question, likeness, pieces
+from brainiac.formats.links import format_link
 from brainiac.llm.schemas import Answer, AnswerRequest
-from brainiac.notes.links import format_link
-from brainiac.recall.excerpt import excerpt
-from brainiac.recall.hit import Hit
+from brainiac.search.excerpt import excerpt
+from brainiac.search.hit import Hit
+from brainiac.text.tokens import ends_as_question, likeness, pieces
 
 NOTED = "Noted."
 FOUND = "In memory:"

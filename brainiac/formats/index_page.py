@@ -1,0 +1,192 @@
+"""`_index.md`: what a long-term folder is about, what it holds, what it relates to (docs/format.md, F-IDX)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from brainiac.formats.frontmatter import edit_meta, render_meta, split
+from brainiac.formats.links import Link, find_links, format_link
+from brainiac.formats.memory import title_of
+from brainiac.formats.prose import end_of_content, one_line, parse_prose, render_prose, splice, unescape
+
+MANIFEST, RELATED = "Manifest", "Related Memories"
+
+_HEADING = re.compile(r"^#{1,2} ", re.MULTILINE)
+_TITLE = re.compile(r"^# [^\n]*(?:\n|\Z)", re.MULTILINE)
+_ENTRY = re.compile(r"^- (\[[^\n]*?\)\s*?)(?: — ([^\n]*?))?[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A file or subfolder in the manifest.
+
+    Attributes:
+        path: Relative to the folder; of a subfolder its `_index.md`.
+        summary: One line; may be empty.
+    """
+
+    title: str
+    path: str
+    uuid: str
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPage:
+    """An `_index.md`.
+
+    Attributes:
+        summary: The text between the title and the first section.
+        manifest: Entries in the order of the page.
+        related: Links under Related Memories.
+    """
+
+    path: str
+    uuid: str
+    title: str
+    summary: str
+    manifest: tuple[IndexEntry, ...]
+    related: tuple[Link, ...]
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse_index(path: str, text: str) -> IndexPage:
+    """Read an index page.
+
+    Raises:
+        FormatError: The front matter is broken.
+    """
+    return IndexDocument(text, path).page
+
+
+class IndexDocument:
+    """An index page as a text that operations change section by section; immutable, `str(document)` is the file.
+
+    Args:
+        text: The file as it stands now.
+        path: Relative, posix.
+
+    Raises:
+        FormatError: The front matter is broken.
+    """
+
+    def __init__(self, text: str, path: str = "") -> None:
+        self._text, self._path = text, path
+        self._meta, self._offset = split(text, path)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def _with(self, text: str) -> IndexDocument:
+        return IndexDocument(text, self._path)
+
+    @cached_property
+    def page(self) -> IndexPage:
+        """What stands there."""
+        text = self._text
+        related = text[slice(*(self._section(RELATED) or (0, 0)))]
+        return IndexPage(
+            path=self._path,
+            uuid=str(self._meta.get("uuid") or ""),
+            title=title_of(self._meta, text, self._offset, self._path),
+            summary=parse_prose(text[slice(*self._summary())]),
+            manifest=tuple(_entries(text[slice(*(self._section(MANIFEST) or (0, 0)))])),
+            related=tuple(find_links(related)),
+            meta=self._meta,
+        )
+
+    def _section(self, name: str) -> tuple[int, int] | None:
+        """Return where the content of a `##` section lies."""
+        found = re.compile(rf"^## +{name}[ \t]*\r?(?:\n|\Z)", re.MULTILINE).search(self._text, self._offset)
+        return (found.end(), self._end(found.end())) if found else None
+
+    def _summary(self) -> tuple[int, int]:
+        title = _TITLE.search(self._text, self._offset)
+        start = title.end() if title else self._offset
+        return start, self._end(start)
+
+    def _end(self, start: int) -> int:
+        found = _HEADING.search(self._text, start)
+        return found.start() if found else len(self._text)
+
+    def with_manifest(self, entries: Iterable[IndexEntry]) -> IndexDocument:
+        """Replace the manifest; the same entries in any order give the same bytes, other lines there stay."""
+        lines = [_entry_line(entry) for entry in sorted(entries, key=lambda entry: (entry.path, entry.uuid))]
+        section = self._section(MANIFEST)
+        if section is None:
+            return self._with(self._appended(MANIFEST, "".join(lines)))
+        start, end = section
+        others = _ENTRY.sub("", self._text[start:end]).replace("\r\n", "\n").strip("\n")
+        content = "".join(lines) + (f"\n{others}\n" if others.strip() else "")
+        gap = "\n" if end < len(self._text) else ""
+        return self._with(splice(self._text, start, content + gap, end))
+
+    def _appended(self, name: str, lines: str) -> str:
+        before = self._section(RELATED) if name == MANIFEST else None
+        end = self._text.rfind("## ", 0, before[0]) if before else len(self._text)
+        at = end_of_content(self._text, self._offset, end)
+        return splice(self._text, at, f"\n## {name}\n{lines}" + ("\n" if at == end and before else ""))
+
+    def with_summary(self, summary: str) -> IndexDocument:
+        """Replace the text between the title and the first section."""
+        start, end = self._summary()
+        if parse_prose(self._text[start:end]) == summary.strip():
+            return self
+        gap = "\n" if end < len(self._text) else ""
+        return self._with(splice(self._text, start, f"\n{render_prose(summary)}\n{gap}", end))
+
+    def with_related(self, title: str, path: str, uuid: str, reason: str = "") -> IndexDocument:
+        """Add a link under Related Memories; a uuid that is linked there already is not added again."""
+        if any(link.uuid == uuid for link in self.page.related):
+            return self
+        line = f"- {format_link(title, path, uuid)}{f' — {one_line(reason)}' if reason else ''}\n"
+        section = self._section(RELATED)
+        if section is None:
+            return self._with(self._appended(RELATED, line))
+        start, end = section
+        at = end_of_content(self._text, start, end)
+        return self._with(splice(self._text, at, line + ("\n" if at == end and end < len(self._text) else "")))
+
+    def set_meta(self, **keys: Any) -> IndexDocument:
+        """Set front-matter keys; all other entries stay byte for byte."""
+        return self._with(edit_meta(self._text, **keys))
+
+
+def _entries(section: str) -> Iterable[IndexEntry]:
+    for found in _ENTRY.finditer(section):
+        links = find_links(found[1])
+        if links and not links[0].is_wiki:
+            yield IndexEntry(links[0].text, links[0].target, links[0].uuid, unescape(found[2] or ""))
+
+
+def _entry_line(entry: IndexEntry) -> str:
+    summary = one_line(entry.summary)
+    return f"- {format_link(entry.title, entry.path, entry.uuid)}{f' — {summary}' if summary else ''}\n"
+
+
+def new_index(title: str, *, uuid: str, now: str, summary: str = "", tags: Iterable[str] = ()) -> str:
+    """Return the text of a new index page with an empty manifest.
+
+    Args:
+        title: Becomes the heading.
+        uuid: A new one.
+        now: ISO 8601 UTC.
+        summary: What the folder is about.
+        tags: Keywords.
+    """
+    meta = {
+        "type": "index",
+        "uuid": uuid,
+        "created_at": now,
+        "updated_at": now,
+        "tags": list(tags),
+        "emotion": "neutral",
+        "reinforcement_count": 0,
+    }
+    prose = render_prose(summary)
+    paragraph = f"\n{prose}\n" if prose else ""
+    return f"{render_meta(meta)}\n# {one_line(title)}\n{paragraph}\n## {MANIFEST}\n\n## {RELATED}\n"

@@ -1,0 +1,339 @@
+"""Memory pages: front matter, statements, history, steps (docs/format.md, F-MEM); episodic pages hold exchanges."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from brainiac.errors import FormatError
+from brainiac.formats.dialogue import StmEvent, parse_exchanges, render_exchange
+from brainiac.formats.frontmatter import edit_meta, render_meta, split
+from brainiac.formats.prose import end_of_content, one_line, splice, unescape
+from brainiac.formats.statements import (
+    HISTORY,
+    STEPS,
+    Statement,
+    block_ids,
+    find_statements,
+    new_block_id,
+    retired_text,
+    statement_line,
+)
+
+__all__ = [
+    "Memory",
+    "MemoryDocument",
+    "Statement",
+    "StmEvent",
+    "new_memory",
+    "parse_exchanges",
+    "parse_memory",
+    "render_exchange",
+    "title_of",
+]
+
+_TITLE = re.compile(r"^# +([^\r\n]*?\S)[ \t]*\r?$", re.MULTILINE)
+_SECTION = re.compile(r"^## +([^\r\n]*?)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_FENCED = re.compile(r"^[ \t]*(`{3,}+|~{3,}+)[^\n]*\n(?:.*?^[ \t]*\1[ \t]*\r?$|.*\Z)", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory page; what its front matter lacks is empty.
+
+    Attributes:
+        path: Relative, posix.
+        uuid: Immutable identity.
+        created_at: ISO 8601 UTC; likewise `updated_at`.
+        emotion: One word.
+        reinforcement_count: How often it was stated again or cited.
+        text: The whole file.
+        offset: Where the body starts in it.
+        meta: The front matter as it was read.
+    """
+
+    path: str
+    uuid: str
+    title: str
+    created_at: str
+    updated_at: str
+    tags: tuple[str, ...]
+    emotion: str
+    reinforcement_count: int
+    text: str
+    offset: int = 0
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def body(self) -> str:
+        """All below the front matter."""
+        return self.text[self.offset :]
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """The statements in the order of the page, those under History included."""
+        return find_statements(self.text, self.offset)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps of a skills page, in order."""
+        return tuple(each.text for each in self.statements if each.section == STEPS and not each.is_history)
+
+
+def parse_memory(path: str, text: str) -> Memory:
+    """Read a memory page, however a person wrote it.
+
+    Args:
+        path: Relative, posix; its stem is the title of a page that has no other.
+        text: The whole file.
+
+    Raises:
+        FormatError: The front matter is broken.
+    """
+    return _memory(path, text, *split(text, path))
+
+
+def _memory(path: str, text: str, meta: Mapping[str, Any], offset: int) -> Memory:
+    count = meta.get("reinforcement_count")
+    return Memory(
+        path=path,
+        uuid=_word(meta, "uuid"),
+        title=title_of(meta, text, offset, path),
+        created_at=_word(meta, "created_at"),
+        updated_at=_word(meta, "updated_at"),
+        tags=_tags(meta.get("tags")),
+        emotion=_word(meta, "emotion"),
+        reinforcement_count=count if isinstance(count, int) and not isinstance(count, bool) else 0,
+        text=text,
+        offset=offset,
+        meta=meta,
+    )
+
+
+def _word(meta: Mapping[str, Any], key: str) -> str:
+    value = meta.get(key)
+    return "" if value is None or isinstance(value, list | dict) else str(value).strip()
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    items = re.split(r"[,\s]+", value) if isinstance(value, str) else value if isinstance(value, list) else []
+    tags = (str(item).strip().removeprefix("#") for item in items if not isinstance(item, list | dict | None))
+    return tuple(tag for tag in tags if tag)
+
+
+def title_of(meta: Mapping[str, Any], text: str, offset: int, path: str) -> str:
+    """Return a page's title: its front matter's, else its first heading's, else its file's stem.
+
+    Args:
+        meta: Front matter.
+        text: The whole file.
+        offset: Where the body starts.
+        path: Relative, posix.
+    """
+    if title := _word(meta, "title"):
+        return title
+    found = _TITLE.search(text, offset)
+    if found and re.search("```|~~~", text[offset : found.start()]):
+        found = _TITLE.search(_FENCED.sub("", text[offset:]))
+    return unescape(found[1]) if found else posixpath.splitext(posixpath.basename(path))[0]
+
+
+class MemoryDocument:
+    """A memory page as a text that operations change line by line; immutable, `str(document)` is the file.
+
+    Args:
+        text: The file as it stands now.
+        path: Relative, posix.
+
+    Raises:
+        FormatError: The front matter is broken; from the operations: there is no such statement.
+    """
+
+    def __init__(self, text: str, path: str = "") -> None:
+        self._text, self._path = text, path
+        self._meta, self._offset = split(text, path)
+
+    def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What stands there."""
+        return _memory(self._path, self._text, self._meta, self._offset)
+
+    def _with(self, text: str) -> MemoryDocument:
+        """Return the page with another text, whose front matter is read only where it is another."""
+        made = copy(self)
+        made.__dict__.pop("memory", None)
+        made._text = text
+        if not self._offset or not text.startswith(self._text[: self._offset]):
+            made._meta, made._offset = split(text, self._path)
+        return made
+
+    def statement(self, block_id: str) -> Statement:
+        """Return a statement by its block id."""
+        for statement in self.memory.statements:
+            if block_id and statement.block_id == block_id:
+                return statement
+        raise FormatError(self._path, f"there is no statement ^{block_id}; read the page again")
+
+    def block_id_for(self, text: str) -> str:
+        """Return the block id that `add_statement` would give a text."""
+        return new_block_id(one_line(text), block_ids(self._text[self._offset :]))
+
+    def add_statement(self, text: str, block_id: str | None = None) -> MemoryDocument:
+        """Add a statement below the last one that still holds, or at the end of the page's first part."""
+        line = statement_line(text, block_id or self.block_id_for(text))
+        section = _SECTION.search(self._text, self._offset)
+        end = section.start() if section else len(self._text)
+        current = [each for each in self.memory.statements if not each.is_history and each.section != STEPS]
+        above = [each for each in current if each.block_id] or [each for each in current if each.start < end]
+        if above:
+            return self._with(splice(self._text, above[-1].end, line))
+        return self._with(_append(self._text, self._offset, end, line))
+
+    def add_step(self, text: str, block_id: str | None = None) -> MemoryDocument:
+        """Add a step at the end of `## Steps`, numbered on."""
+        steps = [each for each in self.memory.statements if each.section == STEPS and not each.is_history]
+        line = statement_line(text, block_id or self.block_id_for(text), f"{len(steps) + 1}.")
+        if steps:
+            return self._with(splice(self._text, steps[-1].end, line))
+        return self._with(self._in_section(STEPS, line, before=HISTORY))
+
+    def replace_statement(self, block_id: str, text: str) -> MemoryDocument:
+        """Put a text in place of a statement's own; its marker, block id and nested lists stay."""
+        said = one_line(text)
+        if not said:
+            raise ValueError("a statement must not be empty")
+        start, end = self.statement(block_id).own
+        return self._with(self._text[:start] + said + self._text[end:])
+
+    def retire(self, block_id: str, on: str, replaced_by: str = "", since: str = "") -> MemoryDocument:
+        """Move a statement to `## History`; one that is there already stays as it is.
+
+        Args:
+            block_id: Of the statement.
+            on: ISO 8601 date until which it held.
+            replaced_by: Block id of what holds now, if anything does.
+            since: ISO 8601 date from which it held, if known.
+        """
+        statement = self.statement(block_id)
+        if statement.is_history:
+            return self
+        text, (start, end) = self._text, statement.own
+        item = "- " + retired_text(text[start:end], on, replaced_by, since) + text[end : statement.end]
+        item = item.replace("\r\n", "\n").rstrip("\n") + "\n"
+        rest = self._with(text[: statement.start] + text[statement.end :])
+        return self._with(rest._in_section(HISTORY, item))
+
+    def _in_section(self, name: str, lines: str, before: str = "") -> str:
+        """Return the text with lines at the end of a `##` section, which is made where it is missing."""
+        sections = list(_SECTION.finditer(self._text, self._offset))
+        for position, found in enumerate(sections):
+            if found[1].casefold() == name.casefold():
+                following = sections[position + 1].start() if position + 1 < len(sections) else len(self._text)
+                at = end_of_content(self._text, found.end(), following)
+                return splice(self._text, at, lines)
+        end = next((each.start() for each in sections if before and each[1] == before), len(self._text))
+        return _append(self._text, self._offset, end, f"## {name}\n{lines}")
+
+    def set_meta(self, **keys: Any) -> MemoryDocument:
+        """Set front-matter keys; all other entries stay byte for byte."""
+        return self._with(edit_meta(self._text, **keys))
+
+    def with_missing_keys(self, uuid: str, now: str) -> MemoryDocument:
+        """Give a page that a person made the keys it lacks, and only those.
+
+        Args:
+            uuid: A new one.
+            now: ISO 8601 UTC.
+        """
+        given = {
+            "uuid": uuid,
+            "created_at": now,
+            "updated_at": now,
+            "tags": [],
+            "emotion": "neutral",
+            "reinforcement_count": 0,
+        }
+        missing = {key: value for key, value in given.items() if self._meta.get(key) is None}
+        return self.set_meta(**missing) if missing else self
+
+
+def _append(text: str, start: int, end: int, lines: str) -> str:
+    """Return the text with lines as a paragraph of their own after the last content between two offsets."""
+    at = end_of_content(text, start, end)
+    before = "\n" if at > start else ""
+    after = "\n" if at == end and end < len(text) else ""
+    return splice(text, at, before + lines + after)
+
+
+def whole_memory(body: str, *, uuid: str, now: str, tags: Iterable[str] = (), **meta: Any) -> str:
+    """Return the text of a page whose body is a note, byte for byte.
+
+    Args:
+        body: As it was written.
+        uuid: A new one.
+        now: ISO 8601 UTC.
+        tags: Keywords.
+        meta: Further keys.
+    """
+    keys = {
+        "uuid": uuid,
+        "created_at": now,
+        "updated_at": now,
+        "tags": list(tags),
+        "emotion": "neutral",
+        "reinforcement_count": 0,
+        **meta,
+    }
+    newline = "\r\n" if "\r\n" in body else "\n"
+    return f"{render_meta(keys)}\n".replace("\n", newline) + body.lstrip("\r\n")
+
+
+def new_memory(
+    title: str,
+    *,
+    uuid: str,
+    now: str,
+    tags: Iterable[str] = (),
+    emotion: str = "neutral",
+    statements: Iterable[str] = (),
+    steps: Iterable[str] = (),
+    body: str = "",
+    **meta: Any,
+) -> str:
+    """Return the text of a new memory page.
+
+    Args:
+        title: Becomes the heading.
+        uuid: A new one.
+        now: ISO 8601 UTC.
+        tags: Keywords.
+        emotion: One word.
+        statements: Texts, in order.
+        steps: Of a skill, in order.
+        body: What stands right below the heading, Markdown as it is (exchanges of an episodic page, an intro).
+        meta: Further keys: category, subject, subject_type, importance, canonical_key, sources, focused, …
+    """
+    keys = {
+        "uuid": uuid,
+        "created_at": now,
+        "updated_at": now,
+        "tags": list(tags),
+        "emotion": emotion,
+        "reinforcement_count": 0,
+        **meta,
+    }
+    body = f"\n{body.rstrip()}\n" if body.strip() else ""
+    document = MemoryDocument(f"{render_meta(keys)}\n# {one_line(title)}\n{body}")
+    for text in statements:
+        document = document.add_statement(text)
+    for text in steps:
+        document = document.add_step(text)
+    return str(document)

@@ -1,0 +1,313 @@
+"""Prompts, responses and error files: what lies in the inbox (docs/format.md, F-PRM, F-RSP, F-ERR)."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from brainiac.errors import FormatError
+from brainiac.formats.commands import Command, parse_commands
+from brainiac.formats.dialogue import PRIVATE
+from brainiac.formats.discretion import asks_for_privacy, is_off_record
+from brainiac.formats.frontmatter import render_meta, split
+from brainiac.formats.prose import newline_of
+
+_SEND = re.compile(r"(?:^|\n)[ \t]*/send\s*\Z")
+ORIGINS = ("person", "assistant", "import", "tool")  # the most trusted first
+_OUTPUT = re.compile(r"(.+)\.(?:response(?:-\d+)?|error)\.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt file as it was read.
+
+    Attributes:
+        path: Relative, posix.
+        text: The body with `\\n` line ends, without outer blank lines and the `/send` line.
+        sha256: Of the normalized body: equal when nothing but line ends, white space at line ends, the BOM,
+            the front matter or a `/send` differ.
+        at: ISO 8601 UTC, when it arrived.
+        focus: Links to notes that "this" refers to, as written.
+        answer: False: remember it without answering.
+        remember: False: off the record; whatever is unclear is.
+        private: True: never to a remote model; so is a text with a mark in it.
+        is_send: Its last line says that it is finished.
+        is_capture: It lies in `inbox/notes/`.
+        origin: Whose words these are, one of `ORIGINS`; front matter may lower it, never raise it.
+        commands: Those at its head, if the person wrote it.
+    """
+
+    path: str
+    text: str
+    sha256: str
+    at: str
+    model: str | None = None
+    focus: tuple[str, ...] = ()
+    workflow: str | None = None
+    reply_to: str | None = None
+    answer: bool = True
+    remember: bool = True
+    private: bool = False
+    is_draft: bool = False
+    is_capture: bool = False
+    is_send: bool = False
+    id: str = ""
+    origin: str = ORIGINS[0]
+    commands: tuple[Command, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """The text without the lines of its commands: what is searched for and what a model is asked."""
+        return parse_commands(self.text)[1] if self.commands else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response file; one that a person saved may lack all but the text.
+
+    Attributes:
+        in_reply_to: The prompt's path relative to the root.
+        memories: Links to what the answer cites.
+        remember: False: off the record, as its prompt.
+        private: True: never to a remote model, as its prompt.
+    """
+
+    path: str
+    text: str
+    in_reply_to: str = ""
+    prompt_id: str = ""
+    prompt_sha256: str = ""
+    created_at: str = ""
+    model: str = ""
+    memories: tuple[str, ...] = ()
+    tokens: int = 0
+    cost_usd: float = 0.0
+    took_ms: int = 0
+    remember: bool = True
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A prompt and its answer.
+
+    Attributes:
+        response: None for a note that is captured, not answered.
+        supersedes: The id of the exchange of which this is a revision.
+    """
+
+    id: str
+    prompt: Prompt
+    response: Response | None
+    at: str
+    supersedes: str | None = None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it must not leave this machine: by its prompt, or because the answer tells of what is private."""
+        return self.prompt.private or (self.response is not None and self.response.private)
+
+
+def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Prompt:
+    """Read a prompt file.
+
+    Args:
+        path: Relative, posix.
+        raw: Its bytes.
+        at: ISO 8601 UTC, when it arrived.
+        inbox: Where the inbox is, relative to the root.
+
+    Raises:
+        FormatError: It is not UTF-8, its front matter is broken, or a key holds what it cannot.
+    """
+    content = _decode(path, raw)
+    meta, offset = split(content, path)
+    meta = in_lower_case(meta)
+    body = content[offset:].removeprefix("\ufeff").replace("\r\n", "\n")
+    unsent = _SEND.sub("", body)
+    text = unsent.strip("\n").rstrip()
+    origin = _origin(meta)
+    commands = parse_commands(text)[0] if origin == ORIGINS[0] else ()
+    return Prompt(
+        path=path,
+        text=text,
+        sha256=_fingerprint(text),
+        at=at,
+        model=_text(path, meta, "model"),
+        focus=_links(path, meta, "focus"),
+        workflow=_text(path, meta, "workflow"),
+        reply_to=_text(path, meta, "reply_to"),
+        answer=_flag(path, meta, "answer", True),
+        remember=not is_off_record(raw),
+        private=_flag(path, meta, "private", False)
+        or asks_for_privacy(content)
+        or PRIVATE.search(text) is not None
+        or any(command.name == "private" for command in commands),
+        is_draft=str(meta.get("status", "")).strip().lower() == "draft",
+        is_capture=path.startswith(f"{inbox}/notes/"),
+        is_send=unsent != body,
+        origin=origin,
+        commands=commands,
+    )
+
+
+def _origin(meta: Mapping[str, Any]) -> str:
+    """Return whose words a file holds; what is unclear is trusted least."""
+    named = meta.get("origin")
+    if named is None:
+        return ORIGINS[0]
+    return named if named in ORIGINS else ORIGINS[-1]
+
+
+def in_lower_case(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return front matter with `Private` read as `private`; where both stand, the key in lower case counts."""
+    return {str(key).casefold(): value for key, value in meta.items()} | dict(meta)
+
+
+def _decode(path: str, raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            path, f"not UTF-8 at byte {error.start} (0x{raw[error.start]:02x}); save it as UTF-8 text"
+        ) from error
+
+
+def _fingerprint(text: str) -> str:
+    lines = (line.rstrip() for line in text.replace("\r", "\n").split("\n"))
+    normal = "\n".join(lines).strip("\n")
+    return hashlib.sha256(normal.encode("utf-8")).hexdigest()
+
+
+def _text(path: str, meta: Mapping[str, Any], key: str) -> str | None:
+    value = meta.get(key)
+    if value is None or value == "":
+        return None
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return str(value)
+    raise _misfit(path, key, "a text", value)
+
+
+def _flag(path: str, meta: Mapping[str, Any], key: str, default: bool) -> bool:
+    value = meta.get(key)
+    if value is None:
+        return default
+    if isinstance(value, bool):
+        return value
+    raise _misfit(path, key, "true or false", value)
+
+
+def _links(path: str, meta: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = meta.get(key)
+    if value is None:
+        return ()
+    values = value if isinstance(value, list) else [value]
+    # `focus: [[Page]]` without quotes is a list in a list to YAML and a link to everybody else
+    found = tuple(f"[[{item[0]}]]" if isinstance(item, list) and len(item) == 1 else item for item in values)
+    if not all(isinstance(item, str) for item in found):
+        raise _misfit(path, key, "a link or a list of links", value)
+    return found
+
+
+def _misfit(path: str, key: str, expected: str, value: object) -> FormatError:
+    return FormatError(path, f"`{key}` in the front matter must be {expected}; found {value!r:.80}")
+
+
+def conversation_of(path: str, *, inbox: str = "inbox") -> str:
+    """Return the folder that a prompt shares with its conversation, or its own path at the inbox's top level."""
+    folder = posixpath.dirname(path)
+    return path if folder == inbox else folder
+
+
+def parse_response(path: str, raw: bytes) -> Response:
+    """Read a response file, whoever wrote it.
+
+    Raises:
+        FormatError: It is not UTF-8, or its front matter is broken.
+    """
+    text = _decode(path, raw)
+    meta, offset = split(text, path)
+    newline = newline_of(text)
+    body = text[offset:].removeprefix("\ufeff").removesuffix(newline)
+    if offset:  # one blank line below the front matter is not part of the text
+        body = body.removeprefix(newline)
+    return Response(
+        path=path,
+        text=body,
+        in_reply_to=_text(path, meta, "in_reply_to") or "",
+        prompt_id=_text(path, meta, "prompt_id") or "",
+        prompt_sha256=_text(path, meta, "prompt_sha256") or "",
+        created_at=_text(path, meta, "created_at") or "",
+        model=_text(path, meta, "model") or "",
+        memories=_links(path, meta, "memories"),
+        tokens=int(_number(path, meta, "tokens")),
+        cost_usd=_number(path, meta, "cost_usd"),
+        took_ms=int(_number(path, meta, "took_ms")),
+        remember=not is_off_record(raw),
+        private=_flag(path, meta, "private", False) or asks_for_privacy(text) or PRIVATE.search(body) is not None,
+    )
+
+
+def _number(path: str, meta: Mapping[str, Any], key: str) -> float:
+    value = meta.get(key)
+    if value is None:
+        return 0.0
+    if isinstance(value, int | float) and abs(value) < float("inf"):
+        return float(value)
+    raise _misfit(path, key, "a number", value)
+
+
+def render_response(response: Response) -> str:
+    """Return the file of a response; `parse_response` gives the same response back."""
+    meta = {
+        "in_reply_to": response.in_reply_to,
+        "prompt_id": response.prompt_id,
+        "prompt_sha256": response.prompt_sha256,
+        "created_at": response.created_at,
+        "model": response.model,
+        "memories": list(response.memories),
+        "tokens": response.tokens,
+        "cost_usd": response.cost_usd,
+        "took_ms": response.took_ms,
+        **({} if response.remember else {"remember": False}),
+        **({"private": True} if response.private else {}),
+    }
+    return f"{render_meta(meta)}\n{response.text}\n"
+
+
+def render_error(prompt_path: str, what: str, why: str, todo: str, at: str, *, remember: bool = True) -> str:
+    """Return the file that tells why a prompt was not answered.
+
+    Args:
+        prompt_path: Relative, posix.
+        what: What happened, one sentence.
+        why: What is behind it.
+        todo: What the person can do.
+        at: ISO 8601 UTC.
+        remember: False: off the record, as its prompt; it may quote it.
+    """
+    keys = {"in_reply_to": prompt_path, "created_at": at, **({} if remember else {"remember": False})}
+    meta = render_meta(keys)
+    return f"{meta}\n# Not answered\n\n**What:** {what}\n\n**Why:** {why}\n\n**What to do:** {todo}\n"
+
+
+def response_path(prompt_path: str, number: int = 1) -> str:
+    """Return where a prompt's response goes: `q.md` to `q.response.md`, the second one to `q.response-2.md`."""
+    return prompt_path.removesuffix(".md") + (".response.md" if number == 1 else f".response-{number}.md")
+
+
+def error_path(prompt_path: str) -> str:
+    """Return where it is told why a prompt was not answered."""
+    return prompt_path.removesuffix(".md") + ".error.md"
+
+
+def prompt_path_of(output_path: str) -> tuple[str, ...]:
+    """Return the prompts that a response or error file may belong to, likeliest first; () when it is neither."""
+    found = _OUTPUT.fullmatch(output_path)
+    if not found:
+        return ()
+    return (found[1], found[1] + ".md") if found[1].endswith(".txt") else (found[1] + ".md",)

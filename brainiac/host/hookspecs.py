@@ -1,0 +1,135 @@
+"""The hooks: everything a plugin can react to or add. Hooks are added, never removed.
+
+Implement any of them as a function marked `@brainiac.hookimpl` in a file in `plugins/`, taking only the
+arguments you need, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pluggy
+
+from brainiac.events import Event, FileChange
+from brainiac.formats.access_log import AccessEntry
+from brainiac.formats.memory import Memory
+from brainiac.formats.prompt import Exchange, Prompt
+from brainiac.health.stale import StaleItem
+from brainiac.llm.context.blocks import Block
+from brainiac.llm.schemas import Engine, Request
+from brainiac.search.hit import Hit
+from brainiac.search.index import Index
+
+hookspec = pluggy.HookspecMarker("brainiac")
+hookimpl = pluggy.HookimplMarker("brainiac")
+
+Brain = Any  # brainiac.brain.Brain, which stands above this module: it loads what implements these
+
+
+@hookspec
+def startup(brain: Brain) -> None:
+    """The daemon has adopted the tree and is about to watch it."""
+
+
+@hookspec
+def shutdown(brain: Brain) -> None:
+    """The daemon is about to stop; a few seconds are given."""
+
+
+@hookspec
+def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
+    """A prompt in `inbox/` is ready and unanswered. Foreground; in order within a conversation."""
+
+
+@hookspec
+def response_arrived(brain: Brain, exchange: Exchange) -> None:
+    """An answer stands beside its prompt, whoever wrote it, or a note was captured. Near-background; in order."""
+
+
+@hookspec
+def quiet(brain: Brain, idle_seconds: float) -> None:
+    """Nobody has exchanged anything for a while; called again now and then. Far-background."""
+
+
+@hookspec
+def access_log_grew(brain: Brain, entries: Sequence[AccessEntry]) -> None:
+    """Lines were added to `logs/access.log`, whoever wrote them. Far-background."""
+
+
+@hookspec
+def memory_created(brain: Brain, path: str, memory: Memory) -> None:
+    """A memory appeared in `memory/long_term/`. Near-background."""
+
+
+@hookspec
+def memory_modified(brain: Brain, path: str, memory: Memory) -> None:
+    """A memory's text changed. Near-background."""
+
+
+@hookspec
+def memory_moved(brain: Brain, path: str, old_path: str, memory: Memory) -> None:
+    """A memory has another path. Near-background."""
+
+
+@hookspec
+def memory_deleted(brain: Brain, path: str) -> None:
+    """A memory is gone. Near-background."""
+
+
+@hookspec
+def file_changed(brain: Brain, change: FileChange) -> None:
+    """Any file of the tree settled after a change; ignored names excepted. Near-background."""
+
+
+@hookspec
+def event_recorded(brain: Brain, event: Event) -> None:
+    """The journal took an event. Near-background; must not commit for every event it hears of."""
+
+
+@hookspec
+def plugin_failed(brain: Brain, plugin: str, hook: str, error: BaseException) -> None:
+    """A plugin raised, tried to exit, or hung."""
+
+
+@hookspec
+def register_models(register: Callable[[str, Callable[[Brain], Engine]], None]) -> None:
+    """Add an engine: `register("name", factory)`; `llm.model: name` then selects it."""
+
+
+@hookspec
+def register_commands(cli: Any) -> None:
+    """Add commands to the Typer application."""
+
+
+@hookspec
+def register_indexes(register: Callable[[str, Callable[[Brain], Index]], None]) -> None:
+    """Add an index: `register("name", factory)`; `recall.index: name` then selects it.
+
+    Run it through `brainiac.search.conformance.CHECKS` first: ranking relies on nothing else.
+    """
+
+
+@hookspec
+def find_stale(brain: Brain) -> Iterable[StaleItem] | None:
+    """Name what grows old in memory although every file is in order; `doctor` shows it."""
+
+
+@hookspec
+def retrieve(brain: Brain, query: str, limit: int) -> Sequence[Hit] | None:
+    """Find memories by other means; results are fused with the index's own."""
+
+
+@hookspec
+def rerank(brain: Brain, query: str, hits: Sequence[Hit]) -> Sequence[Hit] | None:
+    """Put hits in another order; None leaves them as they are."""
+
+
+@hookspec
+def context_blocks(brain: Brain, request: Request) -> Sequence[Block] | None:
+    """Add blocks to working memory; each is placed by its stability."""
+
+
+@hookspec
+def redact(brain: Brain, text: str) -> str | None:
+    """Remove what must not be remembered; called in turn, each with the last one's result."""

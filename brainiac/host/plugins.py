@@ -1,0 +1,286 @@
+"""Loading plugins and calling their hooks so that one plugin's fault stops nobody else (design: pipeline, hooks).
+
+One loader serves the bundled processes, installed packages and the brain's own files: no plugin is privileged.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Literal
+
+import pluggy
+
+import brainiac.host.hookspecs
+from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, PluginError, StorageError
+from brainiac.host.sources import bundled_plugins, load_bundled, load_module, plugin_files, syntax_problem
+from brainiac.host.trust import TrustStore
+from brainiac.storage.store import Store
+
+PROJECT = "brainiac"
+
+_IS_UNKEPT: ContextVar[bool] = ContextVar("is_unkept", default=False)  # a prompt off the record is dealt with
+
+Source = Literal["bundled", "installed", "brain"]
+State = Literal["ready", "loaded", "disabled", "untrusted", "failed", "shadowed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PluginStatus:
+    """What became, or would become, of one plugin.
+
+    Attributes:
+        source: It ships with the program, comes with an installed package, or lies in the brain.
+        path: Its file; of an installed one, `module:object`.
+        state: `ready` is what `load` has yet to load.
+        detail: Why, and what to do, when it is not loaded.
+    """
+
+    name: str
+    source: Source
+    path: str
+    state: State
+    detail: str = ""
+
+
+class PluginHost:
+    """The plugins of one brain.
+
+    Args:
+        store: What hooks get in their hand.
+        bundled: The folder of the processes that ship with the program.
+        on_fault: Called with (plugin, hook, error) for each isolated fault.
+    """
+
+    def __init__(
+        self, store: Store, bundled: Path, on_fault: Callable[[str, str, BaseException], None] | None = None
+    ) -> None:
+        self._store, self._bundled = store, bundled
+        self._on_fault = on_fault
+        self._pluggy = pluggy.PluginManager(PROJECT)
+        self._pluggy.add_hookspecs(brainiac.host.hookspecs)
+        self.status: list[PluginStatus] = []
+        self._inline: set[str] = set()
+        self._hanging: dict[tuple[str, str], threading.Thread] = {}
+        self.trust = TrustStore(store.places.state / "trust.json", store.tree.plugins)
+
+    def load(self) -> None:
+        """Load bundled, installed and the brain's own plugins, in that order.
+
+        pluggy calls the last registered first, so a person's plugin hears of a thing before the processes do.
+        """
+        tried = ("ready", "failed")
+        self.status = [self._load(found) if found.state in tried else found for found in self.survey()]
+
+    def survey(self) -> list[PluginStatus]:
+        """Return what there is and what `load` would make of it, without running any of it."""
+        folder = self._store.tree.plugins
+        # the repository itself is a brain, and its plugins are the bundled ones
+        files = plugin_files(folder) if folder.resolve() != self._bundled.resolve() else []
+        own = [self._judge(path.stem, "brain", str(path)) for path in files]
+        replaced = {plugin.name for plugin in own if plugin.state in ("ready", "failed")}
+        bundled = [self._judge(path.stem, "bundled", str(path), replaced) for path in bundled_plugins(self._bundled)]
+        installed = [self._judge(point.name, "installed", point.value) for point in entry_points(group=PROJECT)]
+        return [*bundled, *installed, *own]
+
+    def register(self, plugin: object, name: str) -> None:
+        """Add a plugin object, checked whole before any of it can be called.
+
+        Raises:
+            PluginError: Its name is taken, it names a hook that does not exist, takes an argument that the hook
+                has not, or implements one by other than a plain function.
+        """
+        if self._pluggy.has_plugin(name):
+            raise PluginError(name, "a plugin of this name is loaded already; give it another name")
+        is_whole = False
+        try:
+            self._pluggy.register(plugin, name=name)
+            self._pluggy.check_pending()
+            self._check_plain(plugin)
+            is_whole = True
+        except (pluggy.PluginValidationError, ValueError) as error:
+            raise PluginError(name, f"{error}; docs/hooks.md lists the hooks and their arguments") from error
+        finally:
+            # pluggy keeps what it had registered before it failed, and a misspelt hook silently pending
+            if not is_whole and self._pluggy.has_plugin(name):
+                self._pluggy.unregister(name=name)
+
+    def _check_plain(self, plugin: object) -> None:
+        """Refuse what `call` cannot isolate or would take for a result: wrappers, generators and coroutines."""
+        for caller in self._pluggy.get_hookcallers(plugin) or ():
+            for impl in caller.get_hookimpls():
+                is_lazy = inspect.isgeneratorfunction(impl.function) or inspect.iscoroutinefunction(impl.function)
+                if impl.plugin is plugin and (is_lazy or impl.wrapper or impl.hookwrapper):
+                    raise ValueError(f"{caller.name} must be a plain function, not a wrapper, generator or coroutine")
+
+    def has(self, hook: str) -> bool:
+        """Tell whether any plugin implements a hook."""
+        return bool(getattr(self._pluggy.hook, hook).get_hookimpls())
+
+    def implementers(self, hook: str) -> list[str]:
+        """Name the plugins that implement a hook, first called first."""
+        return [impl.plugin_name for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls())]
+
+    def call(self, hook: str, /, **arguments: Any) -> list[Any]:
+        """Call every implementation, isolated; return the results that are not None.
+
+        A plugin that raises or exits is reported and the next one is called. A `ConflictError`, `ModelError` or
+        `StorageError` is the caller's business (it reschedules), so the first of them is raised after all were
+        called. Of the bundled ones, what the disk refuses and a file that a person must mend count as the last.
+        """
+        results, concern = [], None
+        for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
+            try:
+                with _discreet(arguments):
+                    result = self._invoke(impl, hook, [arguments[name] for name in impl.argnames])
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything a plugin raises
+                if raised := self._concern(impl.plugin_name, error):
+                    concern = concern or raised
+                else:
+                    with _discreet(arguments):
+                        self._fault(impl.plugin_name, hook, error)
+            else:
+                if result is not None:
+                    results.append(result)
+        if concern:
+            raise concern
+        return results
+
+    def chain(self, hook: str, argument: str, value: Any, /, **arguments: Any) -> Any:
+        """Pass a value through every implementation in turn; one that fails or returns None leaves it as it was."""
+        for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
+            given = {**arguments, argument: value}
+            try:
+                result = self._invoke(impl, hook, [given[name] for name in impl.argnames])
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything a plugin raises
+                self._fault(impl.plugin_name, hook, error)
+            else:
+                value = value if result is None else result
+        return value
+
+    def _invoke(self, impl: pluggy.HookImpl, hook: str, arguments: list[Any]) -> Any:
+        """Call one implementation; a brain's or an installed plugin in a thread that may be left behind.
+
+        The bundled processes bound their own waits; foreign code may not, so it gets `plugins.hang_seconds`,
+        and is not called again while an earlier call of it still hangs.
+        """
+        if impl.plugin_name in self._inline:
+            return impl.function(*arguments)
+        hanging = self._hanging.get((impl.plugin_name, hook))
+        if hanging and hanging.is_alive():
+            return None
+        return self._bounded(impl.plugin_name, hook, impl.function, *arguments)
+
+    def _bounded(self, plugin: str, hook: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a foreign function returns, or raise what it raises, within `plugins.hang_seconds`."""
+        call = _BoundedCall(plugin, function, arguments)
+        call.start()
+        call.join(self._store.settings.plugins.hang_seconds)
+        if call.is_alive():
+            self._hanging[plugin, hook] = call
+            raise PluginError(plugin, f"{hook} did not return in time; not called again until it does")
+        return call.outcome()
+
+    def _concern(self, plugin: str, error: BaseException) -> BrainiacError | None:
+        """Return what the caller must know of, or None for a fault; a foreign plugin has files of its own."""
+        if isinstance(error, ConflictError | ModelError | StorageError):
+            return error
+        if plugin in self._inline and isinstance(error, FormatError):
+            return StorageError(str(error))
+        if plugin in self._inline and isinstance(error, OSError | sqlite3.Error):
+            return StorageError.of(error)
+        return None
+
+    def _fault(self, plugin: str, hook: str, error: BaseException) -> None:
+        if self._on_fault and _IS_UNKEPT.get():
+            name = type(error).__name__
+            self._on_fault(plugin, hook, PluginError(plugin, f"raised {name} at a prompt off the record"))
+        elif self._on_fault:
+            self._on_fault(plugin, hook, error)
+
+    def _judge(self, name: str, source: Source, path: str, replaced: Collection[str] = ()) -> PluginStatus:
+        state: State = "ready"
+        detail = ""
+        if name in replaced:
+            state, detail = "shadowed", f"plugins/{name}.py of the brain replaces it"
+        elif name in self._store.settings.plugins.disabled:
+            state, detail = "disabled", "named in plugins.disabled of system/config.yaml"
+        elif source == "brain":
+            sources = self.trust.verified(name)
+            if sources is None:
+                state = "untrusted"
+                detail = f"not trusted on this machine as it stands; read it, then run `brainiac plugins trust {name}`"
+            elif detail := syntax_problem(sources):
+                state = "failed"
+        return PluginStatus(name, source, path, state, detail)
+
+    def _load(self, plugin: PluginStatus) -> PluginStatus:
+        if plugin.state == "failed":
+            self._fault(plugin.name, "load", PluginError(plugin.name, plugin.detail))
+            return plugin
+        try:
+            self.register(self._execute(plugin), plugin.name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
+            self._fault(plugin.name, "load", error)
+            return replace(plugin, state="failed", detail=f"{type(error).__name__}: {error}")
+        if plugin.source == "bundled":
+            self._inline.add(plugin.name)
+        return replace(plugin, state="loaded")
+
+    def _execute(self, plugin: PluginStatus) -> object:
+        """Run a plugin's code and return what is to be registered; a file runs as it was judged a moment ago."""
+        name, path = plugin.name, Path(plugin.path)
+        if plugin.source == "installed":
+            return self._bounded(name, "load", EntryPoint(name, plugin.path, PROJECT).load)
+        if plugin.source == "bundled":
+            return load_bundled(path)
+        sources = self.trust.verified(name)
+        if sources is None:
+            raise PluginError(name, f"changed while it was loaded; run `brainiac plugins trust {name}`")
+        return self._bounded(name, "load", load_module, name, path.parent, sources)
+
+
+@contextmanager
+def _discreet(arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Let no fault be told in words that may quote what is dealt with, where that is off the record."""
+    prompt = arguments.get("prompt") or getattr(arguments.get("exchange"), "prompt", None)
+    token = _IS_UNKEPT.set(_IS_UNKEPT.get() or not getattr(prompt, "remember", True))
+    try:
+        yield
+    finally:
+        _IS_UNKEPT.reset(token)
+
+
+class _BoundedCall(threading.Thread):
+    """One call whose end is waited for only so long."""
+
+    def __init__(self, plugin: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        super().__init__(name=f"plugin:{plugin}", daemon=True)
+        self._plugin, self._function, self._arguments = plugin, function, arguments
+        self._result: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._result = self._function(*self._arguments)
+        except BaseException as error:  # noqa: BLE001 - the isolated hook call, raised again by `outcome`
+            self._error = error
+
+    def outcome(self) -> Any:
+        """Return what the function returned, or raise what it raised.
+
+        What would end a thread or the program (SystemExit, KeyboardInterrupt, CancelledError) is no more
+        than a fault when foreign code raises it.
+        """
+        if isinstance(self._error, Exception):
+            raise self._error
+        if self._error is not None:
+            raise PluginError(self._plugin, f"raised {type(self._error).__name__}") from self._error
+        return self._result

@@ -1,0 +1,127 @@
+"""From a plugin's file to its module: the bytes that were judged are the bytes that run (design: trust, loading).
+
+Modules are named `brainiac_plugins.<name>`: a top-level package named `plugins` would be shadowed by any checkout on
+`sys.path`. The bundled ones, files or packages, are imported from where they were installed, as any other code of ours.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import sys
+from collections.abc import Mapping
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+from brainiac.tree import is_temporary
+
+NAMESPACE = "brainiac_plugins"
+
+
+def plugin_files(folder: Path) -> list[Path]:
+    """List the plugins of a brain's folder; a leading underscore marks a module that plugins import."""
+    if not folder.is_dir():
+        return []
+    return sorted(
+        path
+        for path in folder.glob("*.py")
+        if not path.name.startswith("_") and not is_temporary(path.name) and path.is_file()
+    )
+
+
+def bundled_plugins(folder: Path) -> list[Path]:
+    """List the plugins of the folder that ships with the program: files, and folders that are packages."""
+    packages = (path.parent for path in folder.glob("*/__init__.py"))
+    return sorted([*plugin_files(folder), *packages], key=lambda path: path.stem)
+
+
+def bundled_commands() -> list[str]:
+    """Name the modules with the commands of bundled plugins: `commands.py` in their folders."""
+    return [
+        f"{NAMESPACE}.{path.name}.commands"
+        for path in bundled_plugins(bundled("plugins"))
+        if (path / "commands.py").is_file()
+    ]
+
+
+def syntax_problem(sources: Mapping[str, bytes]) -> str:
+    """Say in which file and line Python cannot read a plugin, by module name; "" when it can."""
+    for stem, code in sources.items():
+        try:
+            compile(code, f"{stem}.py", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            line = f" line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+            return f"{type(error).__name__} in {stem}.py{line}: {getattr(error, 'msg', error)}; mend and trust it again"
+    return ""
+
+
+class _Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports `brainiac_plugins.*` from the bytes that were judged, never from disk or a synced `__pycache__`."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[Path, bytes]] = {}
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if fullname not in self.files:
+            return None
+        return importlib.util.spec_from_loader(fullname, self, origin=str(self.files[fullname][0]))
+
+    def exec_module(self, module: ModuleType) -> None:
+        path, code = self.files[module.__name__]
+        module.__file__ = str(path)
+        # dont_inherit: this file's `from __future__ import annotations` is not the plugin's
+        exec(compile(code, str(path), "exec", dont_inherit=True), module.__dict__)
+
+
+_SOURCES = _Sources()
+
+
+def open_namespace() -> None:
+    """Let `brainiac_plugins.<name>` be imported: a brain's own module if it was loaded, else the bundled one."""
+    if _SOURCES not in sys.meta_path:
+        sys.meta_path.insert(0, _SOURCES)
+        sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
+        sys.modules[NAMESPACE].__path__ = [str(bundled("plugins"))]
+
+
+def load_bundled(path: Path) -> ModuleType:
+    """Import a plugin that ships with the program, by its file or folder."""
+    open_namespace()
+    name = path.stem
+    known = sys.modules.get(f"{NAMESPACE}.{name}")
+    _SOURCES.files.pop(f"{NAMESPACE}.{name}", None)
+    if known is not None and known.__file__ not in (str(path), str(path / "__init__.py")):
+        _forget(name)  # another brain of this process has one of that name
+    places = sys.modules[NAMESPACE].__path__
+    if str(path.parent) not in places:
+        places.insert(0, str(path.parent))
+        importlib.invalidate_caches()
+    return importlib.import_module(f"{NAMESPACE}.{name}")
+
+
+def _forget(name: str) -> None:
+    sys.modules.pop(f"{NAMESPACE}.{name}", None)
+    vars(sys.modules[NAMESPACE]).pop(name, None)
+
+
+def load_module(name: str, folder: Path, sources: dict[str, bytes]) -> ModuleType:
+    """Execute a plugin as `brainiac_plugins.<name>` and return the module.
+
+    Args:
+        name: The plugin's name, its file's stem.
+        folder: Where its files are.
+        sources: By module name: the plugin's bytes and those of all it may import from `brainiac_plugins`.
+    """
+    open_namespace()
+    for stem, code in sources.items():
+        _SOURCES.files[f"{NAMESPACE}.{stem}"] = (folder / f"{stem}.py", code)
+        # another brain of this process may have had one of that name: `from . import x` asks the package first
+        _forget(stem)
+    return importlib.import_module(f"{NAMESPACE}.{name}")
+
+
+def bundled(name: str) -> Path:
+    """Return a file or folder that ships with the program: in the wheel's package data, or beside it in a checkout."""
+    packaged = Path(__file__).parent.parent / "_bundled"
+    return (packaged if packaged.is_dir() else Path(__file__).parent.parent.parent) / name

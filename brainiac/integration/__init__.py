@@ -1,1 +1,0 @@
-"""The check of a merge: nothing of either side lost, nothing invented (seeds I4, I8)."""

@@ -1,1 +1,0 @@
-"""Durability: the journal, the one way to change the tree, and what was last seen of it."""

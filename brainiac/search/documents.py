@@ -1,0 +1,280 @@
+"""From a file's text to the page that is searched: statements, paragraphs, raw exchanges turn by turn (F-FND).
+
+What has gone to `## History` is never found: it no longer holds. Neither is a manifest: it repeats its pages; nor a
+command; nor a text of links alone, which is what the keyless engine's answers are recorded as.
+A file that does not follow its format is still found by its words.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote
+
+from brainiac.clock import iso
+from brainiac.errors import FormatError
+from brainiac.events import PathKind
+from brainiac.formats.blocks import blocks_of
+from brainiac.formats.commands import arguments, parse_commands
+from brainiac.formats.dialogue import PRIVATE, StmEvent, find_events, outside
+from brainiac.formats.discretion import is_private_event, shareable
+from brainiac.formats.frontmatter import split
+from brainiac.formats.short_term import document_of
+from brainiac.search.units import Link, Page, Unit, UnitKind
+
+_LOG_HEADING = "## Conversation"  # of a day's page
+_COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the keyless engine's summary, in nobody's words
+WHOLE_CHARACTERS = 1_000  # a message up to this length is found as a whole
+SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM})
+
+_LEFT_OUT = re.compile(r"^## (?:History|Manifest)[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
+_RELATED = re.compile(r"^## Related Memories[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
+_TITLE = re.compile(r"^# +(.+?)[ \t#]*$", re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_BLOCK_ID = re.compile(r"[ \t]\^([A-Za-z0-9-]+)[ \t\r]*$")
+_HEADING = re.compile(r"^#{1,6} +")
+_LINK = re.compile(r'(?<!!)\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+"(?:uuid:([^"]+)|[^"]*)")?\)')
+_LINKS_ALONE = re.compile(rf"(?:\s*(?:[-*+][ \t]+)?{_LINK.pattern}[\s,;·]*)+\Z")
+# ` ([2026-11-22](../events/2026/11/22/2026-11-22.md "uuid:…"))` at the end of a statement: the day it was said
+_SAID_ON = re.compile(r'[ \t]+\(\[(\d{4}-\d\d-\d\d)\]\([^()\s]*(?:[ \t]+"[^"\n]*")?\)\)[ \t]*\Z')
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_EXCHANGE = "\n### "
+_REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
+# `Caroline: …` at the start of a line labels who speaks in a transcript, or heads a note: see `_is_dialogue`
+_SPEAKER = re.compile(r"^([A-Z][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}): (?=\S)", re.MULTILINE)
+
+
+def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
+    """Return what is searched of a file.
+
+    Args:
+        path: Relative, posix.
+        text: The whole file.
+        kind: What the path is for; one of `SEARCHED`.
+        zone: The person's time zone: the day that stands behind a statement is theirs.
+    """
+    if kind is PathKind.SHORT_TERM:
+        return Page(path, "Short-term memory", tuple(_short_term_units(text, zone)))
+    try:
+        meta, start = split(text, path)
+    except FormatError:
+        meta, start = {}, 0
+    body = text[start:]
+    title = _text(meta, "title") or _first(_TITLE, body) or posixpath.basename(path).removesuffix(".md")
+    if kind is PathKind.INDEX_PAGE:
+        units = tuple(_summary_units(body))
+        title = f"{title} ({posixpath.dirname(path)})" if title == "_index" else title
+    else:
+        units = tuple(_units(body, zone))
+    if shareable(text) is None:
+        units = tuple(replace(unit, is_private=True) for unit in units)
+    return Page(
+        path=path,
+        title=title,
+        units=units,
+        uuid=_text(meta, "uuid"),
+        at=_text(meta, "updated_at") or _text(meta, "created_at"),
+        tags=tuple(tag.lstrip("#") for tag in _names(meta, "tags", ", ")),
+        uses=_count(meta),
+        links=tuple(links_of(path, body)),
+        is_archived=kind is PathKind.ARCHIVED,
+        aliases=(*_names(meta, "aliases"), *_names(meta, "alias")),
+    )
+
+
+def links_of(path: str, text: str) -> Iterator[Link]:
+    """Yield the links of a page's text to other files of the tree, manifests left out."""
+    if "](" not in text:
+        return
+    folder = posixpath.dirname(path)
+    for target, uuid in _LINK.findall(_LEFT_OUT.sub("", text)):
+        if not re.match(r"[a-z][a-z0-9+.-]+:|#|/", target, re.IGNORECASE):
+            yield Link(uuid, posixpath.normpath(posixpath.join(folder, unquote(target.partition("#")[0]))))
+
+
+def _units(body: str, zone: tzinfo) -> Iterator[Unit]:
+    at = body.find(_EXCHANGE) if not body.startswith(_EXCHANGE[1:]) else 0
+    if at >= 0:
+        placed = list(find_events(body))
+        if placed:
+            is_dialogue = _is_dialogue([found.event for found in placed])
+            for found in placed:
+                yield from _turns(found.event, is_dialogue)
+            body = outside(body, placed)
+    is_marked = PRIVATE.search(body) is not None  # on some line: all are kept rather than one be missed
+    for unit in _prose_units(body, zone):
+        is_ours = _is_links(unit.text) or unit.text.strip() == _LOG_HEADING
+        if not is_ours:
+            yield replace(unit, is_private=True) if is_marked else unit
+
+
+def _is_links(text: str) -> bool:
+    """Return whether a text is nothing but links into the tree; an address that somebody kept is worth finding."""
+    return "](" in text and "://" not in text and _LINKS_ALONE.match(text) is not None
+
+
+def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
+    if "\n## " in body or body.startswith("## "):
+        body = _RELATED.sub("", _LEFT_OUT.sub("", body))
+    if "<!--" in body:
+        body = _COMMENT.sub("", body)
+    paragraph: list[str] = []
+    has_text, fence = False, ""  # headings alone are no paragraph: they go before the text below them
+    for line in body.split("\n"):
+        bare = line.strip()
+        if fence:
+            paragraph.append(line)
+            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
+            continue
+        is_heading = bare.startswith("#") and _HEADING.match(bare) is not None
+        item = None if is_heading else _ITEM.match(line)
+        if has_text and (item or is_heading or not bare):
+            yield Unit("\n".join(paragraph))
+            paragraph, has_text = [], False
+        if item and (block_id := _block_id(line)):
+            yield _statement(line[item.end() : block_id.start()], block_id[1], zone)
+        elif bare and not line.startswith("# "):
+            paragraph.append(line.rstrip())
+            has_text |= not is_heading
+            opening = _FENCE.match(line)
+            fence = opening[1] if opening else ""
+    if paragraph:
+        yield Unit("\n".join(paragraph))
+
+
+def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
+    """Return a statement as it is said: the day behind it says when."""
+    said_on = _SAID_ON.search(text)
+    if said_on is None:
+        return Unit(text, UnitKind.STATEMENT, block_id)
+    return Unit(text[: said_on.start()], UnitKind.STATEMENT, block_id, _noon(said_on[1], zone))
+
+
+@lru_cache(maxsize=1024)
+def _noon(day: str, zone: tzinfo) -> str:
+    """Return the middle of a day as a moment: in no other time zone nearby is it another day."""
+    try:
+        return iso(datetime.fromisoformat(f"{day}T12:00:00").replace(tzinfo=zone))
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _block_id(line: str) -> re.Match[str] | None:
+    at = line.rfind("^")
+    return _BLOCK_ID.match(line, at - 1) if at > 0 else None
+
+
+def _summary_units(body: str) -> Iterator[Unit]:
+    is_marked = PRIVATE.search(body) is not None
+    for unit in _prose_units(body, UTC):
+        if not _is_links(unit.text):
+            yield Unit(unit.text, UnitKind.SUMMARY, is_private=is_marked)
+
+
+def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
+    try:
+        document = document_of(text)
+    except FormatError:
+        yield from _units(text, zone)
+        return
+    memory = document.memory
+    items = (*memory.goals, *memory.facts, *memory.tasks)
+    is_marked = PRIVATE.search(text) is not None
+    for paragraph in memory.summary.split("\n\n"):
+        if paragraph.strip() and not _COUNTED.match(paragraph.strip()):
+            yield Unit(paragraph.strip(), is_private=is_marked)
+    is_all = memory.is_private
+    yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private or is_all) for item in items)
+    rest = document.remarks
+    is_hidden = is_all or PRIVATE.search(rest) is not None
+    yield from (replace(unit, is_private=is_hidden) for unit in _prose_units(rest, zone))
+    is_dialogue = _is_dialogue(memory.events)
+    for event in reversed(memory.events):  # as they were said: neighbours are those before and after
+        yield from (replace(unit, is_private=True) if is_all else unit for unit in _turns(event, is_dialogue))
+
+
+def _is_dialogue(events: Sequence[StmEvent]) -> bool:
+    """Tell whether people speak who are named each time: a word that heads a note (`Dentist: 3 pm`) seldom recurs."""
+    said = [event.user for event in events if event.user.strip()]
+    labels = [label[1] for text in said if (label := _SPEAKER.match(text))]
+    return 2 * len(set(labels)) <= len(labels) > len(said) / 2
+
+
+def _turns(event: StmEvent, is_dialogue: bool) -> tuple[Unit, ...]:
+    is_short = len(event.user) + len(event.ai) <= _REMEMBERED_LENGTH
+    return (_known_turns if is_short else _turns_of)(event, is_dialogue)
+
+
+def _turns_of(event: StmEvent, is_dialogue: bool) -> tuple[Unit, ...]:
+    return tuple(
+        Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, is_private_event(event))
+        for side, said in (("user", _said(event.user)), ("ai", (event.ai,)))
+        for part in said
+        for speaker, turn in _by_speaker(part, is_dialogue)
+        for text in _pieces(turn)
+    )
+
+
+def said_in(message: str) -> list[str]:
+    """Return the texts of a person's message that are found, each as it stands there.
+
+    Commands are none, but what was to be remembered is said as well.
+    """
+    return [text for part in _said(message) for text in _pieces(part)]
+
+
+def _said(message: str) -> tuple[str, ...]:
+    commands, rest = parse_commands(message)
+    return (*arguments(commands, "remember"), rest)
+
+
+def _pieces(text: str) -> list[str]:
+    """Return a text, of a long one its blocks; what is nothing but links is left out."""
+    pieces = [text] if len(text) <= WHOLE_CHARACTERS else blocks_of(text)
+    return [piece for piece in pieces if piece.strip() and not _is_links(piece)]
+
+
+# the same log is read after each exchange
+_known_turns = lru_cache(maxsize=4096)(_turns_of)
+
+
+def _by_speaker(text: str, is_dialogue: bool) -> Iterator[tuple[str, str]]:
+    labels = list(_SPEAKER.finditer(text)) if _SPEAKER.match(text) else []
+    if not (is_dialogue and labels) and len({label[1] for label in labels}) < 2:
+        yield "", text
+        return
+    for label, following in zip(labels, [*labels[1:], None], strict=True):
+        said = text[label.end() : following.start() if following else None].strip()
+        if said:
+            yield label[1], said
+
+
+def _text(meta: Mapping[str, Any], key: str) -> str:
+    value = meta.get(key)
+    return str(value).strip() if isinstance(value, str | int | float) else ""
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return found[1].strip() if found else ""
+
+
+def _names(meta: Mapping[str, Any], key: str, between: str = ",") -> Iterator[str]:
+    """Yield the entries of a list of the front matter; of a text, what the signs `between` part."""
+    values = meta.get(key)
+    if isinstance(values, str):
+        values = re.split(f"[{between}]", values)
+    for value in values if isinstance(values, list) else ():
+        if value is not None and (name := str(value).strip()):
+            yield name
+
+
+def _count(meta: Mapping[str, Any]) -> int:
+    value = meta.get("reinforcement_count")
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,280 @@
+"""Pages as the index keeps them: hashed words and a row of facts for each unit, all that ranking needs and no text.
+
+Every scale of ranking is computed from these for the candidates of a query alone, which keeps the index small and
+lets a page that is not indexed yet be ranked like any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, tzinfo
+from functools import lru_cache
+from struct import Struct
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brainiac.clock import parse_iso
+from brainiac.search import text as text_signs
+from brainiac.search.text import Analyzer, has_question, is_question, term_hash
+from brainiac.search.units import Page, Unit, UnitKind
+from brainiac.text.times import find_times
+from brainiac.text.tokens import ends_as_question
+
+PASSAGE_WORDS = 100
+NO_DAY, MAX_DAY = -(2**31), 2**31 - 1
+_REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
+FACTS = 7  # 32-bit columns of a unit: words, flags, speaker, day said, first and last day spoken of, minute said
+_FACTS = Struct(f"={FACTS}i")
+
+QUESTION, ASKS, TIME, NUMBER, FIRST_PERSON, PLACE, ONLY_ASKS, FROM_AI = (1 << i for i in range(8))
+CAPITALS_SHIFT, KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
+
+# both begin with what they seek and look back from there: ten times as fast as a word boundary in front
+_PLACE = re.compile(r"(?:i(?<!\w.)n|a(?<!\w.)t|t(?<!\w.)o|f(?<!\w.)rom|n(?<!\w.)ear) (?:the )?[A-Z]\w+")
+_CAPITALIZED = re.compile(r"[A-Z](?<!\w.)(?<!^.)(?<![.!?:]\s.)[a-z]+", re.MULTILINE)
+_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+_URL = re.compile(r"\]\([^)\s]*\)|https?://\S+")
+
+
+@dataclass(slots=True)
+class EncodedPage:
+    """A page without its text.
+
+    Attributes:
+        page: Path, title and the like; its `units` are empty.
+        stamp: Modification time in ns and size of the file it was read from.
+        words: uint32 hashes of the words of all units in order.
+        heading: uint32 hashes of the words of title, other names and tags.
+        facts: int32, `FACTS` a unit.
+        passages: Stems and marks joined by blanks, for the engine; empty once it is stored.
+        content: One hash a unit, the key of its vector.
+        kept: Of a page that was cut, the places of the units that are there.
+        order: Likewise their places among the units that are ranked together, see `only`.
+    """
+
+    page: Page
+    stamp: tuple[int, int]
+    words: bytes
+    heading: bytes
+    facts: bytes
+    content: bytes
+    passages: tuple[str, ...] = ()
+    kept: tuple[int, ...] | None = None
+    order: tuple[int, ...] | None = None
+
+    @property
+    def n_units(self) -> int:
+        """How many units there are."""
+        return len(self.facts) // (4 * FACTS)
+
+    @property
+    def positions(self) -> Sequence[int]:
+        """The place of each unit on its page."""
+        return range(self.n_units) if self.kept is None else self.kept
+
+    @property
+    def places(self) -> Sequence[int]:
+        """The place of each unit among those that are ranked together: neighbours follow each other."""
+        return self.positions if self.order is None else self.order
+
+    def only(self, is_kept: NDArray[np.bool_]) -> EncodedPage:
+        """Return the page as if nothing else had been said: what is left are neighbours."""
+        if is_kept.all():
+            return self
+        return replace(self.cut(np.flatnonzero(is_kept)), order=tuple(range(int(is_kept.sum()))))
+
+    def cut(self, kept: NDArray[np.int64]) -> EncodedPage:
+        """Return the page with some of its units only, given their places in order."""
+        facts = np.frombuffer(self.facts, np.int32).reshape(-1, FACTS)
+        is_kept = np.zeros(len(facts), bool)
+        is_kept[kept] = True
+        words = np.frombuffer(self.words, np.uint32)[np.repeat(is_kept, facts[:, 0])]
+        content = np.frombuffer(self.content, np.uint64)[kept]
+        return replace(
+            self,
+            words=words.tobytes(),
+            facts=facts[kept].tobytes(),
+            content=content.tobytes(),
+            kept=tuple(np.asarray(self.positions)[kept].tolist()),
+            order=None if self.order is None else tuple(np.asarray(self.order)[kept].tolist()),
+        )
+
+    @property
+    def days(self) -> tuple[int, int]:
+        """The first and last day that its units were said; an empty span where none is known."""
+        said = np.frombuffer(self.facts, np.int32).reshape(-1, FACTS)[:, 3]
+        said = said[said != NO_DAY]
+        return (int(said.min()), int(said.max())) if len(said) else (MAX_DAY, NO_DAY)
+
+
+def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> EncodedPage:
+    """Analyze a page's units; the page's own text is not kept."""
+    names, heading = analyzer.words(" ".join((page.title, *page.aliases, *page.tags))), _folder_words(page)
+    # a log of exchanges is encoded again after each of them: what stood there before need not be
+    units = [
+        (_known_unit if unit.kind is UnitKind.TURN and len(unit.text) <= _REMEMBERED_LENGTH else _encoded_unit)(
+            unit, unit.at or page.at, analyzer
+        )
+        for unit in page.units
+    ]
+    marks = [f"#{tag.casefold()}" for tag in page.tags] + [name_mark(name, analyzer) for name in names_of(page)]
+    head = " ".join(filter(None, (names.stems, analyzer.words(heading).stems, *marks)))
+    return EncodedPage(
+        replace(page, units=()),
+        stamp,
+        b"".join([unit.words for unit in units]),
+        names.hashes,
+        b"".join([unit.facts for unit in units]),
+        b"".join([unit.content for unit in units]),
+        tuple(_passages(head, units)),
+    )
+
+
+def names_of(page: Page) -> list[str]:
+    """Return what a page may be asked for by."""
+    return [page.title, *page.aliases]
+
+
+def name_mark(name: str, analyzer: Analyzer) -> str:
+    """Return the mark that a page with a name bears in the index; "" for a name without words."""
+    words = "_".join(token.word for token in analyzer.tokens(name))
+    return f"={words}" if words else ""
+
+
+class _EncodedUnit(NamedTuple):
+    """What a unit adds to its page; `stems` joined by blanks, with the marks of its days, `n_stems` with them."""
+
+    words: bytes
+    facts: bytes
+    content: bytes
+    stems: str
+    n_stems: int
+
+
+def _passages(head: str, units: Sequence[_EncodedUnit]) -> Iterator[str]:
+    """Yield the stems of some units at a time, under the heading of their page."""
+    passage, size = [head] if head else [], 0
+    for unit in units:
+        if size and size + len(unit.words) // 4 > PASSAGE_WORDS:
+            yield " ".join(passage)
+            passage, size = [head] if head else [], 0
+        if unit.stems:
+            passage.append(unit.stems)
+        size += unit.n_stems
+    yield " ".join(passage)
+
+
+def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
+    text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
+    stems, hashes, signs = analyzer.words(text)
+    days, minute = _days_of(unit, at, signs, analyzer.zone), _minute(at)
+    marks = _day_marks(days)
+    speaker = signed(term_hash(speaker_key(unit.speaker))) if unit.speaker else 0
+    count = len(hashes) // 4
+    return _EncodedUnit(
+        hashes,
+        _FACTS.pack(count, _flags_of(unit, signs), speaker, *days, minute),
+        _digest(unit),
+        " ".join((stems, *marks)) if stems else " ".join(marks),
+        count + len(marks),
+    )
+
+
+_known_unit = lru_cache(maxsize=4096)(_encoded_unit)
+
+
+def signed(number: int) -> int:
+    """Return a 32-bit hash as the signed number that the facts hold."""
+    return number - (1 << 32) if number >= 1 << 31 else number
+
+
+def speaker_key(speaker: str) -> str:
+    """Return what a speaker is matched by: the first name, casefolded."""
+    return speaker.casefold().split(" ", 1)[0]
+
+
+USER, AI = (signed(term_hash(side)) for side in ("user", "ai"))  # who speaks where no transcript names anybody
+
+
+def content_key(unit: Unit) -> int:
+    """Return a unit's 64-bit content hash; the same words by the same speaker have the same vector."""
+    return int.from_bytes(_digest(unit), sys.byteorder)
+
+
+def _digest(unit: Unit) -> bytes:
+    return hashlib.blake2b(f"{unit.speaker}\0{unit.text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _flags_of(unit: Unit, signs: int) -> int:
+    """Return what a unit's words show at a glance, as one number."""
+    text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
+    flags = (
+        TIME * bool(signs & text_signs.TIME)
+        | NUMBER * bool(signs & text_signs.NUMBER)
+        | FIRST_PERSON * bool(signs & text_signs.FIRST_PERSON)
+        | FROM_AI * (unit.side == "ai")
+        | unit.kind << KIND_SHIFT
+    )
+    if has_question(text):
+        flags |= QUESTION | ASKS * ends_as_question(text) | ONLY_ASKS * is_question(text)
+    if signs & text_signs.CAPITAL:
+        flags |= (
+            PLACE * bool(_PLACE.search(text)) | min(MAX_CAPITALS, len(_CAPITALIZED.findall(text))) << CAPITALS_SHIFT
+        )
+    return flags
+
+
+def _days_of(unit: Unit, at: str, signs: int, zone: tzinfo) -> tuple[int, int, int]:
+    """Return the day a unit was said and the first and last day it speaks of, as ordinals or `NO_DAY`."""
+    said = day_of(at, zone)
+    if said == NO_DAY or not signs & (text_signs.TIME | text_signs.NUMBER):
+        return said, NO_DAY, NO_DAY
+    spans = find_times(unit.text, datetime.combine(date.fromordinal(said), datetime.min.time(), UTC))
+    days = [(s.earliest.toordinal(), s.latest.toordinal()) for s in spans if s.kind in ("point", "range")]
+    if not days:
+        return said, NO_DAY, NO_DAY
+    return said, min(first for first, _ in days), max(last for _, last in days)
+
+
+@lru_cache(maxsize=4096)
+def day_of(at: str, zone: tzinfo) -> int:
+    """Return the day of a moment in a time zone as an ordinal; of a bare day itself, of anything else `NO_DAY`."""
+    try:
+        if len(at) <= len("2026-11-22") or zone is UTC:
+            return date(int(at[:4]), int(at[5:7]), int(at[8:10])).toordinal()
+        return parse_iso(at).astimezone(zone).date().toordinal()
+    except (ValueError, OverflowError):
+        return NO_DAY
+
+
+@lru_cache(maxsize=4096)
+def _minute(at: str) -> int:
+    """Return the minute of a moment, counted from an arbitrary one; `NO_DAY` where only a day is known."""
+    try:
+        return int(parse_iso(at).timestamp() // 60) if len(at) > len("2026-11-22") else NO_DAY
+    except (ValueError, OverflowError):
+        return NO_DAY
+
+
+def _day_marks(days: tuple[int, int, int]) -> list[str]:
+    marks = _marks_of(days[0])
+    return marks if days[1] in (NO_DAY, days[0]) else marks + _marks_of(days[1])
+
+
+@lru_cache(maxsize=4096)
+def _marks_of(day: int) -> list[str]:
+    if day == NO_DAY:
+        return []
+    text = date.fromordinal(day).isoformat()
+    return [f"@{text}", f"@{text[:7]}"]
+
+
+def _folder_words(page: Page) -> str:
+    """Return the words in the names of the folders below `memory/…/`, numbers left out."""
+    return " ".join(word for part in page.path.split("/")[2:-1] for word in part.split("-") if not word.isdigit())

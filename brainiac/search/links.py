@@ -1,0 +1,134 @@
+"""Who links to whom: the uuid in a link's title is the truth, its path is what editors follow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from brainiac.events import PathKind
+from brainiac.search.index import LinkedPage
+from brainiac.search.units import Link
+from brainiac.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """A memory with its number of connections."""
+
+    path: str
+    uuid: str
+    title: str
+    edges: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLink:
+    """A link that leads nowhere, or to a path where its page no longer is.
+
+    Attributes:
+        source: The page it stands on.
+        link: As it stands.
+        found: Where the page it names is now; "" when it is gone.
+    """
+
+    source: str
+    link: Link
+    found: str = ""
+
+
+class LinkGraph:
+    """The links of a brain at one moment.
+
+    Args:
+        pages: Every page with its links.
+        tree: The brain's places.
+    """
+
+    def __init__(self, pages: Iterable[LinkedPage], tree: Tree) -> None:
+        self._tree = tree
+        self._pages = {page.path: page for page in pages}
+        self._path_of = {page.uuid: page.path for page in self._pages.values() if page.uuid}
+
+    @property
+    def pages(self) -> Mapping[str, LinkedPage]:
+        """Every page by its path."""
+        return self._pages
+
+    def path_of(self, uuid: str) -> str:
+        """Return the path of the page with a uuid; "" when there is none."""
+        return self._path_of.get(uuid, "")
+
+    def resolve(self, link: Link) -> str:
+        """Return the path a link means; "" when there is no such page or file."""
+        if link.uuid in self._path_of:
+            return self._path_of[link.uuid]
+        if link.path in self._pages or (not link.uuid and self._tree.holds(link.path)):
+            return link.path
+        return ""
+
+    def forward(self, name: str) -> list[str]:
+        """Return the paths that a page, named by path or uuid, links to."""
+        page = self._pages.get(self._path_of.get(name, name))
+        return list(dict.fromkeys(filter(None, map(self.resolve, page.links)))) if page else []
+
+    def back(self, name: str) -> list[str]:
+        """Return the paths of the pages that link to a page, named by path or uuid."""
+        return sorted(self._back.get(self._path_of.get(name, name), ()))
+
+    @cached_property
+    def _back(self) -> dict[str, set[str]]:
+        back: dict[str, set[str]] = {}
+        for source, target in self._edges():
+            back.setdefault(target, set()).add(source)
+        return back
+
+    def _edges(self) -> Iterator[tuple[str, str]]:
+        for page in self._pages.values():
+            for link in page.links:
+                target = self.resolve(link)
+                if target and target != page.path:
+                    yield page.path, target
+
+    def orphans(self) -> list[str]:
+        """Return memories that no page links to and that link to none; index pages aside."""
+        return [path for path in self._memories() if not self.forward(path) and not self._back.get(path)]
+
+    def dead(self) -> list[DeadLink]:
+        """Return links whose page is gone or has another path now."""
+        found = []
+        for page in self._pages.values():
+            for link in page.links:
+                target = self.resolve(link)
+                if not target or (target != link.path and link.uuid):
+                    found.append(DeadLink(page.path, link, target))
+        return found
+
+    def hubs(self, limit: int = 10) -> list[Hub]:
+        """Return the most connected memories, ties by the most recently updated; no index pages."""
+        memories = set(self._memories())
+        edges: Counter[str] = Counter()
+        # a pair of pages is one connection, whichever way and however often they link
+        for one, other in {tuple(sorted(pair)) for pair in self._edges()}:
+            if one in memories and other in memories:
+                edges.update((one, other))
+        ranked = sorted(edges, key=lambda path: (edges[path], self._pages[path].at, path), reverse=True)
+        return [Hub(path, self._pages[path].uuid, self._pages[path].title, edges[path]) for path in ranked[:limit]]
+
+    def _memories(self) -> Iterator[str]:
+        return (path for path in self._pages if self._tree.kind_of(path) is PathKind.MEMORY)
+
+    def sources_of(self, uuid: str, path: str, old: str = "") -> list[str]:
+        """Return the pages with links to heal after a move: those that name the uuid under another path than its own.
+
+        Args:
+            uuid: Of the page that moved; "" when it has none.
+            path: Where it is now.
+            old: Where it was; links without uuid that lead there are meant too.
+        """
+        return sorted(
+            page.path
+            for page in self._pages.values()
+            if any(link.uuid == uuid and link.path != path if link.uuid else link.path == old for link in page.links)
+        )

@@ -1,0 +1,190 @@
+"""Search over a brain: what the index has not taken in yet is scanned, so that it is never stale or silently empty."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Container, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from brainiac.clock import SYSTEM, Clock
+from brainiac.search.absence import absent_words, rare_words
+from brainiac.search.embed import EmbedderError, RemoteEmbedders, make_embedder
+from brainiac.search.hit import Hit, HitKind
+from brainiac.search.index import Index
+from brainiac.search.links import LinkGraph
+from brainiac.search.retrieval import Ranked, Retrieval
+from brainiac.search.store import Store
+from brainiac.search.text import Analyzer
+from brainiac.search.vectors import Vectors
+from brainiac.settings import MachineSettings, Settings, load
+from brainiac.tree import LocalPlaces, Tree
+
+
+class Recall:
+    """Search over one brain; safe to use from several threads.
+
+    Args:
+        tree: The brain's places.
+        places: Machine-local folders; the index lives in `places.cache`.
+        settings: The brain's settings (`recall.*`).
+        clock: The time source.
+        open_index: Another engine than the embedded one.
+        remote: Makes the embedder of a provider; None where there are no providers.
+        muted: Gives the exchanges that are not to be quoted.
+        may_be_embedded: Whether the text of a unit (tree, path, text) may go to an embedder elsewhere.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        places: LocalPlaces,
+        settings: Settings,
+        clock: Clock = SYSTEM,
+        open_index: Callable[[], Index] | None = None,
+        remote: RemoteEmbedders | None = None,
+        muted: Callable[[], Container[str]] = frozenset,
+        may_be_embedded: Callable[[Tree, str, str], bool] = lambda tree, path, text: True,
+    ) -> None:
+        self.tree = self._tree = tree
+        self._places, self._settings, self._clock = places, settings, clock
+        self._open_index, self._remote, self._muted = open_index, remote, muted
+        self._may_be_embedded = may_be_embedded
+        self._mutex = threading.Lock()
+        self._embedder_problem = ""
+        self._parts: tuple[Store, Retrieval] | None = None
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 8,
+        kinds: Collection[HitKind] | None = None,
+        include_archive: bool = True,
+        now: datetime | None = None,
+        context: Sequence[str] = (),
+        is_private: bool = False,
+        include_repeats: bool = False,
+    ) -> list[Hit]:
+        """Find what fits a query best, best first; of equal ones the newer first, and without any words the newest.
+
+        Words of the query stand in each hit, or `Hit.found_by` says what led to it instead.
+
+        Args:
+            query: Words as a person types them; `tag:` `type:` `after:` `before:` `path:` "words" -word narrow it.
+            limit: At most so many hits.
+            kinds: Only hits of these kinds; None for all.
+            include_archive: Also look into `memory/archive/`; what is found there ranks behind, and is marked.
+            now: What "last week" refers to; the clock's now without it.
+            context: Paths of notes in focus; what is linked with them is preferred.
+            is_private: The query must not leave this machine: no embedder elsewhere is asked.
+            include_repeats: Also what was said in nothing but the query's own words.
+        """
+        moment, muted = now or self._clock.now(), self._muted()
+        hits = self._retrieval.search(
+            query,
+            limit=limit,
+            kinds=kinds,
+            include_archive=include_archive,
+            now=moment,
+            context=context,
+            is_private=is_private,
+            include_repeats=include_repeats,
+        )
+        return [hit for hit in hits if hit.anchor not in muted]
+
+    def rank(self, query: str, *, now: datetime | None = None, include_archive: bool = True) -> Ranked | None:
+        """Return every candidate of a query with its signals, for learning and for tests; None without any."""
+        return self._retrieval.rank(query, now=now or self._clock.now(), include_archive=include_archive)
+
+    def absent(self, text: str) -> list[str]:
+        """Return words of a text that stand nowhere in memory, as they are written, the most telling first.
+
+        Not in another form either, nor in what was put to rest; a question asked before is no place to stand in.
+        """
+        return absent_words(text, self._retrieval.analyzer, self._store)
+
+    def rare_words(self, text: str) -> list[str]:
+        """Return the words of a text that tell something, casefolded: those in few of all texts of this brain."""
+        return rare_words(text, self._retrieval.analyzer, self._store)
+
+    def note_change(self, path: str) -> None:
+        """Tell that a file was written, moved or removed; the next search sees it.
+
+        Args:
+            path: Relative, posix; one that search does not look into is passed over.
+        """
+        self._store.note_change(path)
+
+    def rescan(self) -> None:
+        """Look the tree over for changes nobody told of; costs one stat a file."""
+        self._store.rescan()
+
+    def status(self) -> dict[str, Any]:
+        """Return engine, freshness, counts and the embedder as plain values."""
+        store, retrieval = self._opened()
+        embedder = retrieval.embedder_status()
+        return {**store.status(), "embedder": {"problem": self._embedder_problem} | embedder}
+
+    def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Build the index anew, in this thread; searches go on meanwhile.
+
+        Args:
+            progress: Called with files done and files in all.
+
+        Returns:
+            How many files are in it.
+        """
+        return self._store.rebuild(progress)
+
+    @property
+    def links(self) -> LinkGraph:
+        """Who links to whom, as of now."""
+        from brainiac.search.links import LinkGraph
+
+        return LinkGraph(self._store.linked(), self._tree)
+
+    def flush(self) -> None:
+        """Read what changed and write it into the index."""
+        self._store.read_all()
+        self._store.flush()
+
+    def close(self) -> None:
+        """Write what is pending and let go of files."""
+        with self._mutex:
+            parts, self._parts = self._parts, None
+        if parts:
+            parts[0].close()
+
+    @property
+    def _store(self) -> Store:
+        return self._opened()[0]
+
+    @property
+    def _retrieval(self) -> Retrieval:
+        return self._opened()[1]
+
+    def _opened(self) -> tuple[Store, Retrieval]:
+        """Open on first use: whoever never searches never pays for it."""
+        with self._mutex:
+            if self._parts is None:
+                analyzer = Analyzer(self._settings.recall.language, ZoneInfo(self._settings.time_zone))
+                vectors = self._open_vectors()
+                store = Store(self._tree, self._places.cache / "index", analyzer, self._open_index, vectors)
+                self._parts = store, Retrieval(self._tree, store, analyzer, vectors)
+            return self._parts
+
+    def _open_vectors(self) -> Vectors | None:
+        setting = self._settings.recall.embedder
+        if setting == "none":
+            return None
+        try:
+            embedder = make_embedder(setting, load(self._places.config, MachineSettings), self._remote)
+        except EmbedderError as error:
+            self._embedder_problem = str(error)
+            return None
+        if embedder is None:
+            return None
+        return Vectors(self._places.cache / "vectors", embedder, partial(self._may_be_embedded, self._tree))

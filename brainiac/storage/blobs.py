@@ -1,0 +1,200 @@
+"""Every text that the journal names, kept by its hash: whole, or as a splice on an earlier text.
+
+`short_term.md` is rewritten at every exchange; a thousand versions of it must not be a thousand copies.
+Plain files: `ab/cdef…` holds a text as it is, `ab/cdef….splice` one line of JSON
+(`{"base": hash, "start": offset, "removed": bytes, "depth": n}`) and then the bytes to insert.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from brainiac.errors import BlobError, ConfinementError
+from brainiac.events import content_hash
+from brainiac.storage.files import Disk, make_folders, read_bytes, temporary_beside
+
+MAX_DEPTH = 32
+MAX_SYNCED_SINGLY = 64  # nobody can commit meanwhile: a thousand files and their folders would take seconds
+_SUFFIX = ".splice"
+_WORTHWHILE_SHARE = 0.5  # a splice must be at most this share of the whole text
+
+
+@dataclass(frozen=True, slots=True)
+class _Splice:
+    base: str
+    start: int
+    removed: int
+    depth: int
+    inserted: bytes
+
+    def to_bytes(self) -> bytes:
+        header = {"base": self.base, "start": self.start, "removed": self.removed, "depth": self.depth}
+        return json.dumps(header, separators=(",", ":")).encode() + b"\n" + self.inserted
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> _Splice:
+        header, _, inserted = raw.partition(b"\n")
+        return cls(inserted=inserted, **json.loads(header))
+
+    def apply(self, base: bytes) -> bytes:
+        return base[: self.start] + self.inserted + base[self.start + self.removed :]
+
+
+class BlobStore:
+    """Texts by content hash.
+
+    Args:
+        folder: Where they lie; made with the first one.
+        disk: What writes.
+    """
+
+    def __init__(self, folder: Path, disk: Disk | None = None) -> None:
+        self.folder, self._disk = folder, disk or Disk()
+
+    def __contains__(self, digest: str) -> bool:
+        whole = self._whole(digest)
+        return os.path.exists(whole) or os.path.exists(f"{whole}{_SUFFIX}")
+
+    def put(self, content: bytes, *, near: str | None = None, is_verified: bool = False) -> str:
+        """Keep a text; it is on the disk only after `sync`.
+
+        Args:
+            content: Any bytes.
+            near: Hash of a text that this one grew from, to keep only the difference.
+            is_verified: Read back what is there already and mend it; for after a power failure.
+
+        Returns:
+            Its hash.
+        """
+        digest = content_hash(content)
+        if digest in self and (not is_verified or self._holds(digest, content)):
+            return digest
+        splice = self._splice(content, near) if near and near != digest else None
+        if splice is None:
+            self._place(self._whole(digest), content)
+        else:
+            self._place(self._spliced(digest), splice.to_bytes())
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        """Return a text.
+
+        Raises:
+            BlobError: It, or a text it is spliced on, is missing or does not have its hash.
+        """
+        splices: list[_Splice] = []
+        name = digest
+        while (content := read_bytes(self._whole(name))) is None:
+            raw = read_bytes(self._spliced(name))
+            if raw is None or len(splices) > 2 * MAX_DEPTH:
+                raise BlobError(f"the text {digest[:12]}… is not in {self.folder}; restore it from a backup or sync")
+            splices.append(self._parse(name, raw))
+            name = splices[-1].base
+        for splice in reversed(splices):
+            content = splice.apply(content)
+        if content_hash(content) != digest:
+            raise BlobError(f"the text {digest[:12]}… in {self.folder} is damaged; restore it from a backup or sync")
+        return content
+
+    def digests(self) -> Iterator[str]:
+        """Yield the hash of every text that is kept."""
+        for path in self.folder.glob("??/*"):
+            if not path.name.startswith("."):
+                yield path.parent.name + path.name.removesuffix(_SUFFIX)
+
+    def delete(self, *digests: str) -> None:
+        """Destroy texts for good; others that are spliced on them are written out whole first."""
+        gone = set(digests)
+        for dependent, base in list(self._splices()):
+            if base in gone and dependent not in gone:
+                content = self.get(dependent)
+                self._place(self._whole(dependent), content)
+                self._disk.fsync(self._whole(dependent))
+                self._disk.unlink(self._spliced(dependent))
+        for digest in sorted(gone):
+            self._disk.unlink(self._whole(digest))
+            self._disk.unlink(self._spliced(digest))
+
+    def sync(self, digests: set[str]) -> None:
+        """Bring texts to the disk, each of their folders once; many at once with all that its filesystem holds back."""
+        if len(digests) > MAX_SYNCED_SINGLY and self.folder.is_dir():
+            self._disk.sync_filesystem(self.folder)
+            return
+        folders = set()
+        for digest in digests:
+            whole = self._whole(digest)
+            path = whole if whole.exists() else self._spliced(digest)
+            if path.exists():
+                self._disk.fsync(path)
+                folders.add(path.parent)
+        for folder in sorted(folders):
+            self._disk.fsync(folder)
+        if folders:
+            self._disk.fsync(self.folder)
+
+    def _whole(self, digest: str) -> Path:
+        return self.folder / digest[:2] / digest[2:]
+
+    def _spliced(self, digest: str) -> Path:
+        return self.folder / digest[:2] / (digest[2:] + _SUFFIX)
+
+    def _holds(self, digest: str, content: bytes) -> bool:
+        try:
+            return self.get(digest) == content
+        except BlobError:
+            return False
+
+    def _place(self, path: Path, content: bytes) -> None:
+        if path.parent.is_symlink():  # git carries links too: what is ours is written nowhere else
+            raise ConfinementError(f"{path.parent} is a link; put a folder there: texts are kept within the brain")
+        make_folders(self._disk, path.parent)
+        temporary = Path(temporary_beside(str(path)))
+        self._disk.write(temporary, content)
+        self._disk.replace(temporary, path)
+
+    def _parse(self, digest: str, raw: bytes) -> _Splice:
+        try:
+            return _Splice.from_bytes(raw)
+        except (ValueError, TypeError) as error:
+            raise BlobError(f"{self._spliced(digest)}: not a splice ({error}); restore it from a backup") from error
+
+    def _splice(self, content: bytes, near: str) -> _Splice | None:
+        try:
+            base = self.get(near)
+            depth = self._depth(near) + 1
+        except BlobError:
+            return None
+        start = _common_prefix(base, content)
+        tail = _common_prefix(base[start:][::-1], content[start:][::-1])
+        inserted = content[start : len(content) - tail]
+        if depth > MAX_DEPTH or len(inserted) + 120 > len(content) * _WORTHWHILE_SHARE:
+            return None
+        return _Splice(near, start, len(base) - tail - start, depth, inserted)
+
+    def _depth(self, digest: str) -> int:
+        raw = None if self._whole(digest).exists() else read_bytes(self._spliced(digest))
+        return 0 if raw is None else self._parse(digest, raw).depth
+
+    def _splices(self) -> Iterator[tuple[str, str]]:
+        """Yield every spliced text with the one it is spliced on."""
+        for path in self.folder.glob(f"??/*{_SUFFIX}"):
+            with open(path, "rb") as file:
+                header = file.readline()
+            digest = path.parent.name + path.name.removesuffix(_SUFFIX)
+            yield digest, self._parse(digest, header).base
+
+
+def _common_prefix(one: bytes, other: bytes) -> int:
+    """Length of the common beginning, by halving: comparing slices runs at memory speed."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,99 @@
+"""What was said before in a conversation: the answered prompts of its folder, or those a prompt replies to."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+
+from brainiac.clock import iso
+from brainiac.errors import ConfinementError, FormatError
+from brainiac.formats.prompt import (
+    Exchange,
+    Prompt,
+    Response,
+    conversation_of,
+    parse_prompt,
+    parse_response,
+    prompt_path_of,
+    response_path,
+)
+from brainiac.storage.answered import Answered
+from brainiac.storage.store import Store
+
+MAX_TURNS = 20
+
+
+def earlier(store: Store, answered: Answered, prompt: Prompt) -> list[Exchange]:
+    """Return the earlier exchanges of a prompt's conversation, oldest first, at most 20.
+
+    A prompt in a subfolder of the inbox belongs with the others there; `reply_to` leads on to any other one. What was
+    said off the record is known to what is off the record alone: any other answer is remembered, and might repeat it.
+    """
+    inbox = store.tree.relative(store.tree.inbox)
+    folder = conversation_of(prompt.path, inbox=inbox)
+    found: dict[str, Exchange] = {}
+    for turn in _of_folder(store, answered, folder) if folder != prompt.path else ():
+        found.setdefault(turn.prompt.path, turn)
+        if len(found) > MAX_TURNS:  # one of them may be the prompt itself
+            break
+    for turn in _replied_to(store, prompt):
+        found[turn.prompt.path] = turn
+    found.pop(prompt.path, None)
+    heard = [turn for turn in found.values() if turn.prompt.remember or not prompt.remember]
+    turns = sorted(heard, key=lambda turn: (turn.at, turn.prompt.path))
+    return turns[-MAX_TURNS:]
+
+
+def _of_folder(store: Store, answered: Answered, folder: str) -> Iterator[Exchange]:
+    """Yield the exchanges of a folder, newest first; where the journal dates them, only those asked for are read."""
+    dated: list[tuple[str, bool, str, str]] = []
+    for path in store.tree.absolute(folder).glob("*.response*.md"):
+        file = f"{folder}/{path.name}"
+        for prompt_path in prompt_path_of(file):
+            if known := answered.of(prompt_path):
+                dated.append((known.at, known.response == file, prompt_path, file))
+                break
+            if turn := _exchange(store, prompt_path, file):
+                dated.append((turn.at, True, prompt_path, file))
+                break
+    for *_, prompt_path, file in sorted(dated, reverse=True):
+        if turn := _exchange(store, prompt_path, file):
+            yield turn
+
+
+def _replied_to(store: Store, prompt: Prompt) -> Iterator[Exchange]:
+    """Follow `reply_to`, which names a prompt or its response, relative to the prompt or to the store."""
+    seen: set[str] = set()
+    named, base = prompt.reply_to, prompt.path
+    while named and len(seen) < MAX_TURNS:
+        turn = _named_exchange(store, named, base)
+        if turn is None or turn.prompt.path in seen:
+            return
+        seen.add(turn.prompt.path)
+        yield turn
+        named, base = turn.prompt.reply_to, turn.prompt.path
+
+
+def _named_exchange(store: Store, named: str, base: str) -> Exchange | None:
+    for candidate in (posixpath.normpath(posixpath.join(posixpath.dirname(base), named)), named):
+        try:
+            path = store.tree.relative(store.tree.confine(candidate, inside=store.tree.inbox))
+        except ConfinementError:
+            continue
+        for prompt_path in (*prompt_path_of(path), path):
+            if turn := _exchange(store, prompt_path, response_path(prompt_path)):
+                return turn
+    return None
+
+
+def _exchange(store: Store, prompt_path: str, response_file: str) -> Exchange | None:
+    raw_prompt, raw_response = store.read(prompt_path), store.read(response_file)
+    if raw_prompt is None or raw_response is None:
+        return None
+    try:
+        response: Response = parse_response(response_file, raw_response)
+        at = response.created_at or iso(store.clock.now())
+        prompt = parse_prompt(prompt_path, raw_prompt, at=at, inbox=store.tree.relative(store.tree.inbox))
+    except FormatError:
+        return None  # said where the file itself is looked at
+    return Exchange(response.prompt_id or prompt.sha256, prompt, response, at)

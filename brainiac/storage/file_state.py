@@ -1,0 +1,317 @@
+"""What each tracked note was when last seen: the journal's fold, kept in SQLite so that a start reads little of it.
+
+Derived: the file may be deleted or damaged at any moment. It follows the journal by the last event's `seq` and id;
+when the journal does not continue from there (a git checkout took it back), it is folded anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from brainiac.events import Event, RecordedChange
+from brainiac.storage.damaged import is_damage, make_way
+from brainiac.storage.journal import BASELINE, Journal
+from brainiac.storage.locks import locked
+from brainiac.tree import Tree
+
+P = ParamSpec("P")
+T = TypeVar("T")
+PERSONS = "-"  # marks in a trail what a person made
+_TRAIL_LENGTH = 64
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS seen(
+    path TEXT PRIMARY KEY, hash TEXT NOT NULL, trail TEXT NOT NULL, is_ours INTEGER NOT NULL,
+    is_told INTEGER NOT NULL, is_held INTEGER NOT NULL DEFAULT 0, stamp TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS seen_hash ON seen(hash);
+CREATE TABLE IF NOT EXISTS unkept(path TEXT PRIMARY KEY, digest TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS position(only INTEGER PRIMARY KEY CHECK (only = 0), seq INTEGER, id TEXT);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One tracked note.
+
+    Attributes:
+        path: Relative.
+        hash: Of its content.
+        trail: Hashes of earlier versions, oldest first, from the first that we changed; a stale editor buffer
+            holds one. `-` stands before those that a person made.
+        is_ours: Whether a process wrote this version.
+        is_told: Whether the bus has heard of the last outside edit.
+        is_held: It vanished among too many others; its deletion waits to be confirmed.
+        stamp: What `stamp_of` gave when it was hashed; "" when it must be hashed again.
+    """
+
+    path: str
+    hash: str
+    trail: tuple[str, ...] = ()
+    is_ours: bool = False
+    is_told: bool = True
+    is_held: bool = False
+    stamp: str = ""
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The trail and what stands, marked in the same way."""
+        return (*self.trail, self._marked)
+
+    @property
+    def _marked(self) -> str:
+        return self.hash if self.is_ours else f"{PERSONS}{self.hash}"
+
+
+def _healed(ask: Callable[Concatenate[LastSeen, P], T]) -> Callable[Concatenate[LastSeen, P], T]:
+    """Let a method that meets a damaged file make it anew from the journal and try once more."""
+
+    @wraps(ask)
+    def asked(self: LastSeen, /, *arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return ask(self, *arguments, **named)
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            if not is_damage(error):
+                raise
+        self.make_anew()
+        return ask(self, *arguments, **named)
+
+    return asked
+
+
+class LastSeen:
+    """The table of notes as last seen; every writer holds the commit lock.
+
+    Args:
+        path: The SQLite file, in the state folder.
+        tree: Tells which paths are tracked.
+        journal: What it follows.
+    """
+
+    def __init__(self, path: Path, tree: Tree, journal: Journal) -> None:
+        self._path, self._tree, self._journal = path, tree, journal
+        self._mutex = threading.RLock()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._database = self._open()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._mutex:
+            self._database.close()
+
+    def make_anew(self) -> None:
+        """Throw the file away and fold the journal from its beginning."""
+        with locked(self._journal.lock), self._mutex:
+            self._database.close()
+            self._remove()
+            self._database = self._connect()
+            self._follow()
+
+    @_healed
+    def check(self) -> None:
+        """Look the file over, and make it anew where it is damaged; ten milliseconds for ten thousand notes."""
+        with self._mutex:
+            if self._database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise ValueError(f"{self._path} is damaged")
+
+    @_healed
+    def catch_up(self) -> None:
+        """Follow the journal to its end."""
+        self._follow()
+
+    def _follow(self) -> None:
+        last = self._journal.last()
+        position = self._position()
+        if last == position:
+            return
+        events = list(self._journal.events(since_seq=max(position[0] - 1, 0)))
+        if position[0] and (not events or (events[0].seq, events[0].id) != position):
+            self._clear()
+            events = list(self._journal.events())
+        elif position[0]:
+            events = events[1:]
+        with self._mutex, self._database:
+            for event in events:
+                self._fold(event)
+            self._set_position(*last)
+
+    @_healed
+    def apply(self, event: Event) -> None:
+        """Take in an event that was just recorded after the last one."""
+        if self._position() == (event.seq, event.id):
+            return  # taken from the journal, after damage
+        with self._mutex, self._database:
+            self._fold(event)
+            self._set_position(event.seq, event.id)
+
+    def get(self, path: str) -> Seen | None:
+        """Return a note, or None when it is not known."""
+        return next(iter(self._found("WHERE path = ?", path)), None)
+
+    def with_hash(self, digest: str) -> list[Seen]:
+        """Return the notes with that content."""
+        return self._found("WHERE hash = ? ORDER BY path", digest)
+
+    def all(self) -> dict[str, Seen]:
+        """Return every note by path."""
+        return {seen.path: seen for seen in self._found("")}
+
+    def below(self, folder: str) -> dict[str, Seen]:
+        """Return the notes in a folder and the folders in it, by path."""
+        return {seen.path: seen for seen in self._found("WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0")}
+
+    def set_stamps(self, stamps: Iterable[tuple[str, str]]) -> None:
+        """Note (path, stamp) of files that hold what is recorded here."""
+        self._many("UPDATE seen SET stamp = ? WHERE path = ?", [(stamp, path) for path, stamp in stamps])
+
+    def set_told(self, path: str, is_told: bool) -> None:
+        """Note whether the bus has heard of a note's last outside edit."""
+        self._many("UPDATE seen SET is_told = ? WHERE path = ?", [(is_told, path)])
+
+    def set_held(self, paths: Iterable[str], is_held: bool) -> None:
+        """Note whether deletions wait to be confirmed."""
+        self._many("UPDATE seen SET is_held = ? WHERE path = ?", [(is_held, path) for path in paths])
+
+    @_healed
+    def unkept(self, path: str) -> str | None:
+        """Return what is known of a file whose text is not kept (off the record, oversized)."""
+        with self._mutex:
+            row = self._database.execute("SELECT digest FROM unkept WHERE path = ?", (path,)).fetchone()
+        return row[0] if row else None
+
+    def set_unkept(self, path: str, digest: str | None) -> None:
+        """Note a file whose text is not kept; None forgets it."""
+        if digest is None:
+            self._many("DELETE FROM unkept WHERE path = ?", [(path,)])
+        else:
+            self._many("INSERT OR REPLACE INTO unkept VALUES (?, ?)", [(path, digest)])
+
+    @_healed
+    def all_unkept(self) -> dict[str, str]:
+        """Return path → digest of the files whose texts are not kept."""
+        with self._mutex:
+            return dict(self._database.execute("SELECT path, digest FROM unkept"))
+
+    def _open(self) -> sqlite3.Connection:
+        for path in self._paths:
+            make_way(path)
+        try:
+            return self._connect()
+        except sqlite3.DatabaseError:  # torn by a power failure; it is derived
+            self._remove()
+            return self._connect()
+
+    def _remove(self) -> None:
+        for path in self._paths:
+            make_way(path)
+            path.unlink(missing_ok=True)
+
+    @property
+    def _paths(self) -> list[Path]:
+        return [self._path.with_name(self._path.name + name) for name in ("", "-wal", "-shm")]
+
+    def _connect(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self._path, check_same_thread=False, timeout=30)
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = OFF")  # a crash loses nothing; a power failure only work
+            database.executescript(_SCHEMA)
+        except sqlite3.DatabaseError:
+            database.close()
+            raise
+        return database
+
+    def _position(self) -> tuple[int, str]:
+        with self._mutex:
+            row = self._database.execute("SELECT seq, id FROM position").fetchone()
+        return (row[0], row[1]) if row else (0, "")
+
+    def _set_position(self, seq: int, event_id: str) -> None:
+        self._database.execute("INSERT OR REPLACE INTO position VALUES (0, ?, ?)", (seq, event_id))
+
+    def _clear(self) -> None:
+        with self._mutex, self._database:
+            self._database.execute("DELETE FROM seen")
+            self._database.execute("DELETE FROM position")
+
+    @_healed
+    def _found(self, where: str, *values: str) -> list[Seen]:
+        return self._rows(where, *values)
+
+    def _rows(self, where: str, *values: str) -> list[Seen]:
+        query = f"SELECT path, hash, trail, is_ours, is_told, is_held, stamp FROM seen {where}"
+        with self._mutex, closing(self._database.execute(query, values)) as cursor:
+            return [
+                Seen(path, digest, tuple(json.loads(trail)), bool(ours), bool(told), bool(held), stamp)
+                for path, digest, trail, ours, told, held, stamp in cursor
+            ]
+
+    @_healed
+    def _many(self, statement: str, rows: list[tuple[object, ...]]) -> None:
+        with self._mutex, self._database:
+            self._database.executemany(statement, rows)
+
+    def _fold(self, event: Event) -> None:
+        if event.kind == BASELINE:
+            self._database.execute("DELETE FROM seen")
+        for change in event.changes:
+            if change.op != "append":
+                self._fold_change(change, event)
+
+    def _fold_change(self, change: RecordedChange, event: Event) -> None:
+        known = next(iter(self._rows("WHERE path = ?", change.source or change.path)), None)
+        if change.source is not None:
+            self._database.execute("DELETE FROM seen WHERE path = ?", (change.source,))
+        if change.after is None or not self._tree.is_tracked(change.path):
+            self._database.execute("DELETE FROM seen WHERE path = ?", (change.path,))
+            return
+        seen = _successor(known, change, change.after, event)
+        row = (seen.path, seen.hash, json.dumps(seen.trail), seen.is_ours, seen.is_told)
+        self._database.execute(
+            "INSERT OR REPLACE INTO seen(path, hash, trail, is_ours, is_told) VALUES (?, ?, ?, ?, ?)", row
+        )
+
+
+def stamp_of(stat: os.stat_result) -> str:
+    """Return what tells that a file was not written since: its size, both its times, its inode.
+
+    The modification time can be put back; the time of change cannot, and moves also when nothing was written (git,
+    rsync, a backup, `chmod`): a file whose stamp moved is hashed again, and that alone tells.
+    """
+    return f"{size_stamp(stat)}:{stat.st_ctime_ns}"
+
+
+def size_stamp(stat: os.stat_result) -> str:
+    """Return by what a file is known that is not hashed, being too large or no regular file."""
+    return f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
+
+
+def _successor(known: Seen | None, change: RecordedChange, after: str, event: Event) -> Seen:
+    """Return a note after a change, with the versions that an editor may hold still.
+
+    Of several saves by persons that follow one another the last counts: whoever holds an earlier one has it from them.
+    """
+    if known is not None and known.hash == after:
+        return replace(known, path=change.path)
+    is_persons = event.by == "person" or change.op == "observe"
+    is_told = known is None or known.is_told or (is_persons and "displaced_by" not in event.data)
+    trail = _longer_trail(known, change, is_persons=is_persons)
+    return Seen(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_persons, is_told=is_told)
+
+
+def _longer_trail(known: Seen | None, change: RecordedChange, *, is_persons: bool) -> tuple[str, ...]:
+    if known is None:
+        return () if is_persons or change.before is None else (change.before,)
+    trail, is_in_sight = known.trail, change.before in (None, known.hash)
+    if known.is_ours or not (is_persons and is_in_sight):
+        trail = (*trail, known.versions[-1])
+    if change.before is not None and change.before not in {digest.removeprefix(PERSONS) for digest in known.versions}:
+        trail = (*trail, f"{PERSONS}{change.before}")
+    return trail

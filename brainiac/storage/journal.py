@@ -1,0 +1,387 @@
+"""What happened, one JSON line an event, append-only, a folder a device: audit, provenance, undo, time travel.
+
+Several processes of one device append, always under the brain's commit lock. The order is `seq`, never time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import socket
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from brainiac.clock import SYSTEM
+from brainiac.events import Event, RecordedChange
+from brainiac.storage.blobs import BlobStore
+from brainiac.storage.damaged import make_way
+from brainiac.storage.files import Disk, copy_attributes, make_folders, read_bytes, temporary_beside
+from brainiac.storage.locks import locked
+from brainiac.tree import LocalPlaces, Tree
+
+BASELINE = "tree-adopted"
+DEVICE_ID = "device_id"
+_DEVICE_ID = re.compile(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{6}\n")
+_BLOCK_BYTES = 65_536
+_COARSE_SECONDS = 2  # a folder's time tells no two changes apart that are closer, on the coarsest of filesystems
+_SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
+
+
+def to_line(event: Event) -> bytes:
+    """Render an event as its journal line, newline included."""
+    fields = ("seq", "id", "at", "kind", "by", "cause", "data")  # `asdict` would copy everything, deeply
+    record = {name: getattr(event, name) for name in fields}
+    record["changes"] = [_change_record(change) for change in event.changes]
+    try:
+        return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    except UnicodeEncodeError:  # a file name that is no UTF-8
+        return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def from_line(line: bytes) -> Event:
+    """Read a journal line.
+
+    Raises:
+        ValueError: It is no event.
+    """
+    try:
+        record = json.loads(line)
+        changes = tuple(RecordedChange(**change) for change in record.pop("changes"))
+        return Event(**record, changes=changes)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(str(error)) from error
+
+
+def lines_back(path: Path) -> Iterator[bytes]:
+    """Yield the whole lines of a file, last first; no more of it is read than is asked for."""
+    return islice(_pieces_back(path), 1, None)  # what follows the last newline is torn or nothing
+
+
+def _pieces_back(path: Path) -> Iterator[bytes]:
+    """Yield what stands between newlines, last first."""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        at, rest = file.seek(0, os.SEEK_END), b""
+        while at > 0:
+            size = min(_BLOCK_BYTES, at)
+            at = file.seek(at - size)
+            rest, *whole = (file.read(size) + rest).split(b"\n")
+            yield from reversed(whole)
+        yield rest
+
+
+def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
+    """Yield the whole lines of a file as it stands now, first first, each with the file."""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        left = os.fstat(file.fileno()).st_size  # whoever reads may append meanwhile
+        for line in file:
+            left -= len(line)
+            if left < 0 or not line.endswith(b"\n"):
+                return  # what follows the last newline is torn or nothing
+            yield path, line[:-1]
+
+
+def fold_into(tree: dict[str, str], event: Event) -> None:
+    """Apply one event of this device to path → content hash."""
+    if event.kind == BASELINE:
+        tree.clear()
+    for change in event.changes:
+        if change.op == "append":
+            continue
+        if change.source is not None:
+            tree.pop(change.source, None)
+        if change.after is None:
+            tree.pop(change.path, None)
+        else:
+            tree[change.path] = change.after
+
+
+def device_id(folder: Path, copy: Path | None = None) -> str:
+    """Return this machine's name in journals, made once: a readable part and a random one.
+
+    Args:
+        folder: Where all brains of this machine have it.
+        copy: Where one brain keeps it too, by which it is made again when it is damaged.
+    """
+    path = folder / DEVICE_ID
+    known = _id_in(path)
+    if known is None:
+        is_damaged = os.path.lexists(path)
+        former = _id_in(copy) if is_damaged and copy is not None else None
+        make_way(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        _place_id(path, former or _new_id(), is_damaged=is_damaged)
+        known = _id_in(path) or ""
+    if copy is not None and _id_in(copy) != known:
+        make_way(copy)
+        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _place_id(copy, known, is_damaged=True)
+    return known
+
+
+def _id_in(path: Path) -> str | None:
+    text = (read_bytes(path) or b"").decode("ascii", "replace")
+    return text.strip() if _DEVICE_ID.fullmatch(text) else None  # it names a folder: nothing else may stand there
+
+
+def _new_id() -> str:
+    name = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")[:24] or "device"
+    return f"{name}-{secrets.token_hex(3)}"
+
+
+def _place_id(path: Path, name: str, *, is_damaged: bool) -> None:
+    draft = path.with_name(f".{DEVICE_ID}-{secrets.token_hex(4)}")
+    draft.write_text(f"{name}\n")
+    if is_damaged:
+        os.replace(draft, path)
+        return
+    try:
+        os.link(draft, path)  # of two processes that start at once, one wins
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """Where the journal ends, and by what that is known to be still so."""
+
+    path: Path | None
+    inode: int
+    size: int
+    seq: int
+    last_id: str
+
+
+class Journal:
+    """The journal of a brain; this device's part is written, all parts are read.
+
+    Args:
+        tree: The brain's folder.
+        places: Its machine-local places.
+        disk: What writes.
+
+    Attributes:
+        device: This machine's id.
+        blobs: The texts that events name by hash.
+        lock: The brain's commit lock, under which everything is appended.
+        warnings: Lines that could not be read, one sentence each.
+    """
+
+    def __init__(self, tree: Tree, places: LocalPlaces, disk: Disk | None = None) -> None:
+        self._disk = disk or Disk()
+        self.device = device_id(places.device, places.state / DEVICE_ID)
+        self.folder = tree.journal / self.device
+        self.blobs = BlobStore(tree.journal / "blobs", self._disk)
+        self.lock = places.state / "commit.lock"
+        self.warnings: list[str] = []
+        self._all = tree.journal
+        for folder in (self.folder, self.blobs.folder):
+            tree.confine(folder)  # git carries links too: nothing of ours is written through one that leads outside
+        self._tail: _Tail | None = None
+        self._listed: tuple[tuple[int, int, int] | None, Path | None] | None = None
+
+    def record(self, event: Event, *, is_synced: bool = True) -> Event:
+        """Append an event and return it with its `seq`; one that was recorded lately is returned as it stands.
+
+        Args:
+            event: Its `seq` is given here.
+            is_synced: Wait until it is on the disk; False only for what the write-ahead file still holds.
+        """
+        with locked(self.lock):
+            tail = self._refresh()
+            numbered = replace(event, seq=tail.seq + 1)
+            path = self._file_for(numbered, tail)
+            is_new_file = path != tail.path
+            changed_folders = make_folders(self._disk, path.parent) + [path.parent] * is_new_file
+            if is_new_file and tail.path is not None:
+                self._disk.fsync(tail.path)
+            self._disk.append(path, to_line(numbered))
+            if is_synced:
+                for each in (path, *changed_folders):
+                    self._disk.fsync(each)
+            stat = os.stat(path)
+            self._tail = _Tail(path, stat.st_ino, stat.st_size, numbered.seq, numbered.id)
+            return numbered
+
+    def last(self) -> tuple[int, str]:
+        """Return `seq` and id of this device's last event; (0, "") when there is none."""
+        with locked(self.lock):
+            tail = self._refresh()
+        return tail.seq, tail.last_id
+
+    def sync(self) -> None:
+        """Bring all that was appended to the disk."""
+        if newest := self._newest():
+            for each in (newest, self.folder, self._all):
+                self._disk.fsync(each)
+
+    def events(
+        self, since_seq: int = 0, kinds: frozenset[str] | set[str] | None = None, reverse: bool = False
+    ) -> Iterator[Event]:
+        """Stream this device's events.
+
+        Args:
+            since_seq: Only those after it.
+            kinds: Only these.
+            reverse: Newest first.
+        """
+        if reverse or since_seq:
+            newest_first = self._lines_after(since_seq)
+            lines = newest_first if reverse else reversed(list(newest_first))
+        else:
+            lines = chain.from_iterable(map(_lines_of, self._files()))
+        return self._parsed(lines, kinds)
+
+    def foreign_events(self) -> Iterator[tuple[str, Event]]:
+        """Stream (device, event) of the other devices: provenance, never folded."""
+        for path in self._foreign_files():
+            for event in self._parsed(_lines_of(path)):
+                yield path.parent.name, event
+
+    def foreign_sizes(self) -> dict[str, int]:
+        """Return the size of each file of the other devices, by which is seen whether they have more to tell."""
+        return {str(path): path.stat().st_size for path in self._foreign_files()}
+
+    def _foreign_files(self) -> list[Path]:
+        return sorted(path for path in self._all.glob("*/*.jsonl") if self._is_foreign(path))
+
+    def _is_foreign(self, path: Path) -> bool:
+        """Return whether a file is another device's; a link may lead anywhere."""
+        folder = path.parent
+        return folder.name not in (self.device, "blobs") and not path.is_symlink() and not folder.is_symlink()
+
+    def find(self, event_id: str, since_seq: int = 0) -> Event | None:
+        """Return this device's event of that id, looking from the newest back."""
+        return next((event for event in self.events(since_seq, reverse=True) if event.id == event_id), None)
+
+    def names(self, digest: str) -> bool:
+        """Return whether an event of this device left a note with that content."""
+        mark = f'"after":"{digest}"'.encode()
+        return any(mark in line for _, line in self._lines_after(0))
+
+    def fold(self) -> dict[str, str]:
+        """Return path → content hash of every tracked note as this device last saw it."""
+        tree: dict[str, str] = {}
+        for event in self.events():
+            fold_into(tree, event)
+        return tree
+
+    def rewrite(self, cleaned: Callable[[Event], Event]) -> int:
+        """Put other data into lines of this device's journal, for a purge; a line keeps its `seq`, id and changes.
+
+        Returns:
+            How many lines were changed.
+        """
+        count = 0
+        with locked(self.lock):
+            for path in self._files():
+                self._cut_torn_line(path)
+                lines = (read_bytes(path) or b"").splitlines(keepends=True)
+                after = [_cleaned_line(line, cleaned) for line in lines]
+                changed = sum(one != other for one, other in zip(lines, after, strict=True))
+                if changed:
+                    draft = Path(temporary_beside(str(path)))
+                    self._disk.write(draft, b"".join(after))
+                    copy_attributes(path, draft)
+                    self._disk.fsync(draft)
+                    self._disk.replace(draft, path)
+                    self._disk.fsync(self.folder)
+                count += changed
+        return count
+
+    def _files(self) -> list[Path]:
+        return [self.folder / name for name in sorted(self._names())]
+
+    def _names(self) -> list[str]:
+        try:
+            names = os.listdir(self.folder)
+        except FileNotFoundError:
+            return []
+        return [name for name in names if name[0].isdigit() and name.endswith(".jsonl")]
+
+    def _newest(self) -> Path | None:
+        """Return the last file; the folder, which gets a file a day, is listed only when its time does not rule out
+        that another process, git or sync put one there since."""
+        try:
+            stat = os.stat(self.folder)
+        except FileNotFoundError:
+            return None
+        stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
+        if self._listed is None or self._listed[0] != stamp:
+            name = max(self._names(), default=None)
+            is_settled = SYSTEM.now().timestamp() - max(stat.st_mtime, stat.st_ctime) > _COARSE_SECONDS
+            self._listed = (stamp if is_settled else None), (self.folder / name if name else None)
+        return self._listed[1]
+
+    def _lines_after(self, since_seq: int) -> Iterator[tuple[Path, bytes]]:
+        """Yield this device's lines after a `seq`, newest first, each with its file."""
+        for path in (self.folder / name for name in sorted(self._names(), reverse=True)):
+            for line in lines_back(path):
+                numbered = _SEQ.match(line)
+                if numbered and int(numbered[1]) <= since_seq:
+                    return  # all that follow are older
+                yield path, line
+
+    def _file_for(self, event: Event, tail: _Tail) -> Path:
+        path = self.folder / f"{event.at[:10]}.jsonl"
+        # a clock set back must not put a later `seq` into an earlier file
+        return path if tail.path is None else max(path, tail.path)
+
+    def _parsed(self, lines: Iterable[tuple[Path, bytes]], kinds: Collection[str] | None = None) -> Iterator[Event]:
+        """Yield the events of lines, if they are of these kinds."""
+        marks = [f'"kind":"{kind}"'.encode() for kind in kinds or ()]
+        for path, line in lines:
+            if marks and not any(mark in line for mark in marks):
+                continue  # parsing it would cost fifty times as much
+            try:
+                event = from_line(line)
+            except ValueError as error:
+                warning = f"{path}: a line is no event ({error}); it was passed over"
+                if warning not in self.warnings:
+                    self.warnings.append(warning)
+                continue
+            if kinds is None or event.kind in kinds:
+                yield event
+
+    def _refresh(self) -> _Tail:
+        """Look whether the journal still ends where it did; another process, git or sync may have written."""
+        path, known = self._newest(), self._tail
+        if path is None:
+            self._tail = _Tail(None, 0, 0, 0, "")
+            return self._tail
+        stat = os.stat(path)
+        if known is None or (known.path, known.inode, known.size) != (path, stat.st_ino, stat.st_size):
+            known = self._tail = self._read_tail(path)
+        return known
+
+    def _read_tail(self, path: Path) -> _Tail:
+        self._cut_torn_line(path)
+        last = next(self.events(reverse=True), None)
+        stat = os.stat(path)
+        return _Tail(path, stat.st_ino, stat.st_size, last.seq if last else 0, last.id if last else "")
+
+    def _cut_torn_line(self, path: Path) -> None:
+        """Remove what a crash left after the last whole line."""
+        if torn := next(_pieces_back(path), b""):
+            self._disk.truncate(path, path.stat().st_size - len(torn))
+
+
+def _cleaned_line(line: bytes, cleaned: Callable[[Event], Event]) -> bytes:
+    try:
+        event = from_line(line)
+    except ValueError:
+        return line
+    after = cleaned(event)
+    return line if after == event else to_line(after)
+
+
+def _change_record(change: RecordedChange) -> dict[str, Any]:
+    record = {"op": change.op, "path": change.path, "before": change.before, "after": change.after}
+    return record if change.source is None else {**record, "source": change.source}

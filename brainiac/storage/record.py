@@ -1,0 +1,87 @@
+"""Finding one's way in the journals: an event by what a person types of its id, what followed from it, in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from brainiac.errors import UserError
+from brainiac.events import Event
+from brainiac.storage.journal import BASELINE
+from brainiac.storage.store import Store
+
+UNDONE = "event-undone"
+HONOURED = "purge-honoured"  # words of earlier lines are gone
+MADE_PRIVATE = "exchange-made-private"  # data: prompt, exchanges (none while a promotion ran), sent, statements, left
+MIN_PREFIX = 6
+
+
+def find_event(store: Store, named: str) -> Event:
+    """Return the event of this device whose id a person named, whole or by its beginning or end.
+
+    Raises:
+        UserError: There is none, or more than one.
+    """
+    named = named.strip().lower()
+    if len(named) < MIN_PREFIX:
+        raise UserError(f"{named!r} is too short for an event; give at least {MIN_PREFIX} characters of its id")
+    found = [event for event in store.journal.events() if event.id.startswith(named) or event.id.endswith(named)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        few = "; ".join(f"{event.id} ({event.kind}, {event.at})" for event in found[-5:])
+        raise UserError(f"{len(found)} events have {named!r} in their id, the last of them: {few}; give more of it")
+    for device, event in store.journal.foreign_events():
+        if event.id.startswith(named) or event.id.endswith(named):
+            raise UserError(f"{event.id} ({event.kind}) was done on {device}; undo it there")
+    raise UserError(f"no event has the id {named!r}; `brainiac log` lists them")
+
+
+def last_undoable(store: Store) -> Event:
+    """Return the newest commit of a process on this device that was not taken back yet.
+
+    Raises:
+        UserError: There is none.
+    """
+    undone = undone_events(store)
+    for event in store.journal.events(reverse=True):
+        is_commit = event.by != "person" and event.kind not in (BASELINE, UNDONE) and event.id not in undone
+        if is_commit and any(change.op not in ("append", "observe") for change in event.changes):
+            return event
+    raise UserError("nothing was done on this device that could be taken back")
+
+
+def undone_events(store: Store) -> dict[str, str]:
+    """Return the id of every event that is taken back as of now, with the id of what took it back."""
+    undone: dict[str, str] = {}
+    for event in store.journal.events(kinds={UNDONE}):
+        named = str(event.data.get("undone"))
+        undone[named] = event.id
+        undone.update({each: by for each, by in undone.items() if by != named})
+        for each in [each for each, by in undone.items() if by == named]:
+            del undone[each]  # its taking back was taken back
+    return undone
+
+
+def consequences(store: Store, event: Event) -> list[Event]:
+    """Return the events that this one led to, however far, oldest first; what took one back is none of them."""
+    known, found = {event.id}, []
+    for later in store.journal.events(since_seq=event.seq):
+        if later.kind != UNDONE and not known.isdisjoint(causes_of(later)):
+            known.add(later.id)
+            found.append(later)
+    return found
+
+
+def causes_of(event: Event) -> set[str]:
+    """Return the ids of the events and exchanges that an event names as what it rests on."""
+    named = {event.cause, event.data.get("exchange")}
+    for one in event.data.get("statements", ()):
+        named.update(one.get("sources", ()))
+    return {str(each) for each in named if each}
+
+
+def changers(store: Store, path: str, since_seq: int) -> Iterator[Event]:
+    """Yield the events after a `seq` that changed a file, oldest first."""
+    for event in store.journal.events(since_seq=since_seq):
+        if any(path in (change.path, change.source) and change.op != "append" for change in event.changes):
+            yield event

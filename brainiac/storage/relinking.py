@@ -1,0 +1,75 @@
+"""Relative links of what was said, led on to where they led when the text moves to a page (docs/format.md, F-LNK).
+
+While a promotion decides, a link that leads to a file of the brain has its path from the root, `/memory/…`, so that
+the same link is the same text from whatever file it comes; on a page it has its path from there.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from brainiac.formats.links import Link, relinked
+from brainiac.formats.short_term import StmEvent
+from brainiac.storage.store import Store
+
+
+def rooted(store: Store, text: str, folders: Sequence[str], places: Mapping[str, str] | None = None) -> str:
+    """Return a text whose links have their paths from the root; one that leads nowhere stays as it is.
+
+    Args:
+        store: Whose tree.
+        text: As it was written.
+        folders: Where the file may stand that it was written in, relative to the root; the first that fits counts.
+        places: Paths of pages by uuid, which is the truth of a link that has one.
+    """
+
+    def target_of(link: Link) -> str:
+        path = (places or {}).get(link.uuid, "")
+        if not path and not link.target.startswith("/"):
+            named = (posixpath.normpath(posixpath.join(folder, link.target)) for folder in folders)
+            path = next((each for each in named if store.tree.holds(each)), "")
+        return f"/{path}" if path else ""
+
+    return relinked(text, target_of)
+
+
+def placed(store: Store, text: str, path: str) -> str:
+    """Return a rooted text as it stands on a page."""
+
+    def target_of(link: Link) -> str:
+        target = link.target.removeprefix("/")
+        if target == link.target or not store.tree.holds(target):
+            return ""
+        return posixpath.relpath(target, posixpath.dirname(path))
+
+    return relinked(text, target_of)
+
+
+class Origins:
+    """Where the texts of events were written.
+
+    Args:
+        store: The brain.
+        prompts: Paths of prompts by the exchange they belong to.
+        places: Paths of pages by uuid.
+    """
+
+    def __init__(self, store: Store, prompts: Mapping[str, str], places: Mapping[str, str]) -> None:
+        self._store, self._prompts, self._places = store, prompts, places
+        self._inbox, self._memory = (store.tree.relative(each) for each in (store.tree.inbox, store.tree.memory))
+
+    def rooted(self, event: StmEvent) -> StmEvent:
+        """Return an event whose links have their paths from the root."""
+        if "](" not in event.user and "](" not in event.ai:
+            return event
+        prompt = self._prompts.get(event.id)
+        folders = [posixpath.dirname(prompt), self._memory] if prompt else [self._memory, self._inbox]
+        user, ai = (rooted(self._store, text, folders, self._places) for text in (event.user, event.ai))
+        return replace(event, user=user, ai=ai)
+
+    def moved(self, event: StmEvent, path: str) -> StmEvent:
+        """Return an event whose links lead from a page to where they led; nothing else of it changes."""
+        event = self.rooted(event)
+        return replace(event, user=placed(self._store, event.user, path), ai=placed(self._store, event.ai, path))

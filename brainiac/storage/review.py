@@ -1,0 +1,121 @@
+"""`memory/review.md`: what a process would like to do and may not, one line a proposal with its id.
+
+A person ticks `[x]` to have the journaled proposal done, `[-]` to decline; absence means nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from brainiac.events import Change, create, update
+from brainiac.formats.dialogue import PRIVATE_MARK
+from brainiac.formats.prose import one_line
+from brainiac.storage.store import Store
+
+EMPTY = """\
+# Review
+
+What Brainiac would like to do and may not. Put an `x` into a box to have it done, a `-` to decline; save the file.
+
+"""
+_ID = re.compile(r"<!-- proposal: (\S+) -->")
+_LINE = re.compile(r"^[^\n]*<!-- proposal: (\S+) -->[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_BOX = re.compile(r"[ \t]*[-*+][ \t]+\[([xX -])\][ \t]")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Something put before a person.
+
+    Attributes:
+        id: Its identity; the line only shows it, the journal says what is done.
+        what: One sentence.
+        data: The operation, plain JSON values, journaled.
+        is_private: It tells of what must not leave this machine; its line is marked.
+    """
+
+    id: str
+    what: str
+    data: dict[str, Any]
+    is_private: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the journal keeps."""
+        return {"id": self.id, "what": self.what, **self.data}
+
+
+def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
+    """Return `review.md` with lines for proposals below what stands there; one whose id stands there is left alone.
+
+    Args:
+        text: The file as it stands; None where there is none.
+        proposals: What to add.
+    """
+    text = EMPTY if text is None or not text.strip() else text
+    known = set(_ID.findall(text))
+    newline = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
+    for proposal in proposals:
+        if proposal.id not in known:
+            text += "" if text.endswith("\n") else newline
+            mark = f" {PRIVATE_MARK}" if proposal.is_private else ""
+            text += f"- [ ] {one_line(proposal.what)}{mark} <!-- proposal: {proposal.id} -->{newline}"
+    return text
+
+
+def review_change(store: Store, proposals: Iterable[Proposal]) -> list[Change]:
+    """Return the change of `review.md` that shows proposals; none where all of them stand there."""
+    proposals = list(proposals)
+    if not proposals:
+        return []
+    path = store.tree.relative(store.tree.review)
+    before = store.read_text(path)
+    text = with_proposals(before, proposals)
+    if text == before:
+        return []
+    return [create(path, text) if before is None else update(path, before, text)]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A line of `review.md` that shows a proposal.
+
+    Attributes:
+        id: Of the proposal.
+        mark: `x` done, `-` declined, " " nothing said, "" where the box is not whole.
+        start: Offset of the line in the text; `text[start:end]` is the line with its end.
+    """
+
+    id: str
+    mark: str
+    start: int
+    end: int
+
+
+def find_ticks(text: str) -> list[Tick]:
+    """Return the lines that show a proposal, in order; a line cut short in its comment shows none."""
+    return [_tick(found) for found in _LINE.finditer(text)]
+
+
+def _tick(found: re.Match[str]) -> Tick:
+    box = _BOX.match(found[0])
+    return Tick(found[1], box[1].lower() if box else "", found.start(), found.end())
+
+
+def verdicts(text: str) -> dict[str, bool]:
+    """Return what a person decided, by proposal id, True to have it done; one that is marked both ways is undecided."""
+    marks: dict[str, set[str]] = {}
+    for tick in find_ticks(text):
+        if tick.mark in ("x", "-"):
+            marks.setdefault(tick.id, set()).add(tick.mark)
+    return {name: found == {"x"} for name, found in marks.items() if len(found) == 1}
+
+
+def without(text: str, ids: Container[str]) -> str:
+    """Return `review.md` without the lines of these proposals; all else stays byte for byte."""
+    for tick in reversed(find_ticks(text)):
+        if tick.id in ids:
+            text = text[: tick.start] + text[tick.end :]
+    return text

@@ -1,0 +1,70 @@
+"""`daemon.json` in the state folder: what a running brain tells `status`, and what the next run goes on from."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from brainiac.storage.damaged import make_way
+
+FILE = "daemon.json"
+LOCK = "daemon.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """How a daemon stands.
+
+    Attributes:
+        pid: Its process; 0 once it stopped.
+        since: ISO 8601 UTC when it started.
+        watch: `WatchHealth` as plain values.
+        pending: `Pending` prompts as plain values.
+        passed_over: Files in the inbox of a type that is not read.
+        access_log: How far the access log was read.
+        settings: The last good ones, as plain values, for commands that read while the file is broken.
+        problem: What keeps the whole daemon from working, if anything does.
+    """
+
+    pid: int = 0
+    since: str = ""
+    watch: dict[str, Any] = field(default_factory=dict)
+    pending: list[dict[str, Any]] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    access_log: dict[str, Any] | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+def read_run_state(state: Path) -> RunState:
+    """Return what the last or running daemon of this brain wrote; an empty state where that is missing or damaged."""
+    try:
+        found = RunState(**json.loads((state / FILE).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return RunState()
+    kinds = [(name, type(value)) for name, value in _fields(RunState()) if name != "access_log"]
+    is_sound = all(isinstance(getattr(found, name), kind) for name, kind in kinds) and _is_mark(found.access_log)
+    return found if is_sound else RunState()
+
+
+def _fields(run: RunState) -> list[tuple[str, Any]]:
+    return [(name, getattr(run, name)) for name in RunState.__dataclass_fields__]
+
+
+def _is_mark(mark: object) -> bool:
+    if mark is None:
+        return True
+    return isinstance(mark, dict) and isinstance(mark.get("offset"), int) and isinstance(mark.get("last"), str)
+
+
+def write_run_state(state: Path, run: RunState) -> None:
+    """Replace the file; not synced to the disk, since all in it can be found out anew."""
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    values = dict(_fields(run))
+    make_way(state / FILE)
+    temporary = state / f".{FILE}-{os.getpid()}"
+    temporary.write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8", errors="surrogateescape")
+    os.replace(temporary, state / FILE)

@@ -1,0 +1,244 @@
+"""A brain's files and journal: what every part of the program needs, and all that most parts need.
+
+What stands above adds to it: `brainiac.library` search, `brainiac.brain` models and plugins.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, time, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from brainiac.clock import SYSTEM, Clock, day_in
+from brainiac.errors import ConfinementError, FormatError, SettingsError, storage_trouble
+from brainiac.events import Change, Event
+from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
+from brainiac.logs import logger
+from brainiac.settings import MachineSettings, Settings, SettingsFile
+from brainiac.storage.adoption import Observed
+from brainiac.storage.commit import Committer
+from brainiac.storage.fallback import last_good
+from brainiac.storage.files import read_bytes
+from brainiac.storage.journal import Journal
+from brainiac.storage.locks import locked
+from brainiac.tree import LocalPlaces, Tree
+
+
+class Store:
+    """The files of a brain, and the one way to change them.
+
+    Args:
+        root: The brain's folder.
+        clock: The only source of time.
+        is_reading: Open it also while `system/config.yaml` is broken, with the last good settings.
+
+    Raises:
+        SettingsError: `system/config.yaml` does not validate.
+    """
+
+    def __init__(self, root: Path | str, *, clock: Clock = SYSTEM, is_reading: bool = False) -> None:
+        self.clock = clock
+        self._settings_file = SettingsFile(Path(root) / "system" / "config.yaml", Settings)
+        settings = self._first_settings(Path(root), is_reading)
+        self.tree = Tree(root, settings.layout())
+        self._settings_file.path = self.tree.config
+        self.places = LocalPlaces.of(self.tree.root, settings.brain_id)
+        self._machine_file = SettingsFile(self.places.config, MachineSettings)
+        self.before_commit: Callable[[], None] | None = None  # raises where this process must change nothing any more
+        self._listeners: list[Callable[[Event], None]] = []
+        self._mutex = threading.RLock()
+
+    def _first_settings(self, root: Path, is_reading: bool) -> Settings:
+        try:
+            return self._settings_file.read()
+        except SettingsError:
+            if not is_reading:
+                raise
+            self._settings_file.fall_back(last_good(root, self._settings_file.path))
+            return self._settings_file.last
+
+    @property
+    def root(self) -> Path:
+        """The brain's folder, absolute."""
+        return self.tree.root
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they stand now; while the file is broken, the last good ones (`status` says so)."""
+        try:
+            return self._settings_file.read()
+        except SettingsError:
+            return self._settings_file.last
+
+    def check_settings(self) -> Settings:
+        """Return the settings, or raise what is wrong with the file (`SettingsError`)."""
+        return self._settings_file.read()
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The person's time zone: files hold UTC, what a person is shown is theirs."""
+        return ZoneInfo(self.settings.time_zone)
+
+    def now(self) -> datetime:
+        """Return the present moment in the person's time zone."""
+        return self.clock.now().astimezone(self.zone)
+
+    def midnight(self, days: int = 0) -> datetime:
+        """Return when the person's day begins, today's or that of so many days later."""
+        return datetime.combine(self.now().date() + timedelta(days=days), time.min, self.zone)
+
+    def day_of(self, at: str) -> str:
+        """Return the person's day of a moment as `2025-09-16`; what is no moment gives its beginning."""
+        return day_in(self.zone, at)
+
+    @property
+    def machine(self) -> MachineSettings:
+        """This machine's own settings."""
+        return self._machine_file.read()
+
+    @cached_property
+    def journal(self) -> Journal:
+        """The journal of what happened."""
+        return Journal(self.tree, self.places)
+
+    @cached_property
+    def observed(self) -> Observed:
+        """What each tracked file was when last seen."""
+        return Observed(self.tree, self.journal, self.clock, self.committer)
+
+    @cached_property
+    def committer(self) -> Committer:
+        """The one way to change the tree."""
+        return Committer(
+            self.tree,
+            self.places,
+            self.journal,
+            self.clock,
+            tell=self._announce,
+            holds_secret=self.holds_secret,
+        )
+
+    @cached_property
+    def log(self) -> Any:
+        """A structlog logger."""
+        return logger()
+
+    def short_term(self) -> ShortTermDocument:
+        """Return short-term memory as it stands; an absent file reads as an empty one.
+
+        Raises:
+            FormatError: It lacks a heading.
+        """
+        text = self.read_text(self.tree.short_term)
+        return document_of(EMPTY if text is None else text)
+
+    def short_term_lock(self) -> AbstractContextManager[None]:
+        """Hold short-term memory against every other writer of ours, in all processes of this machine."""
+        return locked(self.places.state / "short_term.lock")
+
+    def commit_lock(self) -> AbstractContextManager[None]:
+        """Hold the commit lock: nobody else writes between a look and the commit that rests on it."""
+        return self.committer.held()
+
+    def commit(
+        self,
+        kind: str,
+        *,
+        by: str,
+        changes: Sequence[Change] = (),
+        data: Mapping[str, Any] | None = None,
+        cause: str | None = None,
+        expect: Mapping[str, str | None] | None = None,
+    ) -> Event:
+        """Change the tree and record it, wholly or not at all.
+
+        Args:
+            kind: The event, past tense with hyphens.
+            by: Who does it.
+            changes: Made with `brainiac.events.create`, `update`, ...; each holds what it was decided on.
+            data: Plain JSON values.
+            cause: Id of the event that led here.
+            expect: Further files the decision rested on: path to content hash, None for "must not exist".
+
+        Raises:
+            ConflictError: A file moved meanwhile; nothing was changed.
+            StorageError: The disk refuses for now.
+        """
+        if changes and self.before_commit:
+            self.before_commit()
+        with storage_trouble():
+            return self.committer.commit(kind, by=by, changes=changes, data=data, cause=cause, expect=expect)
+
+    def record(self, kind: str, *, by: str, data: Mapping[str, Any] | None = None, cause: str | None = None) -> Event:
+        """Record an event that changes no file."""
+        return self.commit(kind, by=by, data=data, cause=cause)
+
+    def on_event(self, listener: Callable[[Event], None]) -> None:
+        """Call a function with every event recorded from now on, in the thread that records it."""
+        self._listeners.append(listener)
+
+    def read(self, path: str | Path) -> bytes | None:
+        """Return a file's bytes; None where there is no regular file.
+
+        Raises:
+            ConfinementError: The path leaves the brain.
+        """
+        return read_bytes(self.tree.confine(path))
+
+    def read_text(self, path: str | Path) -> str | None:
+        """Return a file's text with undecodable bytes kept as surrogates; None where there is no regular file."""
+        content = self.read(path)
+        return None if content is None else content.decode("utf-8", "surrogateescape")
+
+    def read_page(self, path: str) -> str | None:
+        """Return the text of a page that may be changed; None where nothing stands.
+
+        Raises:
+            FormatError: Something else stands there, or it cannot be read; whoever meets it goes on without it.
+        """
+        try:
+            file = self.tree.confine(path)
+            content = read_bytes(file) if stat.S_ISREG(os.lstat(file).st_mode) else None
+            if content is None:
+                raise FormatError(path, "is no file of its own but a link, a folder or a device; put a file there")
+            return content.decode("utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (ConfinementError, OSError) as error:
+            raise FormatError(path, f"cannot be read ({error}); it is left as it is") from error
+        except UnicodeDecodeError as error:
+            raise FormatError(path, f"is not UTF-8 (from byte {error.start} on); save it as UTF-8") from error
+
+    def holds_secret(self, path: str, content: bytes) -> bool:
+        """Return whether a text may not be kept in the journal; a bare store knows no secrets."""
+        return False
+
+    def call_hook(self, hook: str, /, **arguments: Any) -> list[Any]:
+        """Call a hook of the plugins; a bare store has none."""
+        return []
+
+    def chain_hook(self, hook: str, argument: str, value: Any, /, **arguments: Any) -> Any:
+        """Pass a value through a hook of every plugin in turn; a bare store has none."""
+        return value
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this device is the one that runs the processes (design: two devices)."""
+        return self.settings.active_device in (None, self.journal.device)
+
+    def close(self) -> None:
+        """Release what was opened; it must not be used afterwards."""
+        opened = self.__dict__.pop("committer", None)
+        if opened is not None:
+            opened.close()
+
+    def _announce(self, event: Event) -> None:
+        for listener in self._listeners:
+            listener(event)

@@ -1,0 +1,94 @@
+"""Organization: while it is quiet, long-term memory evolves by how it is used (seeds S13, S15, P6)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from brainiac import hookimpl
+from brainiac.brain import Brain
+from brainiac.errors import LockedError
+from brainiac.events import FileChange
+from brainiac.health.stale import StaleItem
+
+_upkeeps: dict[Brain, Any] = {}
+_making = threading.Lock()  # two tiers may ask at once
+
+
+def _upkeep(brain: Brain) -> Any:
+    from .upkeep import Upkeep  # here: an answer waits for no plugin's imports
+
+    with _making:
+        if brain not in _upkeeps:
+            _upkeeps[brain] = Upkeep(brain)
+        return _upkeeps[brain]
+
+
+@hookimpl(specname="find_stale")
+def stale_items(brain: Brain) -> list[StaleItem]:
+    """Name what was superseded, pages nobody links to or cites, and overgrown folders."""
+    from .stale import find_stale  # here: an answer waits for no plugin's imports
+
+    return list(find_stale(brain))
+
+
+@hookimpl
+def shutdown(brain: Brain) -> None:
+    """What is still to be put in order is found anew by the next start."""
+    _upkeeps.pop(brain, None)
+
+
+@hookimpl
+def quiet(brain: Brain, idle_seconds: float) -> None:
+    """Put in order what is due, then organize in a long quiet, every few hours, or when the access log has grown."""
+    upkeep = _upkeep(brain)
+    upkeep.tend()
+    if upkeep.is_due(idle_seconds):
+        _organize(brain, upkeep)
+
+
+@hookimpl
+def access_log_grew(brain: Brain) -> None:
+    """Organize once the log has grown, whoever wrote its lines, unless the person is here: then the quiet does."""
+    upkeep = _upkeep(brain)
+    if upkeep.is_log_full() and upkeep.is_calm():
+        _organize(brain, upkeep)
+
+
+def _organize(brain: Brain, upkeep: Any) -> None:
+    try:
+        outcome = upkeep.organize()
+    except LockedError:
+        return  # somebody runs `brainiac organize`
+    brain.log.info("organized", done=len(outcome.done), asked=len(outcome.asked), refused=len(outcome.refused))
+
+
+@hookimpl
+def file_changed(brain: Brain, change: FileChange) -> None:
+    """Heal links after a move by hand, take note of new notes, and do what was ticked in `review.md`."""
+    _upkeep(brain).note_change(change)
+
+
+@hookimpl
+def memory_created(brain: Brain, path: str) -> None:
+    """Its folder's manifest is due."""
+    _upkeep(brain).note_page(path)
+
+
+@hookimpl
+def memory_modified(brain: Brain, path: str) -> None:
+    """Its folder's manifest is due."""
+    _upkeep(brain).note_page(path)
+
+
+@hookimpl
+def memory_moved(brain: Brain, path: str, old_path: str) -> None:
+    """The manifests of both folders are due."""
+    _upkeep(brain).note_page(path)
+    _upkeep(brain).note_page(old_path)
+
+
+@hookimpl
+def memory_deleted(brain: Brain, path: str) -> None:
+    """Its folder's manifest is due."""
+    _upkeep(brain).note_page(path)

@@ -1,0 +1,54 @@
+"""`brainiac organize`: long-term memory put in order now, by how it was used."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.terminal import say
+
+from .run import Outcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(organize)
+
+
+def organize(as_json: JsonOption = False) -> None:
+    """Link, move up, split, compress and archive memories by how they were used; heal links; derive manifests."""
+    from brainiac.cli.styling import spinner
+    from brainiac.history.devices import require_active
+    from brainiac.pipeline.daemon import is_running
+
+    from .run import organize as run
+    from .upkeep import Upkeep
+
+    with opened_brain() as brain, spinner("looking at the tree") as progress:
+        require_active(brain)
+        if not is_running(brain):
+            brain.committer.recover()
+            brain.observed.adopt()
+        Upkeep(brain).tend()
+        outcome = run(brain, progress=progress)
+    if as_json:
+        print_json(asdict(outcome))
+        return
+    _print(outcome)
+
+
+def _print(outcome: Outcome) -> None:
+    for action in outcome.done:
+        where = f" to {action.target}" if action.target else ""
+        names = f"{len(action.paths)} pages" if len(action.paths) > 3 else ", ".join(action.paths)
+        say(f"{action.kind}  {names}{where}" + (f" ({action.reason})" if action.reason else ""))
+    for what in outcome.asked:
+        say(f"asked  {what}; tick it in memory/review.md")
+    for what, why in outcome.refused:
+        say(f"refused  {what}: {why}")
+    if not (outcome.done or outcome.asked or outcome.lines):
+        say("Memory is well as it is.")
+    else:
+        say(f"{outcome.lines} lines of the access log counted.")

@@ -1,0 +1,80 @@
+"""Promotion: while it is quiet, what was said moves into long-term memory (seeds S12, P5).
+
+While it is never quiet, the oldest of it is at least filed, so that short-term memory stays small.
+"""
+
+from __future__ import annotations
+
+from brainiac import hookimpl
+from brainiac.brain import Brain
+from brainiac.clock import parse_iso
+from brainiac.errors import ConflictError, FormatError, LockedError, StorageError
+from brainiac.events import FileChange, PathKind
+from brainiac.formats.prompt import Exchange
+
+NAME = "promotion"
+RETRY_SECONDS = 600.0  # after a run that ended early; the model that failed is left in peace
+
+
+@hookimpl
+def startup(brain: Brain) -> None:
+    """File what short-term memory cannot hold, left by an earlier run or written while none ran."""
+    _file_overflow(brain)
+
+
+@hookimpl
+def response_arrived(brain: Brain, exchange: Exchange) -> None:
+    """File what short-term memory cannot hold now that Reflection, which is called before, noted an exchange."""
+    _file_overflow(brain)
+
+
+@hookimpl
+def file_changed(brain: Brain, change: FileChange) -> None:
+    """File what short-term memory cannot hold after a person wrote in it."""
+    if change.kind is PathKind.SHORT_TERM:
+        _file_overflow(brain)
+
+
+@hookimpl
+def quiet(brain: Brain, idle_seconds: float) -> None:
+    """Promote when it is due; what cannot be done now stays for the next quiet."""
+    from .due import is_due
+    from .run import promote  # here: an answer waits for no plugin's imports
+
+    if not is_due(brain, idle_seconds) or _failed_lately(brain):
+        return
+    last = brain.answered.last_exchange_at
+    try:
+        outcome = promote(brain, abandon=lambda: brain.answered.last_exchange_at != last)
+    except LockedError:
+        return  # somebody runs `brainiac promote`
+    brain.log.info(
+        "promoted", exchanges=outcome.exchanges, statements=outcome.statements, left=len(outcome.left),
+        refused=len(outcome.refused), kept=len(outcome.kept), filed=len(outcome.filed), problem=outcome.problem,
+    )  # fmt: skip
+
+
+def _file_overflow(brain: Brain) -> None:
+    """File it, or let it wait for the next exchange: the one that was just noted must not be handed out again."""
+    text = brain.read(brain.tree.short_term) or b""
+    if len(text) <= brain.settings.promotion.max_tokens or not brain.is_active:  # a token is a byte or more
+        return
+    from .overflow import file_overflow  # here: an answer waits for no plugin's imports
+
+    try:
+        event = file_overflow(brain)
+    except (ConflictError, FormatError, StorageError) as error:
+        brain.log.warning("filing_postponed", problem=str(error))
+        return
+    if event is not None:
+        brain.log.info("filed", exchanges=len(event.data["exchanges"]))
+
+
+def _failed_lately(brain: Brain) -> bool:
+    """Tell whether the last run began a short while ago and came to nothing."""
+    kinds = {"promotion-started", "memory-promoted"}
+    last = next(brain.journal.events(kinds=kinds, reverse=True), None)
+    if last is None or last.kind != "promotion-started":
+        return False
+    # less than nothing where the clock was put back
+    return 0 <= (brain.clock.now() - parse_iso(last.at)).total_seconds() < RETRY_SECONDS

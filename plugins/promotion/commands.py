@@ -1,0 +1,75 @@
+"""`brainiac promote`: have memory consolidated now instead of when it is quiet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.terminal import say
+
+from .run import Outcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command()(promote)
+
+
+def promote(as_json: JsonOption = False) -> None:
+    """Move what was said from short-term into long-term memory now."""
+    from brainiac.cli.styling import bar
+    from brainiac.history.devices import require_active
+
+    from .run import promote as run
+
+    with opened_brain() as brain, bar("Deciding what to remember") as progress:
+        require_active(brain)
+        outcome = run(brain, progress=progress)
+    if as_json:
+        print_json(_plain(outcome))
+    elif outcome.event is None:
+        say("Nothing was promoted." if outcome.left or outcome.problem else "Short-term memory is empty.")
+    else:
+        done = ", ".join(f"{count} {name.lower()}" for name, count in sorted(outcome.statements.items()))
+        say(f"{outcome.exchanges} exchanges filed; statements: {done or 'none'} (event {outcome.event.id})")
+    if not as_json:
+        for line in _details(outcome):
+            say(line)
+    if outcome.problem:
+        raise typer.Exit(1)
+
+
+def _details(outcome: Outcome) -> Iterator[str]:
+    """Yield a line for whatever a person may want to look at: candidates, and their own words in short-term memory."""
+    ends = Counter(fate.end for fate in outcome.fates.values())
+    if ends:
+        yield "candidates: " + ", ".join(f"{count} {end}" for end, count in ends.most_common())
+    for event, reason in outcome.left.items():
+        yield f"left    {event}: {reason}"
+    told = set(outcome.left.values())
+    fates = [(fate.end, fate.statement, fate.reason) for fate in outcome.fates.values() if fate.reason not in told]
+    fates += [("refused", refusal.statement, refusal.reason) for refusal in outcome.refused]
+    for end, statement, reason in dict.fromkeys(fate for fate in fates if fate[2]):
+        yield f"{end:7} {statement[:80]!r}: {reason}"
+    for text in outcome.kept:
+        yield f"kept    {text[:80]!r}: it is yours and stays in short-term memory"
+    for text in outcome.filed:
+        yield f"filed   {text[:80]!r}: it left short-term memory for the page of the day"
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "event": outcome.event.id if outcome.event else None,
+        "exchanges": outcome.exchanges,
+        "statements": outcome.statements,
+        "left": outcome.left,
+        "refused": [refusal.as_json() for refusal in outcome.refused],
+        "candidates": {name: fate.as_json() for name, fate in outcome.fates.items()},
+        "kept": list(outcome.kept),
+        "filed": list(outcome.filed),
+        "problem": outcome.problem,
+    }

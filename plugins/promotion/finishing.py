@@ -1,0 +1,279 @@
+"""The one commit of a promotion: pages, index pages, review, short-term memory last, rebased on what stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from brainiac.brain import Brain
+from brainiac.clock import iso
+from brainiac.errors import ConflictError, FormatError
+from brainiac.events import Change, Event, create, new_id, update
+from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
+from brainiac.storage.folders import Folders
+from brainiac.storage.relinking import Origins, placed
+from brainiac.storage.review import Proposal, review_change
+from brainiac.storage.statements import PROMOTED, Past, event_hash, line_id, text_hash
+
+from .applying import Applier, Step
+from .draft import Draft
+from .episodes import add_exchanges
+from .fates import NAME, Candidate, End, Fate, Refusal
+
+ATTEMPTS = 10
+MAX_TOLD = 300  # characters of what a person wrote that the event tells; all of it stands in the tree
+
+
+@dataclass(slots=True)
+class Work:
+    """What a run has come to before it is written.
+
+    Attributes:
+        memory: Short-term memory at the snapshot.
+        events: The events looked at, a person's own lines as such too, by id.
+        lines: The ids of events made from lines that a person wrote into the lists, with their texts.
+        steps: What is to be done, in order.
+        left: Events that stay for the next run, with the reason.
+        refused: What was not done, and why.
+        summary: The new summary; None leaves the one there.
+        fates: How candidates ended that no step is left of, by their ids.
+        origins: Tells where the links of an event lead.
+        kept: What a person wrote beside what leaves short-term memory; it stays there.
+        filed: Lines of a person's that leave the lists, and thoughts that they changed; they go to the day's page.
+        notes: Further data of the event.
+        standing: Ids of the events that stand on the pages of their days already.
+        gone: Ids of exchanges that stood there too and that a person took out.
+    """
+
+    memory: ShortTermMemory
+    events: dict[str, StmEvent]
+    lines: dict[str, str]
+    origins: Origins
+    steps: list[Step] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    refused: list[Refusal] = field(default_factory=list)
+    summary: str | None = None
+    fates: dict[str, Fate] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
+    filed: list[StmEvent] = field(default_factory=list)
+    notes: dict[str, Any] = field(default_factory=dict)
+    standing: frozenset[str] = frozenset()
+    gone: Sequence[str] = ()
+
+    @property
+    def archived(self) -> list[StmEvent]:
+        """The events of which nothing is left to decide."""
+        return [event for event in self.events.values() if event.id not in self.left]
+
+    def leave(self, candidate: Candidate, reason: str) -> None:
+        """Keep a candidate and the events behind it for the next run."""
+        self.left |= {event.id: reason for event in candidate.events if event.id in self.events}
+        self.end(candidate, "left", reason)
+
+    def end(self, candidate: Candidate, end: End, reason: str) -> None:
+        """Note how a candidate ended."""
+        self.fates[candidate.id] = Fate(candidate.words, end, reason)
+
+    def refuse(self, refused: Sequence[Refusal]) -> None:
+        """Note candidates that are refused for good."""
+        self.refused += refused
+        self.fates |= {one.candidate: Fate(one.statement, "refused", one.reason) for one in refused}
+
+    def fates_by_now(self) -> dict[str, Fate]:
+        """Return how every candidate ended, those of the steps too."""
+        carried_out = {step.id: Fate(step.words, "proposed" if step.proposal else "written") for step in self.steps}
+        return self.fates | carried_out
+
+
+def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> Event | None:
+    """Write a run's outcome; a page that was edited meanwhile keeps its candidates and their events for the next run.
+
+    Args:
+        brain: The brain.
+        work: What is to be written; what is left is noted there.
+        decided: The pages as they were decided on.
+        past: What the journals tell.
+        cause: Id of the run's first event.
+
+    Returns:
+        The event; None when nothing came of the run.
+
+    Raises:
+        ConflictError: Somebody else was quicker every time.
+    """
+    for _ in range(ATTEMPTS):
+        paths = {step.place.path for step in work.steps} & decided.pages.keys()
+        _put_off(work, {path for path in paths if _is_changed(brain, path, decided.pages[path].before)})
+        draft = Draft(brain, decided.catalogue)
+        records = _carried_out(brain, work, draft, past)
+        unfiled = [event for event in work.archived if event.id not in work.standing]
+        pages = add_exchanges(brain, draft, unfiled, work.origins, work.left)
+        if not records and not work.archived and not work.gone:
+            return None
+        work.filed = _leaving(brain, work, past)
+        for path, ids in add_exchanges(brain, draft, work.filed, work.origins, work.left).items():
+            pages.setdefault(path, []).extend(ids)
+        proposals = _proposals(brain, work.steps, records)
+        changes = _changes(brain, draft, work, proposals)
+        try:
+            with brain.short_term_lock():
+                changes += _short_term(brain, work, past)
+                data = _data(work, list(chain.from_iterable(records)), pages, proposals)
+                return brain.commit(PROMOTED, by=NAME, changes=changes, data=data, cause=cause)
+        except ConflictError as error:
+            _put_off(work, set(error.paths))
+    raise ConflictError([brain.tree.relative(brain.tree.short_term)])
+
+
+def _carried_out(brain: Brain, work: Work, draft: Draft, past: Past) -> list[list[dict[str, Any]]]:
+    """Carry the steps out on pages as they stand, and return the records of each; what no longer fits is left."""
+    applier = Applier(brain, draft, past)
+    records: list[list[dict[str, Any]]] = []
+    kept: list[Step] = []
+    for step in work.steps:
+        try:
+            if step.proposal:
+                brain.read_page(brain.tree.relative(brain.tree.review))  # where nothing can be asked, nothing is done
+            records.append(applier.apply(step))
+        except FormatError as error:
+            work.leave(step, str(error))
+        else:
+            kept.append(step)
+    work.steps = kept
+    return records
+
+
+def _is_changed(brain: Brain, path: str, before: str | None) -> bool:
+    try:
+        return brain.read_page(path) != before
+    except FormatError:
+        return True
+
+
+def _put_off(work: Work, paths: set[str]) -> None:
+    for step in work.steps:
+        if step.place.path in paths:
+            work.leave(step, f"{step.place.path} was edited meanwhile")
+    work.steps = [step for step in work.steps if step.place.path not in paths]
+
+
+def _proposals(brain: Brain, steps: Sequence[Step], records: Sequence[Sequence[Mapping[str, Any]]]) -> list[Proposal]:
+    """Make a proposal of each step about a person's own statement."""
+    proposals = []
+    for step, (record, *_) in zip(steps, records, strict=True):
+        if step.proposal and step.target:
+            data = {
+                "operation": "retire",
+                "page": step.target.page,
+                "path": step.target.path,
+                "block": step.target.statement.block_id,
+                "hash": text_hash(step.target.statement.text),
+                "replaced_by": record.get("block", ""),
+                "on": record["since"],
+                "sources": record["sources"],
+            }
+            is_private = step.is_private or step.target.is_private
+            what = placed(brain, step.proposal, brain.tree.relative(brain.tree.review))
+            proposals.append(Proposal(new_id(), what, data, is_private))
+    return proposals
+
+
+def _data(
+    work: Work,
+    records: Sequence[Mapping[str, Any]],
+    pages: Mapping[str, Sequence[str]],
+    proposals: Sequence[Proposal],
+) -> dict[str, Any]:
+    return {
+        "exchanges": [*(event.id for event in work.archived), *work.gone],
+        "left": work.left,
+        "statements": list(records),
+        "episodes": {path: list(ids) for path, ids in pages.items()},
+        "proposals": [proposal.as_json() for proposal in proposals],
+        "refused": [refusal.as_json() for refusal in work.refused],
+        "candidates": {name: fate.as_json() for name, fate in work.fates_by_now().items()},
+        "kept": [{"text": text[:MAX_TOLD]} for text in work.kept],
+        "filed": [{"exchange": event.id, "text": (event.user or event.ai)[:MAX_TOLD]} for event in work.filed],
+        **work.notes,
+    }
+
+
+def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposal]) -> list[Change]:
+    now = iso(brain.clock.now())
+    pages = draft.changes(now)
+    changes = [*pages, *Folders(brain, pages, _related(draft, work.steps), is_whole=False).changes()]
+    return [*changes, *review_change(brain, proposals)]
+
+
+def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
+    """Return which pages name which: a statement of the one holds the title of the other."""
+    titles: dict[str, list[tuple[str, str]]] = {}
+    for page in draft.catalogue.by_path.values():
+        if page.kind == "concrete" and page.title[:1].isupper():
+            titles.setdefault(page.title.split()[0], []).append((page.title, page.path))
+    found = []
+    for step in steps:
+        words = f" {step.operation.text} "
+        for first in dict.fromkeys(words.split()):
+            for title, path in titles.get(first, ()):
+                if path != step.place.path and f" {title} " in words:
+                    found.append((step.place.path, path))
+    return list(dict.fromkeys(found))
+
+
+def _short_term(brain: Brain, work: Work, past: Past) -> list[Change]:
+    """Return the change of short-term memory, as operations on what stands there now."""
+    document = brain.short_term()
+    memory, before = document.memory, work.memory
+    gone = {event.id: event_hash(event) for event in work.archived if event.id not in work.lines}
+    keep_events = {event.id for event in memory.events if gone.get(event.id) != event_hash(event)}
+    removed = _removed_items(brain, work)
+    keep_items = [item.text for item in (*memory.goals, *memory.facts, *memory.tasks) if item not in removed]
+    summary = work.summary if memory.summary == before.summary else None  # a person's summary wins
+
+    def is_ours(paragraph: str) -> bool:
+        return text_hash(paragraph) in past.summaries
+
+    after = document.reset(summary, keep_events, keep_items, is_ours)
+    work.kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
+    work.kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
+    if summary is not None:
+        work.kept += [paragraph for paragraph in document.paragraphs() if not is_ours(paragraph)]
+        work.notes["summary"] = [text_hash(paragraph) for paragraph in document.with_summary(summary).paragraphs()]
+    path = brain.tree.relative(brain.tree.short_term)
+    if brain.read_text(path) is None:
+        return [create(path, str(after))] if str(after) != EMPTY else []
+    return [update(path, str(document), str(after))] if str(after) != str(document) else []
+
+
+def _removed_items(brain: Brain, work: Work) -> list[Item]:
+    """Return the items that go: facts that were looked at, what is done, and open ones unless they carry over."""
+    kept_lines = {text for one, text in work.lines.items() if one in work.left}
+    removed = [item for item in work.memory.facts if item.text not in kept_lines]
+    return removed + [item for item in _done(brain, work.memory) if line_id(item.words) not in work.left]
+
+
+def _done(brain: Brain, memory: ShortTermMemory) -> list[Item]:
+    """Return the goals and tasks that go; one that stands there open too stays with it."""
+    is_carried = brain.settings.promotion.carry_open_items
+    items = (*memory.goals, *memory.tasks)
+    staying = {item.text.casefold() for item in items if is_carried and not item.is_done}
+    return [item for item in items if (item.is_done or not is_carried) and item.text.casefold() not in staying]
+
+
+def _leaving(brain: Brain, work: Work, past: Past) -> list[StmEvent]:
+    """Return what leaves short-term memory without being an event of it, as events for the page of the day.
+
+    Whoever ticked an item, it is filed as it stands. What a process worded is not said by the person.
+    """
+    now = iso(brain.clock.now())
+    filed = []
+    for item in _done(brain, work.memory):
+        side = {"ai" if text_hash(item.text) in past.noted else "user": item.words}
+        filed.append(StmEvent(line_id(item.words), now, **{"user": "", **side}, is_private=item.is_private))
+    for event in work.archived:
+        if event.thoughts and text_hash(event.thoughts) not in past.thoughts:
+            filed.append(StmEvent(line_id(event.thoughts), event.at, "", event.thoughts, is_private=event.is_private))
+    return filed

@@ -1,0 +1,181 @@
+"""What is to be kept without a model judging it: what the person marked, and what use has marked (design 8).
+
+Marked by the person: `/remember`, a note in `inbox/notes/`, a line under Key Facts, a block with a `#tag` or `[[link]]`
+of theirs. Marked by use: words that led an answer on two different days, or were said again on another day in nearly
+the same words. All of it as written; no word decides anything.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from brainiac.brain import Brain
+from brainiac.errors import BlobError, FormatError
+from brainiac.events import Event
+from brainiac.formats.blocks import blocks_of, tags_in, wiki_links_in
+from brainiac.formats.commands import arguments, parse_commands
+from brainiac.formats.frontmatter import split
+from brainiac.formats.short_term import StmEvent
+from brainiac.history.exchanges import Exchanges
+from brainiac.llm.schemas import Marked
+from brainiac.pipeline.announce import exchange_of
+from brainiac.search.fusion import searches
+from brainiac.storage.answered import CAPTURED
+from brainiac.storage.statements import Past, text_hash
+from brainiac.text.tokens import ends_as_question, likeness, words
+
+AGAIN = 0.8  # of their runs of signs: so alike, words were said again
+MIN_WORDS = 4  # said again: shorter words are everybody's
+MIN_RARE = 2  # of these, so many must be rare among what was said
+LED_DAYS = 2
+_LOOKED_AT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """Marked words with the event that they are decided for.
+
+    Attributes:
+        marked: The words.
+        event: The exchange they were said in, or the line under Key Facts.
+    """
+
+    marked: Marked
+    event: StmEvent
+
+    @property
+    def words(self) -> str:
+        """The words."""
+        return self.marked.text
+
+    @property
+    def events(self) -> tuple[StmEvent, ...]:
+        """What it rests on."""
+        return (self.event,)
+
+    @property
+    def id(self) -> str:
+        """What the journal knows its decision by: the same words of the same exchange are decided once."""
+        return f"{self.marked.exchange}:{text_hash(self.marked.text)}"
+
+
+def find_marked(
+    brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], past: Past, *, with_earlier: bool
+) -> list[Find]:
+    """Return what is to be kept of events, and what the use of earlier words has marked by now, oldest first.
+
+    Args:
+        brain: The brain.
+        events: Of short-term memory, a person's own lines under Key Facts among them.
+        lines: The texts of these lines, by event id.
+        past: What the journals tell.
+        with_earlier: Also what led answers, wherever it stands by now.
+    """
+    known = Exchanges(brain)
+    finds: dict[str, Find] = {}
+    for find in (*_of_events(brain, events, lines, known), *(_led(brain, past, known) if with_earlier else ())):
+        if find.id not in past.done:
+            finds.setdefault(find.id, find)
+    return sorted(finds.values(), key=lambda find: (find.marked.at, find.id))
+
+
+def _of_events(brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], known: Exchanges) -> Iterator[Find]:
+    for event in events:
+        if event.id in lines:
+            yield Find(Marked(lines[event.id], event.id, event.at, "key-fact"), event)
+            continue
+        _, recorded = known.events.get(event.id, ("", None))
+        for marked in _of_event(brain, event, recorded):
+            yield Find(marked, event)
+
+
+def _of_event(brain: Brain, event: StmEvent, recorded: Event | None) -> Iterator[Marked]:
+    """Yield what is marked of one exchange; of several marks on the same words the first counts."""
+    base = Marked(event.user, event.id, event.at, "", conversation=_conversation(brain, recorded))
+    spoken = exchange_of(brain, recorded) if recorded else None
+    commands, said = parse_commands(event.user)
+    if spoken is not None and not spoken.prompt.commands:
+        commands, said = (), event.user  # it came through a door
+    for text in arguments(commands, "remember"):
+        yield _marked(replace(base, text=text, by="command"))
+    if recorded is not None and recorded.kind == CAPTURED:
+        yield _marked(replace(base, text=_as_saved(brain, recorded, said), by="note", is_note=True))
+        return
+    for block in blocks_of(said):
+        if tags_in(block) or wiki_links_in(block):
+            yield _marked(replace(base, text=block, by="tag" if tags_in(block) else "link"))
+        elif _is_told(block):
+            yield from _said_again(brain, replace(base, text=block, by="repetition"), event)
+
+
+def _marked(base: Marked) -> Marked:
+    return replace(base, tags=tuple(tags_in(base.text)), links=tuple(wiki_links_in(base.text)))
+
+
+def _conversation(brain: Brain, recorded: Event | None) -> str:
+    """Return the name of the folder of the inbox that an exchange was held in; "" at its top and among notes."""
+    inbox = brain.tree.relative(brain.tree.inbox)
+    folder = posixpath.dirname(str(recorded.data.get("prompt") or "")) if recorded else ""
+    name = folder.removeprefix(inbox).strip("/")
+    return "" if recorded is None or recorded.kind == CAPTURED else name
+
+
+def _as_saved(brain: Brain, recorded: Event, said: str) -> str:
+    """Return a note's body byte for byte as it was saved, line ends included; as recorded where redacted."""
+    for change in recorded.changes:
+        if change.path != recorded.data.get("prompt") or not change.after:
+            continue
+        try:
+            text = brain.committer.text_of(change.after).decode("utf-8", "surrogateescape")
+            body = text[split(text)[1] :].removeprefix("\ufeff")
+        except (BlobError, FormatError):
+            break
+        if body.replace("\r\n", "\n").strip() == said.strip():
+            return body
+    return said
+
+
+def _is_told(block: str) -> bool:
+    return len(set(words(block))) >= MIN_WORDS and not ends_as_question(block)
+
+
+def _said_again(brain: Brain, marked: Marked, event: StmEvent) -> Iterator[Marked]:
+    """Yield words that were said on another day in nearly the same words."""
+    query = searches(marked.text, ())[0]
+    hits = brain.recall.search(  # by words alone: no embedder elsewhere is asked about what nobody asked
+        query,
+        limit=_LOOKED_AT,
+        kinds={"exchange", "statement"},
+        now=brain.now(),
+        is_private=True,
+        include_repeats=True,
+    )
+    alike = [
+        hit
+        for hit in hits
+        if hit.anchor != event.id
+        and (hit.kind == "statement" or hit.speaker == "user")
+        and likeness(hit.text, marked.text) >= AGAIN
+        and brain.day_of(hit.at) != brain.day_of(event.at)
+    ]
+    if not alike or len(brain.recall.rare_words(marked.text)) < MIN_RARE:
+        return
+    statements = tuple(f"{hit.uuid or hit.path}#{hit.anchor}" for hit in alike if hit.kind == "statement")
+    yield replace(_marked(marked), same=statements[:1])
+
+
+def _led(brain: Brain, past: Past, known: Exchanges) -> Iterator[Find]:
+    """Yield the words that led an answer on two different days."""
+    for (exchange, digest), days in past.led.items():
+        if len(days) < LED_DAYS or exchange not in known.events or f"{exchange}:{digest}" in past.done:
+            continue
+        noted = known.noted(exchange)
+        if noted is None:
+            continue
+        texts = (noted.user, *blocks_of(noted.user))
+        text = next((text for text in texts if text_hash(text) == digest), "")
+        if text and not ends_as_question(text):
+            conversation = _conversation(brain, known.events[exchange][1])
+            yield Find(_marked(Marked(text, exchange, noted.at, "use", conversation=conversation)), noted)
