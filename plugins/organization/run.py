@@ -17,7 +17,7 @@ from brainiac.formats.frontmatter import edit_meta
 from brainiac.llm.gate import is_hidden
 from brainiac.llm.offline import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposal, Proposals
-from brainiac.storage.locks import locked
+from brainiac.storage.files import locked
 from brainiac.storage.review import review_change
 
 from .actions import carry_out
