@@ -146,7 +146,7 @@ class Page:
     aliases: tuple[str, ...] = ()
 
 
-# --- from a file to its page -------------------------------------------------------------------------------------------
+# --- from a file to its page ------------------------------------------------------------------------------------
 
 _LOG_HEADING = "## Conversation"  # of a day's page
 _COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the keyless engine's summary, in nobody's words

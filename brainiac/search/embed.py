@@ -295,7 +295,7 @@ class VectorFile:
         """Return the keys of the nearest vectors, nearest first."""
         if not len(self._keys):
             return []
-        # all are compared: a graph of neighbours would save little beside embedding the query (decisions/ranker.md)
+        # all are compared: a graph saves little beside embedding the query (docs/decisions/search-engine.md)
         near = self._cosines(slice(None), self._centred(vector))
         best = np.argpartition(-near, min(limit, len(near) - 1))[:limit]
         keys: list[int] = self._keys[best[np.argsort(-near[best], kind="stable")]].tolist()
@@ -315,9 +315,9 @@ class VectorFile:
         return direction
 
     def _cosines(self, rows: NDArray[Any] | slice, direction: Matrix) -> Matrix:
-        ahead = self._vectors[rows] @ direction - self._centre @ direction
-        cosines: Matrix = ahead / np.maximum(self._lengths[rows], 1e-9)
-        return cosines
+        ahead: Matrix = self._vectors[rows] @ direction - self._centre @ direction
+        lengths: Matrix = np.maximum(self._lengths[rows], np.float32(1e-9))
+        return ahead / lengths
 
     def __len__(self) -> int:
         return len(self._keys)

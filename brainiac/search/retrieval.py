@@ -111,7 +111,9 @@ class Retrieval:
         pages = [*candidates.pages, *self._pages.named([path for path in near if path in further])]
         pages = [page for page in pages if page.features and _is_allowed(page, query, options)]
         if query.terms:
-            pages = [part for page in pages if (part := _part(page, query, options, of_questions=of_questions)).features]
+            pages = [
+                part for page in pages if (part := _part(page, query, options, of_questions=of_questions)).features
+            ]
         table = self._table(pages)
         pages = list(self._around_matches(pages, query, near, table))
         if not pages:

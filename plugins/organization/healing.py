@@ -9,7 +9,7 @@ from brainiac.brain import Brain
 from brainiac.events import Change, Event, update
 from brainiac.formats.frontmatter import split
 from brainiac.formats.links import Link, find_links, rewrite_link
-from brainiac.search.units import Link as Target
+from brainiac.search.links import Link as Target
 
 from .catalog import Catalog
 from .past import Past

@@ -11,7 +11,7 @@ from brainiac.library import Library
 from brainiac.llm.context.blocks import Block, Stability
 from brainiac.llm.context.budget import Count, shortened
 from brainiac.llm.context.fence import one_line, quoted, reference
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 
 HEADING = "## Relevant Long-Term Memory"
 SHARE = 0.35
