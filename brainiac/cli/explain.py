@@ -201,8 +201,8 @@ def adopt(
     as_json: JsonOption = False,
 ) -> None:
     """Let processes update, move and retire statements that you wrote; each gets a block id where it has none."""
-    from brainiac.history.adoption import adopt as release
-    from brainiac.history.adoption import plan_adoption
+    from brainiac.storage.statements import adopt as release
+    from brainiac.storage.statements import plan_adoption
 
     with opened_brain() as brain:
         if not path and not yes:

@@ -17,7 +17,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from brainiac.clock import SYSTEM, Clock, day_in
-from brainiac.errors import ConfinementError, FormatError, SettingsError, storage_trouble
+from brainiac.errors import BlobError, ConfinementError, FormatError, SettingsError, storage_trouble
 from brainiac.events import Change, Event
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
@@ -196,6 +196,13 @@ class Store:
         """Return a file's text with undecodable bytes kept as surrogates; None where there is no regular file."""
         content = self.read(path)
         return None if content is None else content.decode("utf-8", "surrogateescape")
+
+    def kept_text(self, digest: str | None) -> str | None:
+        """Return a text that the journal keeps, by its content hash; None where there is none (any more)."""
+        try:
+            return self.committer.text_of(digest).decode("utf-8", "surrogateescape") if digest else None
+        except BlobError:
+            return None
 
     def read_page(self, path: str) -> str | None:
         """Return the text of a page that may be changed; None where nothing stands.
