@@ -29,7 +29,7 @@ REFLECTED = "exchange-reflected"
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
 # What makes a statement ours, and what changes one besides: a person applied or asked for the latter.
 _OWNING = frozenset({PROMOTED, "memory-organized", ADOPTED})
-_STATING = _OWNING | {"proposal-applied", MADE_PRIVATE}
+STATING = _OWNING | {"proposal-applied", MADE_PRIVATE}
 _BY_HAND = FOUND | {"note-merged"}
 
 
@@ -138,11 +138,11 @@ class Correction:
 
 @dataclass(slots=True)
 class StatementLog:
-    """What the journals tell, as far as they can be read; what is taken back is left out.
+    """What the journals tell, as far as they can be read; what is taken back does not count.
 
     Attributes:
         since: Of every statement of ours, by (page uuid, block id, text hash): when it was said, an ISO date.
-        changes: Every operation, by page.
+        changes: Every operation, by page, those taken back too.
         proposals: The exchanges that each proposal rests on, by its id.
         corrections: What persons changed, oldest first.
         by_hand: When a person wrote a statement, by (page uuid, text hash).
@@ -184,9 +184,13 @@ class StatementLog:
         """Return the date a statement of ours was said on; "" if unknown."""
         return self.since.get((page, statement.block_id, text_hash(statement.text)), "")
 
-    def changes_of(self, page: str) -> list[StatementChange]:
-        """Return the operations on a page's statements by all devices, oldest first."""
+    def history_of(self, page: str) -> list[StatementChange]:
+        """Return all operations on a page's statements by all devices, oldest first, those taken back too."""
         return sorted(self.changes.get(page, ()), key=lambda change: change.event)
+
+    def changes_of(self, page: str) -> list[StatementChange]:
+        """Return the operations on a page's statements that count, oldest first."""
+        return [change for change in self.history_of(page) if change.event not in self.undone]
 
     def whole(self, page: str) -> StatementChange | None:
         """Return what last made the whole body of a page; None where it holds statements."""
@@ -237,13 +241,16 @@ def _begin(store: Store) -> StatementLog:
 
 def _take(store: Store, log: StatementLog, event: Event, is_own: bool) -> None:
     is_undone = event.id in log.undone
+    if event.kind in STATING:
+        for stated in _changes_in(event):
+            log.changes.setdefault(stated.page, []).append(stated)
     if event.kind == REFLECTED:
         _take_reflection(log, event, is_undone=is_undone)
     elif event.kind == ANSWERED:
         _take_led(store, log, event)
     elif is_undone:
         return
-    elif event.kind in _STATING:
+    elif event.kind in STATING:
         _take_statements(log, event, is_own=is_own)
     elif not is_own:
         return  # another device's looks and edits reach this one as files; only what it stated counts
@@ -258,7 +265,7 @@ def _take(store: Store, log: StatementLog, event: Event, is_own: bool) -> None:
         _take_decisions(log, event, is_own=True)
 
 
-_following = Following(_begin, _take, _STATING | _BY_HAND | {REFLECTED, ANSWERED, ANALYZED, REFUSED})
+_following = Following(_begin, _take, STATING | _BY_HAND | {REFLECTED, ANSWERED, ANALYZED, REFUSED})
 
 
 def _take_reflection(log: StatementLog, event: Event, *, is_undone: bool) -> None:
@@ -279,8 +286,6 @@ def _take_led(store: Store, log: StatementLog, event: Event) -> None:
 
 
 def _take_statements(log: StatementLog, event: Event, *, is_own: bool) -> None:
-    for change in _changes_in(event):
-        log.changes.setdefault(change.page, []).append(change)
     for proposal in event.data.get("proposals", ()):
         log.proposals[str(proposal.get("id"))] = frozenset(proposal.get("sources", ()))
     if event.kind in _OWNING:

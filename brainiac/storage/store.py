@@ -6,15 +6,15 @@ What stands above adds to it: `brainiac.library` search, `brainiac.brain` models
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, time, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from brainiac.clock import SYSTEM, Clock, day_in
-from brainiac.errors import BlobError, SettingsError, storage_trouble
+from brainiac.errors import BlobError, ConflictError, SettingsError, storage_trouble
 from brainiac.events import Change, Event
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
@@ -27,6 +27,9 @@ from brainiac.storage.journal import Journal
 from brainiac.storage.locks import locked
 from brainiac.storage.pages import PageSet, page_text
 from brainiac.tree import LocalPlaces, Tree
+
+T = TypeVar("T")
+ATTEMPTS = 20  # each further one means that somebody else wrote one of the files in the same few milliseconds
 
 
 class Store:
@@ -140,6 +143,17 @@ class Store:
     def short_term_lock(self) -> AbstractContextManager[None]:
         """Hold short-term memory against every other writer of ours, in all processes of this machine."""
         return locked(self.places.state / "short_term.lock")
+
+    def retry(self, attempt: Callable[[], T]) -> T:
+        """Return what `attempt` returns, which looks at the tree and commits; while others are quicker, it looks again.
+
+        Raises:
+            ConflictError: Somebody keeps writing the files.
+        """
+        for _ in range(ATTEMPTS - 1):
+            with suppress(ConflictError):
+                return attempt()
+        return attempt()
 
     def commit_lock(self) -> AbstractContextManager[None]:
         """Hold the commit lock: nobody else writes between a look and the commit that rests on it."""

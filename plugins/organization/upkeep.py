@@ -11,7 +11,7 @@ from brainiac.brain import Brain
 from brainiac.clock import parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
 from brainiac.events import FileChange, PathKind
-from brainiac.history.forget_words import ask_about_deleted
+from brainiac.history.forget import ask_about_deleted
 
 from .arrivals import complete
 from .catalog import Catalog

@@ -9,7 +9,7 @@ from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, content_hash, update
 from brainiac.formats.memory import MemoryDocument
-from brainiac.history import forget_words
+from brainiac.history import forget
 from brainiac.history.conflict_copies import TAKE, taken
 from brainiac.storage.review import find_ticks, verdicts, without
 from brainiac.storage.statements import text_hash
@@ -36,8 +36,8 @@ def settle_reviews(brain: Brain) -> list[Event]:
         proposal = past.proposals.get(name)
         if proposal is None or name in past.decided:
             continue
-        if is_wanted and proposal.get("operation") == forget_words.OPERATION:
-            cause = forget_words.settle(brain, proposal)
+        if is_wanted and proposal.get("operation") == forget.OPERATION:
+            cause = forget.settle(brain, proposal)
             data = {"proposal": name}
             events.append(brain.record(APPLIED, by="person", data=data, cause=cause.id if cause else None))
         elif is_wanted:

@@ -18,7 +18,7 @@ from brainiac.formats.blocks import blocks_of, tags_in, wiki_links_in
 from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.frontmatter import split
 from brainiac.formats.short_term import StmEvent
-from brainiac.history.exchanges import Exchanges
+from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import Marked
 from brainiac.pipeline.announce import exchange_of
 from brainiac.search.fusion import searches
