@@ -5,7 +5,6 @@ Run it as `python docs/generate.py`.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, get_args, get_type_hints
 import typer
 from pydantic import BaseModel
 
-from brainiac.cli.app import GROUPS, app
+from brainiac.cli.app import app, register_all
 from brainiac.host import hookspecs
 from brainiac.settings import MachineSettings, Settings
 
@@ -134,8 +133,7 @@ def cli_page() -> str:
 
 def commands() -> list[tuple[str, Any]]:
     """Return full name and click command of every command."""
-    for group in GROUPS:
-        importlib.import_module(f"brainiac.cli.{group}").register(app)
+    register_all(app)
     return sorted(_walk(typer.main.get_command(app), ""))
 
 

@@ -22,9 +22,8 @@ from brainiac.settings import MachineSettings, Settings, SettingsFile
 from brainiac.storage.adoption import Observed
 from brainiac.storage.commit import Committer
 from brainiac.storage.fallback import last_good
-from brainiac.storage.files import read_bytes
+from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
-from brainiac.storage.locks import locked
 from brainiac.storage.pages import PageSet, page_text
 from brainiac.tree import LocalPlaces, Tree
 

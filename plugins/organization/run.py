@@ -13,10 +13,10 @@ from brainiac.errors import ConflictError
 from brainiac.events import Change, Event, content_hash
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.llm.gate import is_hidden
-from brainiac.llm.offline.organizing import organize as by_rule
+from brainiac.llm.offline import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposals
 from brainiac.storage import review
-from brainiac.storage.locks import locked
+from brainiac.storage.files import locked
 from brainiac.storage.pages import PageSet
 
 from .actions import NAME, Action, Decisions, Draft, decide, derive_manifests, folders_of
