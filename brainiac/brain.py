@@ -16,8 +16,8 @@ from brainiac.library import Library
 if TYPE_CHECKING:
     from brainiac.host.plugins import PluginHost
     from brainiac.llm.gateway import Gateway
-    from brainiac.search import Recall
     from brainiac.search.index import Index
+    from brainiac.search.search import Recall
 
 
 class Brain(Library):
@@ -41,7 +41,7 @@ class Brain(Library):
         """Search."""
         from brainiac.llm.embedding import RemoteEmbedder
         from brainiac.llm.gate import may_be_embedded
-        from brainiac.search import Recall
+        from brainiac.search.search import Recall
         from brainiac.storage.muted import muted
 
         name = self.settings.recall.index

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib
 import inspect
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ import typer
 from pydantic import BaseModel
 
 from brainiac import events
-from brainiac.cli.app import GROUPS, app
+from brainiac.cli.app import app, register_all
 from brainiac.host import hookspecs
 from brainiac.settings import MachineSettings, Settings
 
@@ -123,7 +122,7 @@ def events_page() -> str:
     lines = [
         "# Events\n",
         NOTE,
-        "Every commit is one line of JSON in `logs/journal/DEVICE/DAY.jsonl` ([format.md](format.md) describes the line).",
+        "Every commit is one line of JSON in `logs/journal/DEVICE/DAY.jsonl` ([format.md](format.md) describes it).",
         "Here is what `data` holds for each kind of ours. `brainiac log` lists events; a plugin reads `event.kind` and",
         "`event.data`, or `event.what`, which is a value of the class named here (`from brainiac import events`). A",
         "field with a default is left out while it holds that, and older journals may lack any field. To any kind,",
@@ -226,8 +225,7 @@ def cli_page() -> str:
 
 def commands() -> list[tuple[str, Any]]:
     """Return full name and click command of every command."""
-    for group in GROUPS:
-        importlib.import_module(f"brainiac.cli.{group}").register(app)
+    register_all(app)
     return sorted(_walk(typer.main.get_command(app), ""))
 
 

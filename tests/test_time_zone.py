@@ -157,7 +157,8 @@ def test_devices_with_one_config_give_the_same_folders(tmp_path: Path) -> None:
     create_brain(root)
     in_zone(root)
     script = (
-        "import sys; from brainiac.brain import Brain; from brainiac_plugins.promotion.placement import day_place\n"
+        "import sys; from brainiac.brain import Brain; from brainiac.host.sources import open_namespace\n"
+        "open_namespace(); from brainiac_plugins.promotion.placement import day_place\n"
         "print(day_place(Brain(sys.argv[1]), '2026-11-21T11:42:00Z', is_private=False).path)"
     )
     found = {
