@@ -25,7 +25,7 @@ from brainiac.formats.prompt import parse_response, prompt_path_of, response_pat
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.formats.statements import find_statements
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
-from brainiac.llm.offline.quoting import FIXED
+from brainiac.llm.offline import FIXED
 from brainiac.storage.folders import Folders
 from brainiac.storage.muted import PROPOSED, pending
 from brainiac.storage.review import Proposal, review_change, without

@@ -24,10 +24,10 @@ from brainiac.formats.prose import one_line
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.forget import ForgetPlan, pieces_of, standing
 from brainiac.history.why import Exchanges, memory_pages
+from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.costs import KIND as CALLED
-from brainiac.llm.endpoints import endpoint_of
 from brainiac.llm.gate import is_hidden
-from brainiac.storage.locks import locked
+from brainiac.storage.files import locked
 from brainiac.storage.record import MADE_PRIVATE
 from brainiac.storage.review import find_ticks
 from brainiac.storage.statements import ANALYZED, PROMOTED, read_statements, sources_of, text_hash

@@ -17,7 +17,7 @@ from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import Event, PathKind, RecordedChange
 from brainiac.formats.dialogue import StmEvent, find_events
 from brainiac.formats.memory import Memory, Statement, parse_memory
-from brainiac.pipeline.announce import exchange_of
+from brainiac.pipeline.dispatch import exchange_of
 from brainiac.storage.answered import EXCHANGES
 from brainiac.storage.statements import StatementChange, read_statements, text_hash
 from brainiac.text.tokens import coverage, pieces
