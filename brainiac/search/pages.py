@@ -165,12 +165,12 @@ class Unindexed:
     def take_in(self, pages: Mapping[str, EncodedPage | None]) -> None:
         """Hold files that were read; one that was written meanwhile is left to whoever reads it."""
         for path, page in pages.items():
-            if page is None or page.stamp == stamp_of(self._tree, path):
+            # what is not unread any more was read by another thread too, and may stand in the index already
+            if path in self.unread and (page is None or page.stamp == stamp_of(self._tree, path)):
                 self.pages[path] = page
-                self.unread.pop(path, None)
-        if self._short_term in pages:
-            page = pages[self._short_term]
-            self._short_term_seen = page.stamp if page else None
+                del self.unread[path]
+                if path == self._short_term:
+                    self._short_term_seen = page.stamp if page else None
 
     def settle(self, written: Mapping[str, EncodedPage | None]) -> None:
         """Drop what the index has now, but not what changed meanwhile."""
