@@ -21,16 +21,7 @@ from numpy.typing import NDArray
 
 from brainiac.clock import parse_iso
 from brainiac.search.documents import Page, Unit, UnitKind
-from brainiac.search.text import (
-    CAPITAL,
-    FIRST_PERSON,
-    NUMBER,
-    TIME,
-    Analyzer,
-    has_question,
-    is_question,
-    term_hash,
-)
+from brainiac.search.text import CAPITAL, FIRST_PERSON, NUMBER, TIME, Analyzer, has_question, is_question, term_hash
 from brainiac.text.times import find_times
 from brainiac.text.tokens import ends_as_question
 

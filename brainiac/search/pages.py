@@ -351,12 +351,6 @@ class Pages:
             if self._unindexed.unread:
                 self._wake.set()
 
-    def _catch_up(self) -> None:
-        if self._unindexed.needs_rescan:
-            self.rescan()
-        if self._unindexed.catch_up():
-            self._wake.set()
-
     def _was_read(self, path: str) -> None:
         if self._vectors:
             self._unembedded[path] = None
@@ -385,7 +379,10 @@ class Pages:
     def catch_up(self) -> None:
         """Read what changed, if it is little, and know its words: what is like them is asked for beside them."""
         with self._mutex:
-            self._catch_up()
+            if self._unindexed.needs_rescan:
+                self.rescan()
+            if self._unindexed.catch_up():
+                self._wake.set()
             if not self._words_read_at:
                 self._read_words()
 
@@ -436,8 +433,7 @@ class Pages:
 
     def read_all(self) -> None:
         """Read every file that is not yet read; may take long after a first start."""
-        with self._mutex:
-            self._catch_up()
+        self.catch_up()
         while self._take_in():
             pass
 

@@ -12,16 +12,7 @@ from numpy.typing import NDArray
 
 from brainiac.search.documents import FoundBy, Hit, HitKind, Page, Unit, UnitKind
 from brainiac.search.embed import Vectors
-from brainiac.search.features import (
-    ASKS,
-    FEATURES,
-    KIND_SHIFT,
-    NO_DAY,
-    ONLY_ASKS,
-    USER,
-    EncodedPage,
-    signed,
-)
+from brainiac.search.features import ASKS, FEATURES, KIND_SHIFT, NO_DAY, ONLY_ASKS, USER, EncodedPage, signed
 from brainiac.search.index import Asked, Candidates
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query

@@ -177,14 +177,11 @@ class Recall:
     def _open_vectors(self) -> Vectors | None:
         from brainiac.search.embed import EmbedderError, Vectors, make_embedder
 
-        setting = self._settings.recall.embedder
-        if setting == "none":
-            return None
+        machine = load(self._places.config, MachineSettings)
         try:
-            embedder = make_embedder(setting, load(self._places.config, MachineSettings), self._remote)
+            embedder = make_embedder(self._settings.recall.embedder, machine, self._remote)
         except EmbedderError as error:
             self._embedder_problem = str(error)
             return None
-        if embedder is None:
-            return None
-        return Vectors(self._places.cache / "vectors", embedder, partial(self._may_be_embedded, self.tree))
+        may_leave = partial(self._may_be_embedded, self.tree)
+        return Vectors(self._places.cache / "vectors", embedder, may_leave) if embedder else None
