@@ -9,10 +9,10 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import FormatError, UserError
-from brainiac.events import Change, Event, PathKind, new_id, update
+from brainiac.events import Change, Event, PathKind, StatementsAdopted, new_id, update
 from brainiac.formats.memory import MemoryDocument
 from brainiac.formats.statements import block_ids, new_block_id
-from brainiac.storage.statements import ADOPTED, Past, read_past, text_hash
+from brainiac.storage.statements import Past, read_past, text_hash
 
 _NEVER = "9999"  # corrections are not asked for
 
@@ -61,7 +61,7 @@ def adopt(brain: Brain, named: str | None = None) -> tuple[Event | None, Adoptio
     if not found.statements:
         return None, found
     data = {"statements": found.statements}
-    return brain.commit(ADOPTED, by="person", changes=found.changes, data=data), found
+    return brain.commit(StatementsAdopted.kind, by="person", changes=found.changes, data=data), found
 
 
 def _take(found: Adoption, past: Past, page: MemoryDocument, path: str) -> None:

@@ -8,10 +8,10 @@ from functools import cached_property
 
 from brainiac.brain import Brain
 from brainiac.errors import FormatError
-from brainiac.events import Event
+from brainiac.events import Event, PromptMoved
 from brainiac.formats.dialogue import StmEvent, find_events
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.storage.answered import EXCHANGES, MOVED
+from brainiac.storage.answered import EXCHANGES
 from brainiac.text.tokens import coverage, pieces
 
 
@@ -126,8 +126,8 @@ class Exchanges:
 
     @cached_property
     def _moves(self) -> list[Event]:
-        foreign = (event for _, event in self._brain.journal.foreign_events() if event.kind == MOVED)
-        return sorted((*foreign, *self._brain.journal.events(kinds={MOVED})), key=lambda event: event.id)
+        foreign = (event for _, event in self._brain.journal.foreign_events() if event.kind == PromptMoved.kind)
+        return sorted((*foreign, *self._brain.journal.events(kinds={PromptMoved})), key=lambda event: event.id)
 
     def with_same_prompt(self, exchange: str) -> list[str]:
         """Return an exchange with its earlier and later revisions, oldest first."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, ConflictError, UserError
-from brainiac.events import Event
+from brainiac.events import Event, ExchangeForgotten, MemoryForgotten
 from brainiac.formats.dialogue import find_events
 from brainiac.formats.memory import Memory
 from brainiac.history.exchanges import Exchanges
@@ -19,7 +19,6 @@ from brainiac.history.naming import find_memory
 from brainiac.history.retraction import Retraction, Retractor
 from brainiac.storage.statements import text_hash
 
-EXCHANGE_FORGOTTEN, MEMORY_FORGOTTEN = "exchange-forgotten", "memory-forgotten"
 ATTEMPTS = 20
 
 
@@ -61,7 +60,7 @@ def meant(brain: Brain, named: str) -> Forgetting:
 def of_exchanges(brain: Brain, exchanges: list[str], items: Collection[str] = ()) -> Forgetting:
     """Return the forgetting of exchanges, and of items known by their hashes to rest on them."""
     ids = tuple(exchanges)
-    return Forgetting(EXCHANGE_FORGOTTEN, {"exchanges": list(ids)}, lambda: Retractor(brain, ids, items).plan())
+    return Forgetting(ExchangeForgotten.kind, {"exchanges": list(ids)}, lambda: Retractor(brain, ids, items).plan())
 
 
 def of_memory(brain: Brain, memory: Memory, items: Collection[str] = ()) -> Forgetting:
@@ -85,7 +84,7 @@ def of_memory(brain: Brain, memory: Memory, items: Collection[str] = ()) -> Forg
             found.left.append(f"what was said stays, word for word: {', '.join(sorted(resting))}")
         return found
 
-    return Forgetting(MEMORY_FORGOTTEN, data, plan)
+    return Forgetting(MemoryForgotten.kind, data, plan)
 
 
 def forget(brain: Brain, forgetting: Forgetting, *, by: str = "cli", cause: str | None = None) -> Event | None:

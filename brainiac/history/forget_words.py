@@ -9,7 +9,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import FormatError
-from brainiac.events import Event, PathKind, new_id
+from brainiac.events import Event, ExchangeForgotten, ForgettingProposed, PathKind, new_id
 from brainiac.formats.dialogue import PRIVATE, find_events
 from brainiac.formats.discretion import is_private_note
 from brainiac.formats.frontmatter import split
@@ -17,9 +17,9 @@ from brainiac.formats.memory import parse_memory
 from brainiac.formats.prompt import prompt_path_of, response_path
 from brainiac.formats.statements import find_statements
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.forget import EXCHANGE_FORGOTTEN, Forgetting, forget
+from brainiac.history.forget import Forgetting, forget
 from brainiac.history.retraction import Retraction, Retractor
-from brainiac.storage.muted import PROPOSED, pending
+from brainiac.storage.muted import pending
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.statements import text_hash
 from brainiac.text.tokens import holds_words
@@ -203,7 +203,7 @@ def of_holding(brain: Brain, holding: Holding) -> Forgetting:
                 _change(brain, found, path, None, "the answer")
         return found
 
-    return Forgetting(EXCHANGE_FORGOTTEN, holding.to_json(), plan)
+    return Forgetting(ExchangeForgotten.kind, holding.to_json(), plan)
 
 
 def _take(brain: Brain, path: str, holding: Holding, found: Retraction) -> None:
@@ -294,7 +294,7 @@ def propose(brain: Brain, words: str, prompt: str) -> Proposed:
     data = {"operation": OPERATION, "prompt": prompt, **holding.to_json()}
     proposal = Proposal(name, f"Forget {holding.count}, as listed beside {prompt}", data, holding.is_private)
     changes = review_change(brain, [proposal])
-    brain.commit(PROPOSED, by="core_loop", changes=changes, data={"proposals": [proposal.as_json()]})
+    brain.commit(ForgettingProposed.kind, by="core_loop", changes=changes, data={"proposals": [proposal.as_json()]})
     lines = "\n".join(f"- {line}" for line in holding.shown)
     text = f"To be forgotten, once you tick it in memory/review.md: {holding.count}.\n\n{lines}"
     return Proposed(text, holding.is_private)
@@ -321,7 +321,7 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
     data = {"operation": OPERATION, "deleted": str(meta.get("uuid") or path), "path": path, **holding.to_json()}
     proposal = Proposal(new_id(), what, data, is_private_note(before))
     changes = review_change(brain, [proposal])
-    brain.commit(PROPOSED, by="organization", changes=changes, data={"proposals": [proposal.as_json()]})
+    brain.commit(ForgettingProposed.kind, by="organization", changes=changes, data={"proposals": [proposal.as_json()]})
 
 
 def settle(brain: Brain, proposal: Mapping[str, Any]) -> Event | None:

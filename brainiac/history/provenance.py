@@ -13,13 +13,22 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Event, RecordedChange
+from brainiac.events import (
+    Event,
+    ExchangeMadePrivate,
+    MemoryOrganized,
+    MemoryPromoted,
+    ModelCalled,
+    ProposalApplied,
+    RecordedChange,
+    StatementsAdopted,
+    kinds_of,
+)
 from brainiac.formats.memory import Memory, Statement, parse_memory
 from brainiac.history.exchanges import Exchanges, Said
-from brainiac.storage.record import MADE_PRIVATE
-from brainiac.storage.statements import ADOPTED, PROMOTED, text_hash
+from brainiac.storage.statements import text_hash
 
-STATING = frozenset({PROMOTED, "memory-organized", "proposal-applied", ADOPTED, MADE_PRIVATE})
+STATING = kinds_of(MemoryPromoted, MemoryOrganized, ProposalApplied, StatementsAdopted, ExchangeMadePrivate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +193,7 @@ class Provenance:
         """Return what the model calls of a run cost, in USD."""
         if not self._costs:
             self._costs[""] = 0.0
-            for event in self._brain.journal.events(kinds={"model-called"}):
+            for event in self._brain.journal.events(kinds={ModelCalled}):
                 if event.cause:
                     spent = self._costs.get(event.cause, 0.0) + float(event.data.get("cost_usd", 0))
                     self._costs[event.cause] = round(spent, 8)

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainiac.brain import Brain
-from brainiac.events import Event
+from brainiac.events import Event, PurgeHonoured, TextsPurged
 from brainiac.history.forget import Forgetting, forget, of_exchanges, of_memory
 from brainiac.history.naming import find_memory
 from brainiac.history.retraction import Retraction
 from brainiac.history.traces import cleaner, holding, pieces_of, standing, telling
-from brainiac.storage.record import HONOURED
 
-PURGED = "texts-purged"
 BEYOND = (
     "Not reached: git history, versions kept by a sync service, backups, and names of files in journal and access log. "
     "Other devices destroy their own when they next run."
@@ -82,7 +80,7 @@ def _tombstone(
         "hashes": sorted(found - kept),
         "events": telling(brain, pieces),
     }
-    return brain.record(PURGED, by="cli", data=data)
+    return brain.record(TextsPurged.kind, by="cli", data=data)
 
 
 def carry_out(brain: Brain, tombstone: Event, further: Collection[str] = ()) -> int:
@@ -100,7 +98,7 @@ def carry_out(brain: Brain, tombstone: Event, further: Collection[str] = ()) -> 
     brain.committer.destroy(hashes - brain.observed.standing(hashes))  # what somebody still has is his
     lines = brain.journal.rewrite(cleaner(tombstone.data.get("exchanges", ()), tombstone.data.get("events", ())))
     _remove_derived(brain)
-    brain.record(HONOURED, by="kernel", data={"tombstone": tombstone.id}, cause=tombstone.id)
+    brain.record(PurgeHonoured.kind, by="kernel", data={"tombstone": tombstone.id}, cause=tombstone.id)
     return lines
 
 
@@ -162,18 +160,18 @@ class Tombstones:
         """Take in what the journals gained; those of other devices are read again once they are not as they were."""
         journal = self._brain.journal
         last = journal.last()[0]
-        for event in journal.events(since_seq=min(self._seq, last), kinds={PURGED, HONOURED}):
+        for event in journal.events(since_seq=min(self._seq, last), kinds={TextsPurged, PurgeHonoured}):
             self._take(event)
         self._seq = last
         sizes = journal.foreign_sizes()
         if sizes != self._sizes:
             self._sizes = sizes
             for _, event in journal.foreign_events():
-                if event.kind == PURGED:
+                if event.kind == TextsPurged.kind:
                     self._take(event)
 
     def _take(self, event: Event) -> None:
-        if event.kind == PURGED:
+        if event.kind == TextsPurged.kind:
             self._known[event.id] = event
         else:
             self._done.add(str(event.data.get("tombstone")))

@@ -12,7 +12,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Change, Event, PathKind, remove, update
+from brainiac.events import Change, Event, ExchangeReflected, PathKind, remove, update
 from brainiac.formats.dialogue import find_events, remaining
 from brainiac.formats.links import shown
 from brainiac.formats.memory import Memory, MemoryDocument, Statement, parse_memory
@@ -167,8 +167,8 @@ class Retractor:
     def _reflections(self) -> Iterator[Event]:
         """Yield the events, of whatever device, that noted these exchanges."""
         foreign = (event for _, event in self._brain.journal.foreign_events())
-        for event in (*self._brain.journal.events(kinds={"exchange-reflected"}), *foreign):
-            if event.kind == "exchange-reflected" and event.data.get("exchange") in self._ids:
+        for event in (*self._brain.journal.events(kinds={ExchangeReflected}), *foreign):
+            if event.kind == ExchangeReflected.kind and event.data.get("exchange") in self._ids:
                 yield event
 
     def _versions(self, before: str | None, after: str | None) -> tuple[Any, Any] | None:

@@ -14,7 +14,17 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, ConflictError, FormatError, LockedError, ModelError
-from brainiac.events import Change, Event, PathKind, create
+from brainiac.events import (
+    Change,
+    Event,
+    EventsAnalyzed,
+    ExchangeMadePrivate,
+    ExchangeReflected,
+    MemoryPromoted,
+    ModelCalled,
+    PathKind,
+    create,
+)
 from brainiac.formats.dialogue import PRIVATE, PRIVATE_MARK, find_events
 from brainiac.formats.discretion import is_off_record, shareable, with_marked_events
 from brainiac.formats.frontmatter import edit_meta
@@ -27,11 +37,9 @@ from brainiac.history.ledger import Ledger
 from brainiac.history.retraction import Retraction
 from brainiac.history.traces import pieces_of, standing
 from brainiac.llm.catalog import endpoint_of
-from brainiac.llm.costs import KIND as CALLED
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.files import locked
-from brainiac.storage.record import MADE_PRIVATE
-from brainiac.storage.statements import ANALYZED, PROMOTED, text_hash
+from brainiac.storage.statements import text_hash
 
 ATTEMPTS = 20
 BY = "kernel"
@@ -116,7 +124,7 @@ def _commit(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last: b
             if not (changes or is_last):
                 return
             try:
-                brain.commit(MADE_PRIVATE, by=BY, changes=changes, data=data)
+                brain.commit(ExchangeMadePrivate.kind, by=BY, changes=changes, data=data)
             except ConflictError as error:
                 paths = error.paths
                 continue
@@ -161,8 +169,11 @@ def sent(brain: Brain, exchanges: Collection[str]) -> list[Sent]:
     about = {*exchanges, *(str(event.data.get("prompt_id")) for event in events)}
     first = min(exchanges)
     found: dict[tuple[str, bool], list[Event]] = {}
-    for _, event in (*(("", event) for event in brain.journal.events(kinds={CALLED})), *brain.journal.foreign_events()):
-        if event.kind != CALLED or not _is_elsewhere(brain, event):
+    for _, event in (
+        *(("", event) for event in brain.journal.events(kinds={ModelCalled})),
+        *brain.journal.foreign_events(),
+    ):
+        if event.kind != ModelCalled.kind or not _is_elsewhere(brain, event):
             continue
         is_own = event.data.get("about") in about
         if is_own or event.id > first:
@@ -268,7 +279,7 @@ class Withdrawal:
         return _with_marked_summary(text) if self._is_summed_up() else text
 
     def _reflections(self) -> Iterator[Event]:
-        kind = "exchange-reflected"
+        kind = ExchangeReflected.kind
         foreign = (event for _, event in self._brain.journal.foreign_events() if event.kind == kind)
         for event in (*self._brain.journal.events(kinds={kind}), *foreign):
             if event.data.get("exchange") in self._ids:
@@ -276,7 +287,7 @@ class Withdrawal:
 
     def _is_summed_up(self) -> bool:
         """Return whether the summary that stands was made in sight of one of the exchanges."""
-        runs = self._brain.journal.events(kinds={PROMOTED}, reverse=True)
+        runs = self._brain.journal.events(kinds={MemoryPromoted}, reverse=True)
         last = next((event.data for event in runs if "summarized_by" in event.data), {})
         return not self._ids.isdisjoint((*last.get("exchanges", ()), *last.get("left", ())))
 
@@ -347,7 +358,7 @@ class Withdrawal:
     def _keywords(self) -> set[str]:
         theirs: set[str] = set()
         others: set[str] = set()
-        for event in self._brain.journal.events(kinds={ANALYZED}):
+        for event in self._brain.journal.events(kinds={EventsAnalyzed}):
             for found in event.data.get("candidates", ()):
                 words = {*map(str, found.get("tags", ())), str(found.get("canonical_key") or "")}
                 is_ours = not self._ids.isdisjoint(map(str, found.get("events", ())))

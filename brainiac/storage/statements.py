@@ -12,20 +12,39 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Event, PathKind, RecordedChange
+from brainiac.events import (
+    CandidatesRefused,
+    Event,
+    EventsAnalyzed,
+    ExchangeReflected,
+    MemoryOrganized,
+    MemoryPromoted,
+    NoteMerged,
+    PathKind,
+    PromptAnswered,
+    RecordedChange,
+    StatementsAdopted,
+    kinds_of,
+)
 from brainiac.formats.memory import Memory, Statement, parse_memory
 from brainiac.formats.short_term import StmEvent
-from brainiac.storage.answered import ANSWERED
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.following import Following
 from brainiac.storage.record import undone_events
 from brainiac.storage.relinking import rooted
 from brainiac.storage.store import Store
 
-PROMOTED, ANALYZED, REFUSED, ADOPTED = "memory-promoted", "events-analyzed", "candidates-refused", "statements-adopted"
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
-_BY_HAND = FOUND | {"note-merged"}
-_KINDS = _BY_HAND | {ANSWERED, PROMOTED, ANALYZED, REFUSED, ADOPTED, "exchange-reflected", "memory-organized"}
+_BY_HAND = FOUND | {NoteMerged.kind}
+_KINDS = _BY_HAND | kinds_of(
+    PromptAnswered,
+    ExchangeReflected,
+    EventsAnalyzed,
+    CandidatesRefused,
+    MemoryPromoted,
+    MemoryOrganized,
+    StatementsAdopted,
+)
 
 
 def text_hash(text: str) -> str:
@@ -130,31 +149,33 @@ def read_past(store: Store, oldest: str) -> Past:
 def _begin(store: Store) -> _Known:
     undone = frozenset(undone_events(store))
     events = (store.journal.find(one) for one in undone)
-    return _Known(undone=undone, runs=frozenset(each.cause for each in events if each and each.kind == PROMOTED))
+    return _Known(
+        undone=undone, runs=frozenset(each.cause for each in events if each and each.kind == MemoryPromoted.kind)
+    )
 
 
 def _take(store: Store, known: _Known, event: Event, is_own: bool) -> None:
-    if event.kind == "exchange-reflected":  # whichever device reflected it: a person did not write it
+    if event.kind == ExchangeReflected.kind:  # whichever device reflected it: a person did not write it
         if event.id not in known.undone:
             known.noted.update(event.data.get("items", ()))
             known.thoughts.add(str(event.data.get("thoughts")))
         known.prompts[str(event.data.get("exchange"))] = str(event.data.get("prompt") or "")
-    elif event.kind == ANSWERED:
+    elif event.kind == PromptAnswered.kind:
         day = store.day_of(event.at)
         for words in event.data.get("led", ()):
             key = str(words["anchor"]), str(words["hash"])
             known.led[key] = known.led.get(key, frozenset()) | {day}
     elif not is_own:
-        if event.kind in (PROMOTED, ADOPTED, "memory-organized"):
+        if event.kind in (MemoryPromoted.kind, StatementsAdopted.kind, MemoryOrganized.kind):
             _take_statements(known, event.data)
-    elif event.id in known.undone or (event.kind == ANALYZED and event.cause in known.runs):
+    elif event.id in known.undone or (event.kind == EventsAnalyzed.kind and event.cause in known.runs):
         return
     elif event.kind in _BY_HAND:
         for change in event.changes:
             known.touched[change.path] = event.at
             if store.tree.kind_of(change.path) is PathKind.MEMORY:
                 known.edits.append((change, event.at))
-    elif event.kind == ANALYZED:
+    elif event.kind == EventsAnalyzed.kind:
         known.analyses.append(event)
     else:
         _take_statements(known, event.data)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import content_hash, new_id, update
+from brainiac.events import NoteCompleted, content_hash, new_id, update
 from brainiac.formats.memory import MemoryDocument
 
 from .catalog import Catalog
@@ -40,7 +40,7 @@ def complete(brain: Brain, catalog: Catalog, past: Past, paths: Iterable[str]) -
         if str(document) == before:
             continue
         try:
-            brain.commit("note-completed", by="organization", changes=[update(path, before, str(document))])
+            brain.commit(NoteCompleted.kind, by="organization", changes=[update(path, before, str(document))])
         except ConflictError:
             continue
         changed.append(path)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 
-from brainiac.events import content_hash
+from brainiac.events import ProposalExpired, content_hash
 from brainiac.formats.discretion import is_private_note
 from brainiac.storage.review import Proposal
 
 from .catalog import Catalog
 from .judging import Action
-from .past import EXPIRED, Past
+from .past import Past
 
 _SHOWN = 5
 _WORDS = {"archive": "Archive", "compress": "Archive, with a digest in {target},", "move": "Move to {target}"}
@@ -28,7 +28,7 @@ def new_proposals(catalog: Catalog, past: Past, actions: Iterable[Action]) -> li
     asked = {
         (proposal["action"], uuid, digest)
         for name, proposal in past.proposals.items()
-        if "action" in proposal and past.decided.get(name) != EXPIRED
+        if "action" in proposal and past.decided.get(name) != ProposalExpired.kind
         for uuid, _, digest in proposal["pages"]
     }
     return [proposal for action in actions for proposal in _proposal(catalog, action, asked)]

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Callable, Mapping
 
 from brainiac.brain import Brain
-from brainiac.events import Change, Event, update
+from brainiac.events import Change, Event, LinksHealed, update
 from brainiac.formats.frontmatter import split
 from brainiac.formats.links import Link, find_links, rewrite_link
 from brainiac.search.units import Link as Target
@@ -101,4 +101,4 @@ def heal_move(brain: Brain, old: str, new: str) -> Event | None:
 
 
 def _commit(brain: Brain, changes: list[Change], data: Mapping[str, object]) -> Event | None:
-    return brain.commit("links-healed", by="organization", changes=changes, data=data) if changes else None
+    return brain.commit(LinksHealed.kind, by="organization", changes=changes, data=data) if changes else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError
-from brainiac.events import Event, observe
+from brainiac.events import Event, ManifestsDerived, observe
 from brainiac.storage.folders import Folders
 
 
@@ -29,6 +29,6 @@ def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = N
     if not changes:
         return None
     try:
-        return brain.commit("manifests-derived", by="organization", changes=changes, cause=cause)
+        return brain.commit(ManifestsDerived.kind, by="organization", changes=changes, cause=cause)
     except ConflictError:
         return None  # the next quiet looks again

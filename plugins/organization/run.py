@@ -12,7 +12,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError
-from brainiac.events import Change, Event
+from brainiac.events import Change, Event, MemoryOrganized
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.llm.gate import is_hidden
 from brainiac.llm.offline import organize as by_rule
@@ -26,7 +26,7 @@ from .catalog import Catalog
 from .draft import Draft, folders_of
 from .indexes import derive_manifests
 from .judging import Action, Judge, Verdict
-from .past import ORGANIZED, Past, read_past
+from .past import Past, read_past
 from .patterns import Patterns, find_patterns
 from .usage import Usage, cleared, read_usage
 
@@ -188,7 +188,7 @@ def _commit(brain: Brain, usage: Usage, changes: list[Change], data: dict[str, A
     log = brain.tree.relative(brain.tree.access_log)
     for _ in range(LOG_ATTEMPTS):
         try:
-            return brain.commit(ORGANIZED, by=NAME, changes=[*changes, *cleared(brain, usage)], data=data)
+            return brain.commit(MemoryOrganized.kind, by=NAME, changes=[*changes, *cleared(brain, usage)], data=data)
         except ConflictError as error:
             if error.paths != (log,):
                 raise

@@ -10,20 +10,20 @@ from itertools import islice
 from brainiac.brain import Brain
 from brainiac.clock import parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
-from brainiac.events import FileChange, PathKind
+from brainiac.events import FileChange, MemoryOrganized, NoteDeleted, NotesDeleted, PathKind, kinds_of
 from brainiac.history.forget_words import ask_about_deleted
 
 from .arrivals import complete
 from .catalog import Catalog
 from .healing import heal_all, heal_move
 from .indexes import derive_manifests
-from .past import ORGANIZED, read_past
+from .past import read_past
 from .run import Outcome, organize
 from .verdicts import settle_reviews, tidy_review
 
 RETRY_SECONDS = 600.0  # after a run that failed; the model that failed is left in peace
 CALM_SECONDS = 30.0  # a log that grew is looked at only when nobody exchanged anything for so long
-DELETIONS = frozenset({"note-deleted", "notes-deleted"})
+DELETIONS = kinds_of(NoteDeleted, NotesDeleted)
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
 
 
@@ -41,7 +41,7 @@ class Upkeep:
         self._folders: set[str] = set()
         self._are_links_due = False
         self._failed_at: datetime | None = None
-        last = next(brain.journal.events(kinds={ORGANIZED}, reverse=True), None)
+        last = next(brain.journal.events(kinds={MemoryOrganized}, reverse=True), None)
         self._started_at = brain.clock.now()
         self._last_at = parse_iso(last.at) if last else None
 

@@ -7,7 +7,16 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, Event, content_hash, update
+from brainiac.events import (
+    Change,
+    Event,
+    ProposalApplied,
+    ProposalDeclined,
+    ProposalExpired,
+    ReviewTidied,
+    content_hash,
+    update,
+)
 from brainiac.formats.memory import MemoryDocument
 from brainiac.history import forget_words
 from brainiac.history.conflict_copies import TAKE, taken
@@ -19,7 +28,7 @@ from .catalog import Catalog
 from .draft import Draft, folders_of
 from .indexes import derive_manifests
 from .judging import Action
-from .past import APPLIED, DECLINED, EXPIRED, Past, read_past
+from .past import Past, read_past
 
 Proposal = Mapping[str, Any]
 ATTEMPTS = 3
@@ -39,11 +48,11 @@ def settle_reviews(brain: Brain) -> list[Event]:
         if is_wanted and proposal.get("operation") == forget_words.OPERATION:
             cause = forget_words.settle(brain, proposal)
             data = {"proposal": name}
-            events.append(brain.record(APPLIED, by="person", data=data, cause=cause.id if cause else None))
+            events.append(brain.record(ProposalApplied.kind, by="person", data=data, cause=cause.id if cause else None))
         elif is_wanted:
             events.append(_apply(brain, name, proposal, past))
         else:
-            events.append(brain.record(DECLINED, by="person", data={"proposal": name}))
+            events.append(brain.record(ProposalDeclined.kind, by="person", data={"proposal": name}))
     return events
 
 
@@ -56,12 +65,12 @@ def _apply(brain: Brain, name: str, proposal: Proposal, past: Past) -> Event:
         if not changes:
             break
         try:
-            event = brain.commit(APPLIED, by=str(proposal["by"]), changes=changes, data={**data, **record})
+            event = brain.commit(ProposalApplied.kind, by=str(proposal["by"]), changes=changes, data={**data, **record})
         except ConflictError:
             continue
         derive_manifests(brain, folders_of(changes), cause=event.id)
         return event
-    return brain.record(EXPIRED, by=str(proposal["by"]), data=data)
+    return brain.record(ProposalExpired.kind, by=str(proposal["by"]), data=data)
 
 
 def _changes(brain: Brain, catalog: Catalog, proposal: Proposal, past: Past) -> tuple[list[Change], Mapping[str, Any]]:
@@ -113,4 +122,4 @@ def tidy_review(brain: Brain) -> Event | None:
     after = without(before, shown & past.decided.keys())
     if after == before or not past.is_resting(path, brain.clock.now()):
         return None
-    return brain.commit("review-tidied", by="organization", changes=[update(path, before, after)])
+    return brain.commit(ReviewTidied.kind, by="organization", changes=[update(path, before, after)])
