@@ -24,6 +24,7 @@ from brainiac.events import (
 from brainiac.storage.following import Following
 from brainiac.storage.store import Store
 
+_VERDICTS = kinds_of(ProposalEvent)
 WINDOW_DAYS = 30  # citations count together for so long
 REST_SECONDS = 60  # what a person edited within this is left out of a run
 
@@ -98,7 +99,7 @@ def _take(store: Store, past: Past, event: Event, is_own: bool) -> None:
         past.unlinked |= past.links.get(event.data["undone"], set())
     for proposal in event.data.get("proposals", ()):
         past.proposals[proposal["id"]] = {**proposal, "by": event.by}
-    if event.kind in kinds_of(ProposalEvent):
+    if event.kind in _VERDICTS:
         past.decided[event.data["proposal"]] = event.kind
 
 
