@@ -32,7 +32,7 @@ from brainiac.events import (
 )
 from brainiac.formats.links import find_links
 from brainiac.formats.memory import Memory, MemoryDocument, parse_memory
-from brainiac.history import forget_words
+from brainiac.history import forget
 from brainiac.history.conflict_copies import TAKE, taken
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.relinking import healed
@@ -105,7 +105,7 @@ class Upkeep:
             if gone is not None and gone.before is not None:
                 with suppress(BlobError):  # off the record: nothing was made from it
                     text = self._brain.committer.text_of(gone.before).decode("utf-8", "surrogateescape")
-                    forget_words.ask_about_deleted(self._brain, change.path, text)
+                    forget.ask_about_deleted(self._brain, change.path, text)
                 return
 
     # --- what is done while it is quiet -----------------------------------------------------------------
@@ -291,8 +291,8 @@ def settle_reviews(brain: Brain) -> list[Event]:
         data = {"proposal": name}
         if not is_wanted:
             events.append(brain.record(ProposalDeclined.kind, by="person", data=data))
-        elif proposal.get("operation") == forget_words.OPERATION:
-            cause = forget_words.settle(brain, proposal)
+        elif proposal.get("operation") == forget.OPERATION:
+            cause = forget.settle(brain, proposal)
             events.append(brain.record(ProposalApplied.kind, by="person", data=data, cause=cause.id if cause else None))
         else:
             events.append(_apply(brain, name, proposal, past))
