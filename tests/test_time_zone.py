@@ -231,7 +231,7 @@ def test_a_digest_and_the_parts_of_a_folder_bear_the_persons_days(tmp_path: Path
     (day,) = (page for path, page in pages(brain).items() if path.startswith("events/"))
     draft = Draft(brain, brain.pages(), lambda path: True)
     draft.carry_out([Action("compress", (day.path,), f"{LTM}events/2026/11")])
-    assert ["2026-11-22"] == [record["since"] for record in draft.statements]
+    assert ["2026-11-22"] == [record.since for record in draft.statements]
     assert "- 2026-11-22: “I have a cat.”" in (draft.text(f"{LTM}events/2026/11/digest.md") or "")
     night = [replace(day, path=f"{LTM}events/{n}.md", created_at="2026-10-31T11:30:00Z") for n in range(6)]
     noon = [replace(day, path=f"{LTM}events/{n}.md", created_at="2026-10-30T01:00:00Z") for n in range(6, 12)]
