@@ -33,8 +33,8 @@ from brainiac.llm.context.privacy import rests_on_private
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact, without_masks
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
-from brainiac.search.fusion import merged, searches
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
+from brainiac.search.query import merged, searches
 from brainiac.storage.answered import Answer as Answered
 from brainiac.storage.statements import text_hash
 

@@ -21,7 +21,7 @@ from brainiac.formats.short_term import StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import Marked
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.search.fusion import searches
+from brainiac.search.query import searches
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import ends_as_question, likeness, words
 
