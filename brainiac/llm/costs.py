@@ -125,18 +125,18 @@ class Ledger:
             is_remote: Whether it left this machine.
             about: Id of the prompt or exchange that it dealt with.
         """
-        data = {
-            "purpose": str(purpose),
-            "model": model,
-            "is_remote": is_remote,
-            **({"about": about} if about else {}),
-            "input_tokens": usage.input,
-            "cached_tokens": usage.cached,
-            "output_tokens": usage.output,
-            "cost_usd": round(cost_usd, 8),
-            "took_ms": took_ms,
-        }
-        self._library.record(ModelCalled.kind, by=PROCESSES.get(purpose, "promotion"), data=data, cause=cause)
+        called = ModelCalled(
+            purpose=str(purpose),
+            model=model,
+            is_remote=is_remote,
+            about=about,
+            input_tokens=usage.input,
+            cached_tokens=usage.cached,
+            output_tokens=usage.output,
+            cost_usd=round(cost_usd, 8),
+            took_ms=took_ms,
+        )
+        self._library.record(called, by=PROCESSES.get(purpose, "promotion"), cause=cause)
 
     def spent_today(self) -> tuple[float, float]:
         """Return USD spent today on answers and on background work."""
