@@ -14,7 +14,7 @@ from brainiac.history.forget import forget
 from brainiac.history.forget_words import find_holding, of_holding
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
-from brainiac.storage.muted import muted
+from brainiac.storage.filed import muted
 from brainiac.testing import make_brain
 from tests.commands import Shell
 from tests.test_forget import standing, tell

@@ -19,7 +19,7 @@ from brainiac.formats.statements import find_statements
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.forget import EXCHANGE_FORGOTTEN, Forgetting, forget
 from brainiac.history.retraction import Retraction, Retractor
-from brainiac.storage.muted import PROPOSED, pending
+from brainiac.storage.filed import PROPOSED, pending
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.statements import text_hash
 from brainiac.text.tokens import holds_words
