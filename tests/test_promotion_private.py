@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.verdicts import settle_reviews
+from brainiac_plugins.organization.upkeep import settle_reviews
 from brainiac_plugins.promotion.applying import Applier, Step
 from brainiac_plugins.promotion.draft import Catalogue, Draft
 from brainiac_plugins.promotion.placement import Place

@@ -10,7 +10,7 @@ from brainiac.brain import Brain
 from brainiac.errors import FormatError
 from brainiac.events import Event
 from brainiac.formats.dialogue import StmEvent, find_events
-from brainiac.pipeline.announce import exchange_of
+from brainiac.pipeline.dispatch import exchange_of
 from brainiac.storage.answered import EXCHANGES, MOVED
 from brainiac.text.tokens import coverage, pieces
 

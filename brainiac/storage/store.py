@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from brainiac.clock import SYSTEM, Clock, day_in
 from brainiac.errors import SettingsError, storage_trouble
-from brainiac.events import Change, Event
+from brainiac.events import Change, Event, EventData, PluginEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
 from brainiac.settings import MachineSettings, Settings, SettingsFile
@@ -152,7 +152,7 @@ class Store:
 
     def commit(
         self,
-        kind: str,
+        event: EventData | PluginEvent | str,
         *,
         by: str,
         changes: Sequence[Change] = (),
@@ -163,10 +163,10 @@ class Store:
         """Change the tree and record it, wholly or not at all.
 
         Args:
-            kind: The event, past tense with hyphens.
+            event: What happens; a plugin may give its own kind by name, past tense with hyphens.
             by: Who does it.
             changes: Made with `brainiac.events.create`, `update`, ...; each holds what it was decided on.
-            data: Plain JSON values.
+            data: Plain JSON values of a plugin's own kind.
             cause: Id of the event that led here.
             expect: Further files the decision rested on: path to content hash, None for "must not exist".
 
@@ -177,11 +177,18 @@ class Store:
         if changes and self.before_commit:
             self.before_commit()
         with storage_trouble():
-            return self.committer.commit(kind, by=by, changes=changes, data=data, cause=cause, expect=expect)
+            return self.committer.commit(event, by=by, changes=changes, data=data, cause=cause, expect=expect)
 
-    def record(self, kind: str, *, by: str, data: Mapping[str, Any] | None = None, cause: str | None = None) -> Event:
+    def record(
+        self,
+        event: EventData | PluginEvent | str,
+        *,
+        by: str,
+        data: Mapping[str, Any] | None = None,
+        cause: str | None = None,
+    ) -> Event:
         """Record an event that changes no file."""
-        return self.commit(kind, by=by, data=data, cause=cause)
+        return self.commit(event, by=by, data=data, cause=cause)
 
     def on_event(self, listener: Callable[[Event], None]) -> None:
         """Call a function with every event recorded from now on, in the thread that records it."""

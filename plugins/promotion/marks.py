@@ -20,7 +20,7 @@ from brainiac.formats.frontmatter import split
 from brainiac.formats.short_term import StmEvent
 from brainiac.history.exchanges import Exchanges
 from brainiac.llm.schemas import Marked
-from brainiac.pipeline.announce import exchange_of
+from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.fusion import searches
 from brainiac.storage.answered import CAPTURED
 from brainiac.storage.statements import Past, text_hash
