@@ -176,7 +176,7 @@ class Projection:
             known = self._positions()
             is_known = known.pop("", _Position()).mark == self._basis
             if not (is_known and self._read_on(known)):
-                for table in _TABLES:
+                for table in TABLES:
                     self._database.execute(f"DELETE FROM {table}")
                 self._set_position("", _Position(mark=self._basis))
                 self._read_on({})
@@ -294,7 +294,7 @@ class Projection:
         return database
 
 
-_TABLES = (
+TABLES = (
     "positions", "exchanges", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions", "changes",
     "calls", "uses", "runs",
 )  # fmt: skip
