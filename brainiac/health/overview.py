@@ -12,7 +12,7 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError
-from brainiac.events import PathKind
+from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
 from brainiac.health.readiness import nobody_answers, notices, shortfalls, survey
 from brainiac.history.devices import rivals
@@ -104,5 +104,5 @@ def _last_day(brain: Brain) -> dict[str, Any]:
     """Return the faults of plugins in the last 24 hours, and what was spent today."""
     since = iso(brain.clock.now() - timedelta(days=1))
     events = takewhile(lambda event: event.at >= since, brain.journal.events(reverse=True))
-    faults = [{"at": event.at, "plugin": event.by, **event.data} for event in events if event.kind == "plugin-failed"]
+    faults = [{"at": event.at, "plugin": event.by, **event.data} for event in events if event.kind == PluginFailed.kind]
     return {"faults": faults, "spent_today_usd": round(sum(Ledger(brain).spent_today()), 8)}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from brainiac.clock import SYSTEM, iso
 from brainiac.errors import BudgetError, storage_trouble
+from brainiac.events import ModelCalled
 from brainiac.library import Library
 from brainiac.llm.catalog import FREE, Endpoint, Price, facts
 from brainiac.llm.schemas import Purpose
@@ -20,7 +21,6 @@ from brainiac.storage.files import locked, make_way
 
 Claim = tuple[bool, float, float]  # whether it is background work, USD, epoch seconds when the call is surely over
 
-KIND = "model-called"
 EMBED = "embed"  # what a call to an embedding model is for
 PATIENCE = 5  # times the timeout that a whole answer may take; the timeout itself is for each wait
 FOREGROUND: frozenset[str] = frozenset({Purpose.QUERIES, Purpose.ANSWER})
@@ -132,7 +132,7 @@ class Ledger:
             "cost_usd": round(cost_usd, 8),
             "took_ms": took_ms,
         }
-        self._library.record(KIND, by=PROCESSES.get(purpose, "promotion"), data=data, cause=cause)
+        self._library.record(ModelCalled.kind, by=PROCESSES.get(purpose, "promotion"), data=data, cause=cause)
 
     def spent_today(self) -> tuple[float, float]:
         """Return USD spent today on answers and on background work."""

@@ -13,20 +13,13 @@ from operator import itemgetter
 
 from brainiac.clock import parse_iso
 from brainiac.errors import FormatError
-from brainiac.events import Change, Event, EventUndone, PromptMoved, content_hash, remove
+from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, kinds_of, remove
 from brainiac.formats.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.storage.heartbeat import left_by
 from brainiac.storage.journal import from_line
 from brainiac.storage.store import Store
 
-ANSWERED = "prompt-answered"  # by whoever answers; data: prompt, prompt_id, prompt_sha256, response
-RESPONDED = "response-arrived"  # a response that somebody put there by hand; data likewise
-CAPTURED = "note-captured"  # to be remembered without an answer; data likewise, response null
-MOVED = "prompt-moved"  # data: prompt, prompt_id, prompt_sha256, response, moved_from
-EXCHANGES = frozenset({ANSWERED, RESPONDED, CAPTURED})
-
-UNREFLECTED = "exchange-unreflected"  # no plugin noted it, and none will
-OUTCOMES = frozenset({"exchange-reflected", "exchange-off-record", UNREFLECTED})  # data: exchange
+EXCHANGES = kinds_of(ExchangeEvent)
 
 MOVE_SECONDS = 10.0  # a text that vanished here and appears there within this time has moved
 

@@ -19,13 +19,11 @@ from brainiac.clock import Clock
 from brainiac.errors import BlobError, BrainiacError, ConflictError
 from brainiac.events import (
     FileChange,
-    NoteDeleted,
+    FoundEvent,
     NoteEdited,
     NoteMerged,
     NoteMoved,
     NoteOffRecord,
-    NotesDeleted,
-    NotesEdited,
     PathKind,
     RecordedChange,
     content_hash,
@@ -46,7 +44,7 @@ MOVE_SECONDS = 10.0  # a file that appears with the content of one that vanished
 TORN_NS = 200_000_000  # an empty or shortened file is believed after this rest
 SIGHTS = 3  # a save that has seen what came after three versions grew from none before: merges have two parents
 UNLIKE, UNLIKE_LINES = 1 / 3, 20  # of the lines of both: a save differs by more from what it did not grow from
-FOUND = kinds_of(NoteEdited, NotesEdited, NoteMoved, NoteDeleted, NotesDeleted)  # by a person
+FOUND = kinds_of(FoundEvent)  # by a person
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
 
 

@@ -12,8 +12,6 @@ from brainiac.formats.discretion import is_private
 from brainiac.formats.frontmatter import split
 from brainiac.storage.store import Store
 
-FILED = "exchanges-filed"  # data: exchanges, episodes {path: [exchange ids]}
-PROPOSED = "forgetting-proposed"
 MAX_WAITING = 200  # so many are consolidated in one run, which must not take an hour
 # An exchange is done with when it was consolidated, or when its revision, which says it better, was noted.
 _NOT_DONE = """

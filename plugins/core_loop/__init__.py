@@ -11,17 +11,30 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, PathKind, append, content_hash, create, new_id, observe, update
+from brainiac.events import (
+    AnswerDiscarded,
+    Change,
+    PathKind,
+    PromptAnswered,
+    append,
+    content_hash,
+    create,
+    new_id,
+    observe,
+    update,
+)
 from brainiac.formats.access_log import AccessEntry, format_entry
 from brainiac.formats.links import format_link
 from brainiac.formats.memory import parse_memory
 from brainiac.formats.prompt import Prompt, Response, parse_prompt, render_response
+from brainiac.llm.context.assembler import workflow_named
+from brainiac.llm.context.long_term import missing_focus
 from brainiac.llm.context.privacy import rests_on_private
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact, without_masks
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
-from brainiac.search.fusion import merged, searches
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
+from brainiac.search.query import merged, searches
 from brainiac.storage.answered import Answer as Answered
 from brainiac.storage.statements import text_hash
 
@@ -72,7 +85,7 @@ def _is_answered_meanwhile(brain: Brain, prompt: Prompt, former: Answered | None
 
 
 def _discard(brain: Brain, prompt: Prompt) -> None:
-    brain.record("answer-discarded", by=NAME, data={"prompt": prompt.path, "prompt_sha256": prompt.sha256})
+    brain.record(AnswerDiscarded.kind, by=NAME, data={"prompt": prompt.path, "prompt_sha256": prompt.sha256})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +115,8 @@ def _missing(brain: Brain, prompt: Prompt) -> list[str]:
         ModelError: There is no such workflow.
     """
     if prompt.workflow:
-        from brainiac.llm.context.workflows import started, workflows
-
-        started(workflows(brain, Gate(brain, is_remote=False)), prompt.workflow)
-    if not prompt.focus:
-        return []
-    from brainiac.llm.context.focus import missing
-
-    return missing(brain, prompt)
+        workflow_named(brain, Gate(brain, is_remote=False), prompt.workflow)
+    return missing_focus(brain, prompt) if prompt.focus else []
 
 
 def _prepared(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Told]:
@@ -227,7 +234,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     changes.append(update(target.path, target.before, text) if target.before is not None else create(target.path, text))
     changes += stale_error
     brain.commit(
-        "prompt-answered",
+        PromptAnswered.kind,
         by=NAME,
         changes=changes,
         data={

@@ -14,8 +14,6 @@ from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.storage.projection import Projection
 
-ORGANIZED = "memory-organized"
-APPLIED, DECLINED, EXPIRED = "proposal-applied", "proposal-declined", "proposal-expired"
 WINDOW_DAYS = 30  # citations count together for so long
 REST_SECONDS = 60  # what a person edited within this is left out of a run
 
