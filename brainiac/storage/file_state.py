@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS position(only INTEGER PRIMARY KEY CHECK (only = 0), s
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileState:
     """One tracked note.
 
     Attributes:
@@ -69,11 +69,11 @@ class Seen:
         return self.hash if self.is_ours else f"{PERSONS}{self.hash}"
 
 
-def _healed(ask: Callable[Concatenate[LastSeen, P], T]) -> Callable[Concatenate[LastSeen, P], T]:
+def _healed(ask: Callable[Concatenate[FileStates, P], T]) -> Callable[Concatenate[FileStates, P], T]:
     """Let a method that meets a damaged file make it anew from the journal and try once more."""
 
     @wraps(ask)
-    def asked(self: LastSeen, /, *arguments: P.args, **named: P.kwargs) -> T:
+    def asked(self: FileStates, /, *arguments: P.args, **named: P.kwargs) -> T:
         try:
             return ask(self, *arguments, **named)
         except (sqlite3.Error, ValueError, TypeError) as error:
@@ -85,7 +85,7 @@ def _healed(ask: Callable[Concatenate[LastSeen, P], T]) -> Callable[Concatenate[
     return asked
 
 
-class LastSeen:
+class FileStates:
     """The table of notes as last seen; every writer holds the commit lock.
 
     Args:
@@ -150,19 +150,19 @@ class LastSeen:
             self._fold(event)
             self._set_position(event.seq, event.id)
 
-    def get(self, path: str) -> Seen | None:
+    def get(self, path: str) -> FileState | None:
         """Return a note, or None when it is not known."""
         return next(iter(self._found("WHERE path = ?", path)), None)
 
-    def with_hash(self, digest: str) -> list[Seen]:
+    def with_hash(self, digest: str) -> list[FileState]:
         """Return the notes with that content."""
         return self._found("WHERE hash = ? ORDER BY path", digest)
 
-    def all(self) -> dict[str, Seen]:
+    def all(self) -> dict[str, FileState]:
         """Return every note by path."""
         return {seen.path: seen for seen in self._found("")}
 
-    def below(self, folder: str) -> dict[str, Seen]:
+    def below(self, folder: str) -> dict[str, FileState]:
         """Return the notes in a folder and the folders in it, by path."""
         return {seen.path: seen for seen in self._found("WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0")}
 
@@ -241,14 +241,14 @@ class LastSeen:
             self._database.execute("DELETE FROM position")
 
     @_healed
-    def _found(self, where: str, *values: str) -> list[Seen]:
+    def _found(self, where: str, *values: str) -> list[FileState]:
         return self._rows(where, *values)
 
-    def _rows(self, where: str, *values: str) -> list[Seen]:
+    def _rows(self, where: str, *values: str) -> list[FileState]:
         query = f"SELECT path, hash, trail, is_ours, is_told, is_held, stamp FROM seen {where}"
         with self._mutex, closing(self._database.execute(query, values)) as cursor:
             return [
-                Seen(path, digest, tuple(json.loads(trail)), bool(ours), bool(told), bool(held), stamp)
+                FileState(path, digest, tuple(json.loads(trail)), bool(ours), bool(told), bool(held), stamp)
                 for path, digest, trail, ours, told, held, stamp in cursor
             ]
 
@@ -292,7 +292,7 @@ def size_stamp(stat: os.stat_result) -> str:
     return f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
 
 
-def _successor(known: Seen | None, change: RecordedChange, after: str, event: Event) -> Seen:
+def _successor(known: FileState | None, change: RecordedChange, after: str, event: Event) -> FileState:
     """Return a note after a change, with the versions that an editor may hold still.
 
     Of several saves by persons that follow one another the last counts: whoever holds an earlier one has it from them.
@@ -302,10 +302,10 @@ def _successor(known: Seen | None, change: RecordedChange, after: str, event: Ev
     is_persons = event.by == "person" or change.op == "observe"
     is_told = known is None or known.is_told or (is_persons and "displaced_by" not in event.data)
     trail = _longer_trail(known, change, is_persons=is_persons)
-    return Seen(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_persons, is_told=is_told)
+    return FileState(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_persons, is_told=is_told)
 
 
-def _longer_trail(known: Seen | None, change: RecordedChange, *, is_persons: bool) -> tuple[str, ...]:
+def _longer_trail(known: FileState | None, change: RecordedChange, *, is_persons: bool) -> tuple[str, ...]:
     if known is None:
         return () if is_persons or change.before is None else (change.before,)
     trail, is_in_sight = known.trail, change.before in (None, known.hash)
