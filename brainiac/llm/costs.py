@@ -15,8 +15,7 @@ from brainiac.clock import SYSTEM, iso
 from brainiac.errors import BudgetError, storage_trouble
 from brainiac.events import Event
 from brainiac.library import Library
-from brainiac.llm.catalog import FREE, Price, facts
-from brainiac.llm.endpoints import Endpoint
+from brainiac.llm.catalog import FREE, Endpoint, Price, facts
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
 from brainiac.storage.files import locked, make_way

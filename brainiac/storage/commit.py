@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.errors import StorageError, UserError, storage_trouble
-from brainiac.events import Change, Event
+from brainiac.events import Change, Event, EventData, LeftoversSwept, PluginEvent
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import read_bytes
 from brainiac.storage.transactions import Transactions
@@ -45,7 +45,7 @@ class Committer(Transactions):
 
     def commit(
         self,
-        kind: str,
+        event: EventData | PluginEvent | str,
         *,
         by: str,
         changes: Sequence[Change] = (),
@@ -56,10 +56,10 @@ class Committer(Transactions):
         """Change the tree and record it, wholly or not at all.
 
         Args:
-            kind: The event, past tense with hyphens.
+            event: What happens; a plugin may give its own kind by name, past tense with hyphens.
             by: Who does it.
             changes: Made with `brainiac.events`; each holds what it was decided on.
-            data: Plain JSON values.
+            data: Plain JSON values of a plugin's own kind.
             cause: Id of the event that led here.
             expect: Further files the decision rested on: path to hash, None for "must not exist".
 
@@ -77,10 +77,10 @@ class Committer(Transactions):
             expect = {self._confined(path): digest for path, digest in (expect or {}).items()}
             paths = {p for change in changes if change.op != "append" for p in (change.path, change.source) if p}
             standing = self.edits.notice(sorted(paths | set(expect)))
-            event = self.run(kind, changes, standing, by=by, data=data or {}, cause=cause, expect=expect)
-            if "displaced" in event.data:  # a person saved in that very moment
+            recorded = self.run(event, changes, standing, by=by, data=data, cause=cause, expect=expect)
+            if "displaced" in recorded.data:  # a person saved in that very moment
                 self.edits.saves.check_displaced()
-            return event
+            return recorded
 
     def recover(self) -> Recovery:
         """Finish what a crash left unfinished; the tree is otherwise never changed by the journal."""
@@ -147,7 +147,7 @@ class Committer(Transactions):
             self.disk.unlink(path)
         if swept:
             self.journal.blobs.sync(set(swept.values()))
-            self.record("leftovers-swept", data={"texts": swept}, by="kernel")
+            self.record(LeftoversSwept(texts=swept), by="kernel")
         return swept
 
     def _leftovers(self) -> Iterator[Path]:

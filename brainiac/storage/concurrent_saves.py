@@ -11,12 +11,13 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 from brainiac.clock import parse_iso
 from brainiac.errors import BlobError, ConflictError
-from brainiac.events import Change, PathKind, content_hash, create, update
+from brainiac.events import Change, NoteMerged, PathKind, content_hash, create, update
 from brainiac.storage.file_state import PERSONS, FileState
 from brainiac.storage.files import read_bytes
 from brainiac.storage.merge import common, distance, is_stale, woven
@@ -58,7 +59,7 @@ class ConcurrentSaves:
             return False
         changes = [update(known.path, save, merged[0])] if merged[0] != save else []
         with contextlib.suppress(ConflictError):  # saved once more meanwhile; that save is looked at next
-            event = self._transactions.run_merge(changes, {"stale": known.hash}, known.path, base, save)
+            event = self._transactions.run_merge(NoteMerged(stale=known.hash), changes, known.path, base, save)
             if "displaced" in event.data:
                 self.check_displaced()
         return True
@@ -163,10 +164,10 @@ class ConcurrentSaves:
 
     def _merge_displaced(self, intent: Intent, step: Step, standing: bytes | None, save: bytes) -> None:
         """Merge a save into what stands; where both changed the same lines, the person's stand, or their later ones."""
-        path, data = step.path, {"displaced_by": intent.event.id, "save": content_hash(save)}
+        path, event = step.path, NoteMerged(displaced_by=intent.event.id, save=content_hash(save))
         if standing is None:
             swapped_out = self._write_ahead.base_of(step)
-            self._transactions.run_merge([create(path, save)], data, path, swapped_out, save)
+            self._transactions.run_merge(event, [create(path, save)], path, swapped_out, save)
             return
         base, known = self._base_of_displaced(step, save), self._seen.get(path)
         text = self.text_of(base) or b""
@@ -178,10 +179,10 @@ class ConcurrentSaves:
             merged, is_clean = woven_text or (save if is_ours else standing, False)
         changes = [update(path, standing, merged)] if merged != standing else []
         if not is_clean:
-            data["conflict"] = path
+            event = replace(event, conflict=path)
             if self._tree.absolute(path) != self._tree.review:
                 changes.append(self._review_line(intent, path, is_ours=is_ours))
-        self._transactions.run_merge(changes, data, path, base, save)
+        self._transactions.run_merge(event, changes, path, base, save)
 
     def _base_of_displaced(self, step: Step, save: bytes) -> str | None:
         """Return the hash of what a save grew from: never of a version later than the one that it was swapped out of.

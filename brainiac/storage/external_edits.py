@@ -15,11 +15,25 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from brainiac.errors import BrainiacError, ConflictError
-from brainiac.events import Action, FileChange, PathKind, RecordedChange, content_hash
+from brainiac.events import (
+    Action,
+    DeletionsHeld,
+    FileChange,
+    NoteDeleted,
+    NoteEdited,
+    NoteMoved,
+    NoteOffRecord,
+    NotesDeleted,
+    NotesEdited,
+    PathKind,
+    RecordedChange,
+    TreeAdopted,
+    content_hash,
+    kinds_of,
+)
 from brainiac.storage.concurrent_saves import TORN_NS, ConcurrentSaves, age_ns, filled
 from brainiac.storage.file_state import FileState, size_stamp, stamp_of
 from brainiac.storage.files import read_bytes
-from brainiac.storage.journal import BASELINE
 from brainiac.storage.transactions import Transactions
 
 MAX_BYTES = 5_000_000  # larger files are known by their stat, their texts are not kept
@@ -27,7 +41,7 @@ REST_SECONDS = 10.0  # short-term memory saved without its headings is believed 
 MOVE_SECONDS = 10.0  # a file that appears with the content of one that vanished within this was moved
 ADOPT_SECONDS = 2.0  # what a start may take to merge saves; the rest is looked at one by one
 HELD_COUNT, HELD_SHARE = 20, 0.3
-FOUND = frozenset({"note-edited", "notes-edited", "note-moved", "note-deleted", "notes-deleted"})  # by a person
+FOUND = kinds_of(NoteEdited, NotesEdited, NoteMoved, NoteDeleted, NotesDeleted)  # by a person
 _STAMP_AGE_NS = 2_000_000_000  # a file written just before it was hashed may be written again within one tick
 _MEMORIES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
@@ -192,16 +206,16 @@ class ExternalEdits:
             return self._appeared(path, digest, {digest: content})
         if not self.saves.merge_stale(known, content):
             change = RecordedChange("update", path, known.hash, digest)
-            self._transactions.record("note-edited", [change], {digest: content})
+            self._transactions.record(NoteEdited(), [change], {digest: content})
         return self._change("modified", path)
 
     def _appeared(self, path: str, digest: str, texts: Mapping[str, bytes]) -> FileChange:
         for known in self._seen.with_hash(digest):
             if not self._tree.absolute(known.path).exists():
                 change = RecordedChange("move", path, digest, digest, known.path)
-                self._transactions.record("note-moved", [change], texts)
+                self._transactions.record(NoteMoved(), [change], texts)
                 return self._change("moved", path, known.path)
-        self._transactions.record("note-edited", [RecordedChange("create", path, None, digest)], texts)
+        self._transactions.record(NoteEdited(), [RecordedChange("create", path, None, digest)], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
         for entry in reversed(self._vanished):
             if entry[0] >= since and entry[1] == digest:
@@ -228,7 +242,7 @@ class ExternalEdits:
         if unkept == digest:
             return None
         changes = [] if known is None else [RecordedChange("observe", path, known.hash, None)]
-        self._transactions.record("note-off-record", changes, {}, {"off_record": [digest]})
+        self._transactions.record(NoteOffRecord(off_record=(digest,)), changes)
         self._seen.set_unkept(path, digest)
         return self._change("created" if known is None and unkept is None else "modified", path)
 
@@ -257,14 +271,14 @@ class ExternalEdits:
             self._transactions.settle()
             self._seen.check()
             known = self._seen.all()
-            is_first = not known and next(self._transactions.journal.events(kinds={BASELINE}), None) is None
+            is_first = not known and next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
             scan = self._scan(known)
             merged = self._merge_saves(known, scan)
             changes, reported = self._differences(known, scan)
             reported += [self._change("modified", path) for path in merged]
             if changes or is_first:
                 self._keep_texts(scan.texts.values())
-                self._transactions.record(BASELINE if is_first else "notes-edited", changes)
+                self._transactions.record(TreeAdopted() if is_first else NotesEdited(), changes)
             reported += [change for path in scan.hidden if (change := self._look(path))]
             self._seen.set_stamps(scan.stamps.items())
             untold = [path for path, state in known.items() if not state.is_told and path in scan.standing]
@@ -389,7 +403,7 @@ class ExternalEdits:
             gone = [known for known in held if not os.path.lexists(self._tree.absolute(known.path))]
             self._seen.set_held([known.path for known in held], False)
             if gone:
-                self._transactions.record("notes-deleted", [self._removed(known) for known in gone])
+                self._transactions.record(NotesDeleted(), [self._removed(known) for known in gone])
             return [self._change("deleted", known.path) for known in gone]
 
     def _note_deletion(self, known: FileState) -> FileChange | None:
@@ -400,7 +414,7 @@ class ExternalEdits:
             if self._is_mass(len(missing) + sum(moment >= since for moment, _, _ in self._vanished)):
                 self._hold(missing)
                 return None
-        self._transactions.record("note-deleted", [self._removed(known)])
+        self._transactions.record(NoteDeleted(), [self._removed(known)])
         return self._change("deleted", known.path)
 
     def _gone(self, known: Mapping[str, FileState], scan: _Scan) -> list[FileState]:
@@ -433,8 +447,8 @@ class ExternalEdits:
     def _hold(self, paths: list[str]) -> None:
         self._counted = (float("-inf"), [])
         self._seen.set_held(paths, True)
-        data = {"count": len(paths), "paths": sorted(paths)[:20]}
-        self._transactions.record("deletions-held", data=data, by="kernel")
+        event = DeletionsHeld(count=len(paths), paths=tuple(sorted(paths)[:20]))
+        self._transactions.record(event, by="kernel")
 
     def _removed(self, known: FileState) -> RecordedChange:
         """Return the record of a note that is gone, and remember it in case it turns up elsewhere."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from brainiac.events import Event, RecordedChange
+from brainiac.events import Event, RecordedChange, TreeAdopted
 from brainiac.storage.files import is_damage, locked, make_way
-from brainiac.storage.journal import BASELINE, Journal
+from brainiac.storage.journal import Journal
 from brainiac.tree import Tree
 
 T = TypeVar("T")
@@ -232,7 +232,7 @@ class FileStates:
         self._healed(work)
 
     def _fold(self, event: Event) -> None:
-        if event.kind == BASELINE:
+        if event.kind == TreeAdopted.kind:
             self._database.execute("DELETE FROM seen")
         for change in event.changes:
             if change.op != "append":

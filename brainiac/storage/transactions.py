@@ -16,7 +16,18 @@ from typing import Any, Literal
 
 from brainiac.clock import Clock, iso
 from brainiac.errors import ConflictError, StorageError, UserError
-from brainiac.events import Change, Event, RecordedChange, append, content_hash, new_id
+from brainiac.events import (
+    Change,
+    Event,
+    EventData,
+    NoteMerged,
+    PluginEvent,
+    RecordedChange,
+    append,
+    content_hash,
+    kind_and_data,
+    new_id,
+)
 from brainiac.formats.discretion import is_off_record
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.storage.file_state import FileStates
@@ -86,23 +97,23 @@ class Transactions:
 
     def run(
         self,
-        kind: str,
+        event: EventData | PluginEvent | str,
         changes: Sequence[Change],
         standing: Mapping[str, bytes | None],
         *,
         by: str,
-        data: Mapping[str, Any],
+        data: Mapping[str, Any] | None = None,
         cause: str | None = None,
         expect: Mapping[str, str | None] | None = None,
     ) -> Event:
         """Change the tree and record it; the caller holds the commit lock.
 
         Args:
-            kind: The event.
+            event: What happens.
             changes: Their paths are confined.
             standing: Content of files that were read already.
             by: Who does it.
-            data: Plain JSON values.
+            data: Plain JSON values of a plugin's own kind.
             cause: Id of the event that led here.
             expect: Path → hash of further files, None for "must not exist".
 
@@ -112,17 +123,17 @@ class Transactions:
         """
         plan = _Plan(self, changes, expect or {}, standing)
         hidden = {"off_record": plan.off_record} if plan.off_record else {}
-        event = _event(kind, by, plan.recorded, {**data, **hidden}, cause)
-        return self._commit(event, plan.steps, plan.texts)
+        kind, data = kind_and_data(event, data)
+        return self._commit(_event(kind, by, plan.recorded, data | hidden, cause), plan.steps, plan.texts)
 
     def run_merge(
-        self, changes: Sequence[Change], data: Mapping[str, Any], path: str, base: str | None, save: bytes
+        self, event: NoteMerged, changes: Sequence[Change], path: str, base: str | None, save: bytes
     ) -> Event:
         """Merge a person's save into the file it was meant for; the caller holds the commit lock.
 
         Args:
+            event: What happens.
             changes: What the tree is to hold; where nothing is to change, the text alone is kept.
-            data: Plain JSON values.
             path: The file.
             base: Hash of what the save grew from.
             save: The person's text.
@@ -130,34 +141,32 @@ class Transactions:
         Raises:
             ConflictError: A file moved meanwhile; nothing was changed.
         """
-        plan, digest, data = _Plan(self, changes, {}, {}), content_hash(save), dict(data)
+        plan, digest = _Plan(self, changes, {}, {}), content_hash(save)
         if not self.is_unkept(path, save):
             plan.texts[digest] = save
             if any(change.path == path for change in changes):
                 plan.recorded.insert(0, RecordedChange("observe", path, base, digest))
             else:
-                data["texts"] = {path: digest}
-        return self._commit(_event("note-merged", "kernel", plan.recorded, data), plan.steps, plan.texts)
+                event = replace(event, texts={path: digest})
+        return self._commit(_event(event.kind, "kernel", plan.recorded, event.to_json()), plan.steps, plan.texts)
 
     def record(
         self,
-        kind: str,
+        event: EventData,
         changes: Sequence[RecordedChange] = (),
         texts: Mapping[str, bytes] | None = None,
-        data: Mapping[str, Any] | None = None,
         by: str = "person",
     ) -> Event:
         """Record what was found in the tree; writes no file of it. The caller holds the commit lock.
 
         Args:
-            kind: The event.
+            event: What happened.
             changes: What was found.
             texts: Content by hash; those that are not blobs yet.
-            data: Plain JSON values.
             by: Who did it.
         """
         self.settle()
-        return self._commit(_event(kind, by, changes, data or {}), (), texts or {})
+        return self._commit(_event(event.kind, by, changes, event.to_json()), (), texts or {})
 
     def settle(self) -> list[Event]:
         """Follow what other processes did; finish a commit that one, or an error here, left unfinished.

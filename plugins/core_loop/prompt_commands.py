@@ -15,7 +15,7 @@ from brainiac.formats.commands import Command, arguments, matching
 from brainiac.formats.prompt import Prompt
 from brainiac.formats.short_term import Item
 from brainiac.llm.gate import Gate
-from brainiac.llm.offline.quoting import MAX_PASSAGES, NOTHING, passages, quotations
+from brainiac.llm.offline import MAX_PASSAGES, NOTHING, passages, quotations
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import AnswerRequest
 from brainiac.search.hit import Hit
@@ -134,7 +134,7 @@ def _tell_found(brain: Brain, request: AnswerRequest, n_found: int, told: Told) 
 
 
 def _tell_of_forgetting(brain: Brain, command: Command, request: AnswerRequest, told: Told) -> None:
-    from brainiac.history.forget_words import propose  # the only command that reads the whole memory
+    from brainiac.history.forget import propose  # the only command that reads the whole memory
 
     if problem := _needs(command):
         told.paragraphs.append(problem)

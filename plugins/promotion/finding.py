@@ -15,7 +15,7 @@ from brainiac.formats.links import shown
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates
 from brainiac.storage.relinking import Origins
-from brainiac.storage.statements import ANALYZED, Past, event_hash
+from brainiac.storage.statements import ANALYZED, StatementLog, event_hash
 from brainiac.text.tokens import coverage, likeness
 
 from .fates import NAME, Refusal
@@ -78,7 +78,7 @@ class Finder:
     """
 
     brain: Brain
-    past: Past
+    past: StatementLog
     cause: str
     known: Mapping[bool, Sequence[str]]
     origins: Origins

@@ -15,11 +15,11 @@ from brainiac.errors import ConflictError
 from brainiac.events import Change, Event, update
 from brainiac.formats.dialogue import Placed, StmEvent, render_event
 from brainiac.formats.short_term import ShortTermDocument
-from brainiac.llm.context.tokens import count
+from brainiac.llm.catalog import count
 from brainiac.storage.filed import FILED
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins
-from brainiac.storage.statements import read_past, text_hash
+from brainiac.storage.statements import read_statements, text_hash
 
 from .draft import Catalogue, Draft
 from .episodes import add_exchanges
@@ -53,7 +53,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     """Move exchanges to the pages of their days in one commit; None where no page of theirs can be written."""
     draft = Draft(brain, Catalogue(brain, is_read=False))
     unwritable: dict[str, str] = {}
-    origins = Origins(brain, read_past(brain, iso(brain.clock.now())).prompts, {})
+    origins = Origins(brain, read_statements(brain, iso(brain.clock.now())).prompts, {})
     pages = add_exchanges(brain, draft, events, origins, unwritable)
     ids = [event.id for event in events if event.id not in unwritable]
     if not ids:

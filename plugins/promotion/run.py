@@ -19,7 +19,7 @@ from brainiac.llm.schemas import SummarizeRequest, Summary
 from brainiac.storage.filed import filed, waiting_events
 from brainiac.storage.files import locked
 from brainiac.storage.relinking import Origins
-from brainiac.storage.statements import REFUSED, Past, line_id, read_past, text_hash
+from brainiac.storage.statements import REFUSED, StatementLog, line_id, read_statements, text_hash
 
 from .applying import Applier, Step
 from .consolidating import Desk, consolidate
@@ -144,7 +144,7 @@ class _Run:
         self._brain, self._abandon, self._progress = brain, abandon, progress
         memory, now = snapshot.promoted, iso(brain.clock.now())
         said = {event.id: event for event in (*snapshot.filed, *memory.events)}
-        self._past = read_past(brain, min((event.at for event in said.values()), default=now))
+        self._past = read_statements(brain, min((event.at for event in said.values()), default=now))
         lines = _own_lines(memory, self._past, now)
         events = said | {event.id: event for event in lines}
         self._snapshot = snapshot
@@ -281,7 +281,7 @@ class _Run:
         work.notes["summarized_by"] = self._brain.models.engine_for(request).name
 
 
-def _own_lines(memory: ShortTermMemory, past: Past, now: str) -> list[StmEvent]:
+def _own_lines(memory: ShortTermMemory, past: StatementLog, now: str) -> list[StmEvent]:
     """Return the facts that a person wrote into the list as events: they are remembered like what was said."""
     return [
         StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
