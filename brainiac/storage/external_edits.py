@@ -19,6 +19,7 @@ from brainiac.events import (
     Action,
     DeletionsHeld,
     FileChange,
+    FoundEvent,
     NoteDeleted,
     NoteEdited,
     NoteMoved,
@@ -41,7 +42,7 @@ REST_SECONDS = 10.0  # short-term memory saved without its headings is believed 
 MOVE_SECONDS = 10.0  # a file that appears with the content of one that vanished within this was moved
 ADOPT_SECONDS = 2.0  # what a start may take to merge saves; the rest is looked at one by one
 HELD_COUNT, HELD_SHARE = 20, 0.3
-FOUND = kinds_of(NoteEdited, NotesEdited, NoteMoved, NoteDeleted, NotesDeleted)  # by a person
+FOUND = kinds_of(FoundEvent)  # by a person
 _STAMP_AGE_NS = 2_000_000_000  # a file written just before it was hashed may be written again within one tick
 _MEMORIES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
