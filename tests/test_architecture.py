@@ -19,8 +19,8 @@ WRITERS = {
     "brainiac/llm/costs.py": "what calls in flight may cost, in the state folder",
     "brainiac/host/trust.py": "trust, in the state folder",
     "brainiac/history/purge.py": "throws the index away, in the cache",
-    "brainiac/search/engine.py": "the search index, in the cache",
-    "brainiac/search/vectors.py": "vectors, in the cache",
+    "brainiac/search/index.py": "the search index, in the cache",
+    "brainiac/search/embed.py": "vectors, in the cache",
     "brainiac/cli/ask.py": "drops a prompt as a person does",
     "brainiac/testing.py": "puts a plugin where a person would",
 }
@@ -95,7 +95,7 @@ FLOORS = (
     "brainiac.formats",
     "brainiac.storage.files",
     "brainiac.settings",
-    "brainiac.storage brainiac.search.hit",
+    "brainiac.storage brainiac.search.documents brainiac.search.links",
     "brainiac.search",
     "brainiac.library",
     "brainiac.llm",
@@ -108,11 +108,7 @@ FLOORS = (
     "plugins.promotion.commands plugins.organization.commands brainiac.cli",
     "brainiac.__main__",
 )
-KNOWN_CIRCLES = (
-    ("brainiac.storage.external_edits", "brainiac.storage.commit"),
-    ("brainiac.storage.concurrent_saves", "brainiac.storage.commit"),
-    ("brainiac.formats.commands", "brainiac.formats.short_term"),
-)
+KNOWN_CIRCLES = (("brainiac.formats.commands", "brainiac.formats.short_term"),)
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
 
 

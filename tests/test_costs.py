@@ -19,8 +19,9 @@ from brainiac.cli import costs as command
 from brainiac.cli.session import name_brain
 from brainiac.clock import ManualClock
 from brainiac.errors import BudgetError, ModelError
+from brainiac.events import ModelCalled
 from brainiac.llm.catalog import Price
-from brainiac.llm.costs import KIND, Ledger, Usage, cost_rows, price_of
+from brainiac.llm.costs import Ledger, Usage, cost_rows, price_of
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
 from tests.models import NOW, answer_request, make_brain, model_brain, queries_request, write_settings
@@ -40,14 +41,14 @@ def paid(tmp_path: Path, server: ChatServer) -> Brain:
 
 
 def calls(brain: Brain) -> list[dict[str, object]]:
-    return [dict(event.data) for event in brain.journal.events(kinds={KIND})]
+    return [dict(event.data) for event in brain.journal.events(kinds={ModelCalled})]
 
 
 def test_call_is_journaled_with_numbers_only(paid: Brain, server: ChatServer) -> None:
     """The event holds purpose, model, tokens and cost, its cause, and no text."""
     server.script(say("Portland.", tokens=(1000, 50)))
     answer = paid.models.run(answer_request(cause="0199-cause"))
-    (event,) = paid.journal.events(kinds={KIND})
+    (event,) = paid.journal.events(kinds={ModelCalled})
     assert "0199-cause" == event.cause
     assert "core_loop" == event.by
     data = dict(event.data)

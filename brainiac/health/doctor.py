@@ -349,16 +349,16 @@ def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
 
 def check_purged(brain: Brain) -> Iterator[Problem]:
     """Nothing that was purged is here again."""
-    from brainiac.history.purge import Tombstones
+    from brainiac.history.purge import remains
 
-    for tombstone, path in Tombstones(brain).remains():
-        yield Problem(path, f"was purged ({tombstone.at}) and is here again", "--fix destroys it", _honour)
+    for tombstone, path in remains(brain):
+        yield Problem(path, f"was purged ({tombstone.at}) and is here again", "--fix destroys it", _destroy)
 
 
-def _honour(brain: Brain) -> None:
-    from brainiac.history.purge import Tombstones
+def _destroy(brain: Brain) -> None:
+    from brainiac.history.purge import apply_tombstones
 
-    Tombstones(brain).honour()
+    apply_tombstones(brain)
 
 
 def _standing(brain: Brain) -> Iterator[tuple[str, str]]:

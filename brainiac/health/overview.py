@@ -11,7 +11,7 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError
-from brainiac.events import PathKind
+from brainiac.events import ModelCalled, PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
 from brainiac.health.readiness import nobody_answers, notices, shortfalls, survey
 from brainiac.history.devices import rivals
@@ -104,11 +104,11 @@ def _last_day(brain: Brain) -> dict[str, Any]:
     since, today = iso(now - timedelta(days=1)), iso(brain.midnight())
     faults: list[dict[str, Any]] = []
     spent_usd = 0.0
-    for event in brain.journal.events(kinds={"plugin-failed", "model-called"}, reverse=True):
+    for event in brain.journal.events(kinds={PluginFailed, ModelCalled}, reverse=True):
         if event.at < min(since, today):  # the day in which clocks are set back has 25 hours
             break
-        if event.kind == "plugin-failed" and event.at >= since:
+        if event.kind == PluginFailed.kind and event.at >= since:
             faults.append({"at": event.at, "plugin": event.by, **event.data})
-        elif event.kind != "plugin-failed" and event.at >= today:
+        elif event.kind != PluginFailed.kind and event.at >= today:
             spent_usd += float(event.data.get("cost_usd", 0))
     return {"faults": faults, "spent_today_usd": round(spent_usd, 8)}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # some are heavy, and whoever only lists the plugins needs no
     from brainiac.health.stale import StaleItem
     from brainiac.llm.context.blocks import Block
     from brainiac.llm.schemas import Engine, Request
-    from brainiac.search.hit import Hit
+    from brainiac.search.documents import Hit
     from brainiac.search.index import Index
 
 hookspec = pluggy.HookspecMarker("brainiac")

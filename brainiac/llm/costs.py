@@ -13,7 +13,7 @@ from pathlib import Path
 
 from brainiac.clock import SYSTEM, iso
 from brainiac.errors import BudgetError, storage_trouble
-from brainiac.events import Event
+from brainiac.events import Event, ModelCalled
 from brainiac.library import Library
 from brainiac.llm.catalog import FREE, Endpoint, Price, facts
 from brainiac.llm.schemas import Purpose
@@ -22,7 +22,6 @@ from brainiac.storage.files import locked, make_way
 
 Claim = tuple[bool, float, float]  # whether it is background work, USD, epoch seconds when the call is surely over
 
-KIND = "model-called"
 EMBED = "embed"  # what a call to an embedding model is for
 PATIENCE = 5  # times the timeout that a whole answer may take; the timeout itself is for each wait
 FOREGROUND: frozenset[str] = frozenset({Purpose.QUERIES, Purpose.ANSWER})
@@ -137,7 +136,7 @@ class Ledger:
             "cost_usd": round(cost_usd, 8),
             "took_ms": took_ms,
         }
-        self._library.record(KIND, by=PROCESSES.get(purpose, "promotion"), data=data, cause=cause)
+        self._library.record(ModelCalled.kind, by=PROCESSES.get(purpose, "promotion"), data=data, cause=cause)
 
     def spent_today(self) -> tuple[float, float]:
         """Return USD spent today on answers and on background work."""
@@ -194,7 +193,7 @@ class Ledger:
             events = list(self._library.journal.events(since_seq=self._seq))
         for event in events:
             self._seq = max(self._seq, event.seq)
-            if event.kind == KIND and event.at >= since:
+            if event.kind == ModelCalled.kind and event.at >= since:
                 is_background = event.data.get("purpose") not in FOREGROUND
                 self._spent[is_background] += float(event.data.get("cost_usd", 0.0))
 
@@ -242,7 +241,7 @@ def cost_rows(events: Iterable[Event], day_of: Callable[[str], str], since_day: 
     """
     totals: dict[tuple[str, str, str, str], list[float]] = {}
     for event in events:
-        if event.kind != KIND or (day := day_of(event.at)) < since_day:
+        if event.kind != ModelCalled.kind or (day := day_of(event.at)) < since_day:
             continue
         data = event.data
         key = (day, event.by, str(data.get("purpose", "")), str(data.get("model", "")))

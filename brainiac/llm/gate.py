@@ -27,7 +27,7 @@ from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, Request, Result
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 from brainiac.storage.files import read_bytes
 from brainiac.tree import Tree
 

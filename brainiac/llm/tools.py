@@ -22,8 +22,8 @@ from brainiac.llm.context.pages import Pages
 from brainiac.llm.context.short_term import event_text
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest
-from brainiac.search.hit import Hit
-from brainiac.search.index import LinkedPage
+from brainiac.search.documents import Hit
+from brainiac.search.links import LinkedPage
 from brainiac.tree import is_temporary
 
 RESULT_TOKENS = 2_000

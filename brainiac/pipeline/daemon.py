@@ -25,7 +25,7 @@ from brainiac.errors import (
     UserError,
     storage_trouble,
 )
-from brainiac.events import Event, FileChange, new_id
+from brainiac.events import Event, FileChange, PromptAnswered, new_id
 from brainiac.history.devices import require_active
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
@@ -125,9 +125,6 @@ class Daemon:
         self.quiet = QuietTimer(brain, self.bus)
         self._state, self._tell = RunState(), tell
         self._heartbeat = Heartbeat(brain, self._is_asked_to_stop.set)
-        from brainiac.history.purge import Tombstones  # 0.2 s, which `ask` need not wait for
-
-        self._tombstones = Tombstones(brain)
 
     def run(self) -> bool:
         """Serve until SIGTERM, SIGINT or `ask_to_stop`; return whether all work ended in time.
@@ -295,9 +292,10 @@ class Daemon:
 
     def _heed_devices(self) -> None:
         """Deal with what other devices left: tombstones, and copies of what two wrote at once."""
-        self._tombstones.honour()
         from brainiac.history.conflict_copies import settle_copies
+        from brainiac.history.purge import apply_tombstones  # 0.2 s, which `ask` need not wait for
 
+        apply_tombstones(self._brain)
         settle_copies(self._brain)
 
     def _check_displaced(self) -> None:
@@ -367,7 +365,7 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
         LockedError: A daemon serves this brain, of this home or another; it does so anyway.
     """
     answered: list[Event] = []
-    brain.on_event(lambda event: answered.append(event) if event.kind == "prompt-answered" else None)
+    brain.on_event(lambda event: answered.append(event) if event.kind == PromptAnswered.kind else None)
     daemon = Daemon(brain, is_backlog_answered=is_backlog_answered)
     daemon.start(is_watching=False)
     try:
@@ -398,7 +396,7 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
     known = brain.answered.of(path)
     if prompt.private or not prompt.remember:
-        from brainiac.history.withdrawal import keep_in  # most prompts never need it
+        from brainiac.history.private import keep_in  # most prompts never need it
 
         keep_in(brain, prompt)
     if not is_again and known and known.response and brain.answered.is_answered(prompt):

@@ -12,20 +12,27 @@ import threading
 from dataclasses import dataclass, replace
 
 from brainiac.errors import FormatError
-from brainiac.events import Change, Event, RecordedChange, content_hash, remove
+from brainiac.events import (
+    Change,
+    Event,
+    EventUndone,
+    ExchangeEvent,
+    ExchangeMadePrivate,
+    OutcomeEvent,
+    PromptAnswered,
+    PromptMoved,
+    RecordedChange,
+    content_hash,
+    kinds_of,
+    remove,
+)
 from brainiac.formats.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.storage.heartbeat import left_by
-from brainiac.storage.record import MADE_PRIVATE, UNDONE
 from brainiac.storage.store import Store
 
-ANSWERED = "prompt-answered"  # by whoever answers; data: prompt, prompt_id, prompt_sha256, response
-RESPONDED = "response-arrived"  # a response that somebody put there by hand; data likewise
-CAPTURED = "note-captured"  # to be remembered without an answer; data likewise, response null
-MOVED = "prompt-moved"  # data: prompt, prompt_id, prompt_sha256, response, moved_from
-EXCHANGES = frozenset({ANSWERED, RESPONDED, CAPTURED})
+EXCHANGES = kinds_of(ExchangeEvent)
 
-UNREFLECTED = "exchange-unreflected"  # no plugin noted it, and none will
-OUTCOMES = frozenset({"exchange-reflected", "exchange-off-record", UNREFLECTED})  # data: exchange
+OUTCOMES = kinds_of(OutcomeEvent)
 
 MOVE_SECONDS = 10.0  # a text that vanished here and appears there within this time has moved
 
@@ -254,10 +261,10 @@ class Answered:
     def _take(self, event: Event, *, is_own: bool) -> None:
         if event.kind in EXCHANGES:
             self._take_exchange(event, is_own=is_own)
-        elif event.kind == MADE_PRIVATE:
+        elif event.kind == ExchangeMadePrivate.kind:
             self._withdrawn.update(map(str, event.data.get("exchanges", ())))
             self._take_changes(event)
-        elif event.kind == MOVED:
+        elif event.kind == PromptMoved.kind:
             self._rename(str(event.data["moved_from"]), str(event.data["prompt"]), event)
         else:
             self._take_changes(event)
@@ -270,14 +277,14 @@ class Answered:
         data = event.data
         path, former = str(data["prompt"]), self._by_path.get(str(data["prompt"]))
         written = {change.path: change.after for change in event.changes}
-        response = data.get("response")
+        response, is_ours = data.get("response"), event.kind == PromptAnswered.kind
         answer = Answer(
             prompt=path,
             prompt_id=str(data["prompt_id"]),
             prompt_sha256=str(data["prompt_sha256"]),
             prompt_hash=written.get(path) or data.get("prompt_hash"),
             response=response,
-            response_hash=written.get(str(response)) or data.get("response_hash") if event.kind == ANSWERED else None,
+            response_hash=(written.get(str(response)) or data.get("response_hash")) if is_ours else None,
             exchange=event.id,
             at=event.at,
             supersedes=former.exchange if former and former.prompt_id == data["prompt_id"] else None,
@@ -302,7 +309,7 @@ class Answered:
                 if event.by != "person" and change.path in self._by_path:
                     self._taken_out[change.path] = self._by_path[change.path]
                 self._forget(change.path, event.id)
-            elif event.kind == UNDONE and change.op == "create":
+            elif event.kind == EventUndone.kind and change.op == "create":
                 self._bring_back(change)
             elif change.op == "move" and change.source:
                 self._rename(change.source, change.path, event)

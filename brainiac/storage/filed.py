@@ -10,18 +10,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from brainiac.errors import FormatError
-from brainiac.events import Event
+from brainiac.events import Event, ExchangeReflected, ExchangesFiled, MemoryPromoted, kinds_of
 from brainiac.formats.dialogue import StmEvent, find_events
 from brainiac.formats.discretion import is_private
 from brainiac.formats.frontmatter import split
 from brainiac.storage.following import Following
 from brainiac.storage.record import undone_events
-from brainiac.storage.statements import PROMOTED
 from brainiac.storage.store import Store
 
-FILED = "exchanges-filed"  # data: exchanges, episodes {path: [exchange ids]}
 MAX_WAITING = 200  # so many are consolidated in one run, which must not take an hour
-_REFLECTED = "exchange-reflected"
 
 
 @dataclass(slots=True)
@@ -55,10 +52,10 @@ def _take(store: Store, known: Filed, event: Event, is_own: bool) -> None:
         return
     for path, exchanges in event.data.get("episodes", {}).items():
         known.places.update(dict.fromkeys(exchanges, path))
-    if event.kind == FILED:
+    if event.kind == ExchangesFiled.kind:
         known.waiting.update(dict.fromkeys(each for each in event.data["exchanges"] if each not in known.done))
         known.filed_at = max(known.filed_at, event.at)
-    elif event.kind == PROMOTED:
+    elif event.kind == MemoryPromoted.kind:
         _end(known, event.data.get("exchanges", ()))
     else:
         _take_reflection(known, event)
@@ -79,7 +76,9 @@ def _end(known: Filed, exchanges: Collection[str]) -> None:
 
 
 _following = Following(
-    lambda store: Filed(undone=frozenset(undone_events(store))), _take, frozenset({FILED, PROMOTED, _REFLECTED})
+    lambda store: Filed(undone=frozenset(undone_events(store))),
+    _take,
+    kinds_of(ExchangesFiled, MemoryPromoted, ExchangeReflected),
 )
 
 

@@ -237,11 +237,17 @@ class Journal:
             lines = chain.from_iterable(map(_lines_of, self._files()))
         return self._parsed(lines, names)
 
-    def foreign_events(self) -> Iterator[tuple[str, Event]]:
+    def foreign_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
         """Stream (device, event) of the other devices: provenance, never folded."""
+        names = None if kinds is None else kinds_of(*kinds)
         for path in self._foreign_files():
-            for event in self._parsed(_lines_of(path)):
+            for event in self._parsed(_lines_of(path), names):
                 yield path.parent.name, event
+
+    def all_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
+        """Stream (device, event) of all devices: the others' first, then this one's with "" as its device."""
+        yield from self.foreign_events(kinds)
+        yield from (("", event) for event in self.events(kinds=kinds))
 
     def foreign_sizes(self) -> dict[str, int]:
         """Return the size of each file of the other devices, by which is seen whether they have more to tell."""

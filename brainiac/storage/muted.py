@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from brainiac.events import Event
+from brainiac.events import Event, ForgettingProposed, ProposalEvent, kinds_of
 from brainiac.storage.following import Following
 from brainiac.storage.store import Store
-
-APPLIED, DECLINED, EXPIRED = "proposal-applied", "proposal-declined", "proposal-expired"
-PROPOSED = "forgetting-proposed"
 
 
 @dataclass(slots=True)
@@ -29,7 +26,11 @@ def _take_asked(store: Store, asked: _Asked, event: Event, is_own: bool) -> None
     asked.exchanges.pop(str(event.data.get("proposal")), None)
 
 
-_ASKED = Following(lambda store: _Asked(), _take_asked, frozenset({PROPOSED, APPLIED, DECLINED, EXPIRED}))
+_ASKED = Following(
+    lambda store: _Asked(),
+    _take_asked,
+    kinds_of(ForgettingProposed, ProposalEvent),
+)
 
 
 def pending(store: Store) -> dict[str, tuple[str, ...]]:

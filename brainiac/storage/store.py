@@ -6,26 +6,29 @@ What stands above adds to it: `brainiac.library` search, `brainiac.brain` models
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, time, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from brainiac.clock import SYSTEM, Clock, day_in
-from brainiac.errors import SettingsError, storage_trouble
+from brainiac.errors import BlobError, ConflictError, SettingsError, storage_trouble
 from brainiac.events import Change, Event, EventData, PluginEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
 from brainiac.settings import MachineSettings, Settings, SettingsFile
-from brainiac.storage.adoption import Observed
 from brainiac.storage.commit import Committer
+from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.fallback import last_good
 from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, page_text
 from brainiac.tree import LocalPlaces, Tree
+
+T = TypeVar("T")
+ATTEMPTS = 20  # each further one means that somebody else wrote one of the files in the same few milliseconds
 
 
 class Store:
@@ -105,10 +108,10 @@ class Store:
         """The journal of what happened."""
         return Journal(self.tree, self.places)
 
-    @cached_property
-    def observed(self) -> Observed:
+    @property
+    def observed(self) -> ExternalEdits:
         """What each tracked file was when last seen."""
-        return Observed(self.tree, self.journal, self.clock, self.committer)
+        return self.committer.edits
 
     @cached_property
     def committer(self) -> Committer:
@@ -139,6 +142,17 @@ class Store:
     def short_term_lock(self) -> AbstractContextManager[None]:
         """Hold short-term memory against every other writer of ours, in all processes of this machine."""
         return locked(self.places.state / "short_term.lock")
+
+    def retry(self, attempt: Callable[[], T]) -> T:
+        """Return what `attempt` returns, which looks at the tree and commits; while others are quicker, it looks again.
+
+        Raises:
+            ConflictError: Somebody keeps writing the files.
+        """
+        for _ in range(ATTEMPTS - 1):
+            with suppress(ConflictError):
+                return attempt()
+        return attempt()
 
     def commit_lock(self) -> AbstractContextManager[None]:
         """Hold the commit lock: nobody else writes between a look and the commit that rests on it."""
@@ -200,6 +214,13 @@ class Store:
         """Return a file's text with undecodable bytes kept as surrogates; None where there is no regular file."""
         content = self.read(path)
         return None if content is None else content.decode("utf-8", "surrogateescape")
+
+    def kept_text(self, digest: str | None) -> str | None:
+        """Return a text that the journal keeps, by its content hash; None where there is none (any more)."""
+        try:
+            return self.committer.text_of(digest).decode("utf-8", "surrogateescape") if digest else None
+        except BlobError:
+            return None
 
     def read_page(self, path: str) -> str | None:
         """Return the text of a page that may be changed; None where nothing stands.

@@ -11,7 +11,18 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, PathKind, append, content_hash, create, new_id, observe, update
+from brainiac.events import (
+    AnswerDiscarded,
+    Change,
+    PathKind,
+    PromptAnswered,
+    append,
+    content_hash,
+    create,
+    new_id,
+    observe,
+    update,
+)
 from brainiac.formats.access_log import AccessEntry, format_entry
 from brainiac.formats.links import format_link
 from brainiac.formats.memory import parse_memory
@@ -21,8 +32,8 @@ from brainiac.llm.context.long_term import missing_focus
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact, without_masks
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
-from brainiac.search.fusion import merged, searches
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
+from brainiac.search.query import merged, searches
 from brainiac.storage.answered import Answer as Answered
 from brainiac.storage.statements import text_hash
 
@@ -71,7 +82,7 @@ def _is_answered_meanwhile(brain: Brain, prompt: Prompt, former: Answered | None
 
 
 def _discard(brain: Brain, prompt: Prompt) -> None:
-    brain.record("answer-discarded", by=NAME, data={"prompt": prompt.path, "prompt_sha256": prompt.sha256})
+    brain.record(AnswerDiscarded.kind, by=NAME, data={"prompt": prompt.path, "prompt_sha256": prompt.sha256})
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +231,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     changes.append(update(target.path, target.before, text) if target.before is not None else create(target.path, text))
     changes += stale_error
     brain.commit(
-        "prompt-answered",
+        PromptAnswered.kind,
         by=NAME,
         changes=changes,
         data={

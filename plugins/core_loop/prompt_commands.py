@@ -18,7 +18,7 @@ from brainiac.llm.gate import Gate
 from brainiac.llm.offline import MAX_PASSAGES, NOTHING, passages, quotations
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import AnswerRequest
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 
 MODEL = "commands"  # what a response names when no engine was asked
 HELP = """\
@@ -134,7 +134,7 @@ def _tell_found(brain: Brain, request: AnswerRequest, n_found: int, told: Told) 
 
 
 def _tell_of_forgetting(brain: Brain, command: Command, request: AnswerRequest, told: Told) -> None:
-    from brainiac.history.forget_words import propose  # the only command that reads the whole memory
+    from brainiac.history.forget import propose  # the only command that reads the whole memory
 
     if problem := _needs(command):
         told.paragraphs.append(problem)

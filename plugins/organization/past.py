@@ -11,13 +11,20 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import parse_iso
-from brainiac.events import Event, RecordedChange, TreeAdopted
+from brainiac.events import (
+    Event,
+    EventUndone,
+    MemoryOrganized,
+    NoteMerged,
+    ProposalEvent,
+    RecordedChange,
+    TreeAdopted,
+    kinds_of,
+)
 from brainiac.storage.following import Following
-from brainiac.storage.record import UNDONE
 from brainiac.storage.store import Store
 
-ORGANIZED = "memory-organized"
-APPLIED, DECLINED, EXPIRED = "proposal-applied", "proposal-declined", "proposal-expired"
+_VERDICTS = kinds_of(ProposalEvent)
 WINDOW_DAYS = 30  # citations count together for so long
 REST_SECONDS = 60  # what a person edited within this is left out of a run
 
@@ -81,17 +88,18 @@ def read_past(brain: Brain) -> Past:
 def _take(store: Store, past: Past, event: Event, is_own: bool) -> None:
     is_by_hand = event.by == "person" and event.kind != TreeAdopted.kind
     for change in event.changes:
-        is_save = event.kind == "note-merged" and change.op == "observe"
-        is_put_back = event.kind == UNDONE and change.source is not None  # at a person's word, to where it was
+        is_save = event.kind == NoteMerged.kind and change.op == "observe"
+        # at a person's word, to where it was
+        is_put_back = event.kind == EventUndone.kind and change.source is not None
         _take_change(past, change, event.at, is_by_hand or is_save or is_put_back)
-    if event.kind == ORGANIZED:
+    if event.kind == MemoryOrganized.kind:
         since = store.clock.now() - timedelta(days=WINDOW_DAYS)
         _take_run(past, event, is_recent=parse_iso(event.at) >= since)
-    elif event.kind == UNDONE:
+    elif event.kind == EventUndone.kind:
         past.unlinked |= past.links.get(event.data["undone"], set())
     for proposal in event.data.get("proposals", ()):
         past.proposals[proposal["id"]] = {**proposal, "by": event.by}
-    if event.kind in (APPLIED, DECLINED, EXPIRED):
+    if event.kind in _VERDICTS:
         past.decided[event.data["proposal"]] = event.kind
 
 

@@ -15,7 +15,7 @@ from brainiac.formats.short_term import StmEvent
 from brainiac.formats.statements import with_day
 from brainiac.llm.schemas import Operation
 from brainiac.storage.relinking import placed
-from brainiac.storage.statements import Past, text_hash
+from brainiac.storage.statements import StatementLog, text_hash
 
 from .draft import Draft, Working
 from .placement import Place, free_day_place
@@ -89,7 +89,7 @@ class Applier:
         past: Takes in what becomes ours.
     """
 
-    def __init__(self, brain: Brain, draft: Draft, past: Past) -> None:
+    def __init__(self, brain: Brain, draft: Draft, past: StatementLog) -> None:
         self._brain, self._draft, self._past = brain, draft, past
 
     def apply(self, step: Step) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from brainiac.llm.schemas import (
     PageRef,
 )
 from brainiac.storage.relinking import rooted
-from brainiac.storage.statements import Past
+from brainiac.storage.statements import StatementLog
 from brainiac.tree import slugify
 
 from .applying import Step
@@ -53,7 +53,7 @@ class Desk:
     """
 
     brain: Brain
-    past: Past
+    past: StatementLog
     draft: Draft
     lookup: Lookup
     work: Work

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from brainiac.brain import Brain
 from brainiac.formats.links import shown
 from brainiac.llm.schemas import Decision, Decisions, Evidence, IntegrateRequest, Operation
-from brainiac.storage.statements import Past, text_hash
+from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import coverage
 
 from .draft import Draft
@@ -58,7 +58,7 @@ class Decider:
     """
 
     brain: Brain
-    past: Past
+    past: StatementLog
     lookup: Lookup
     cause: str
     abandon: Callable[[], bool] | None = None
@@ -177,7 +177,7 @@ class Decider:
         self.refused.append(Refusal(found.candidate.statement, reason, "", model))
 
 
-def is_corrected(past: Past, statement: str, said_at: str) -> bool:
+def is_corrected(past: StatementLog, statement: str, said_at: str) -> bool:
     """Return whether a person changed or took out what says the same, after it was said."""
     statement = shown(statement)
     before = [shown(correction.before) for correction in past.corrections if correction.at > said_at]

@@ -10,12 +10,12 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, Event, create, new_id, update
+from brainiac.events import Change, Event, MemoryPromoted, create, new_id, update
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins, placed
 from brainiac.storage.review import Proposal, review_change
-from brainiac.storage.statements import PROMOTED, Past, event_hash, line_id, text_hash
+from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 
 from .applying import Applier, Step
 from .draft import Draft
@@ -87,7 +87,7 @@ class Work:
         return self.fates | carried_out
 
 
-def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> Event | None:
+def finish(brain: Brain, work: Work, decided: Draft, past: StatementLog, cause: str) -> Event | None:
     """Write a run's outcome; a page that was edited meanwhile keeps its candidates and their events for the next run.
 
     Args:
@@ -121,13 +121,13 @@ def finish(brain: Brain, work: Work, decided: Draft, past: Past, cause: str) -> 
             with brain.short_term_lock():
                 changes += _short_term(brain, work, past)
                 data = _data(work, list(chain.from_iterable(records)), pages, proposals)
-                return brain.commit(PROMOTED, by=NAME, changes=changes, data=data, cause=cause)
+                return brain.commit(MemoryPromoted.kind, by=NAME, changes=changes, data=data, cause=cause)
         except ConflictError as error:
             _put_off(work, set(error.paths))
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
 
 
-def _carried_out(brain: Brain, work: Work, draft: Draft, past: Past) -> list[list[dict[str, Any]]]:
+def _carried_out(brain: Brain, work: Work, draft: Draft, past: StatementLog) -> list[list[dict[str, Any]]]:
     """Carry the steps out on pages as they stand, and return the records of each; what no longer fits is left."""
     applier = Applier(brain, draft, past)
     records: list[list[dict[str, Any]]] = []
@@ -223,7 +223,7 @@ def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def _short_term(brain: Brain, work: Work, past: Past) -> list[Change]:
+def _short_term(brain: Brain, work: Work, past: StatementLog) -> list[Change]:
     """Return the change of short-term memory, as operations on what stands there now."""
     document = brain.short_term()
     memory, before = document.memory, work.memory
@@ -263,7 +263,7 @@ def _done(brain: Brain, memory: ShortTermMemory) -> list[Item]:
     return [item for item in items if (item.is_done or not is_carried) and item.text.casefold() not in staying]
 
 
-def _leaving(brain: Brain, work: Work, past: Past) -> list[StmEvent]:
+def _leaving(brain: Brain, work: Work, past: StatementLog) -> list[StmEvent]:
     """Return what leaves short-term memory without being an event of it, as events for the page of the day.
 
     Whoever ticked an item, it is filed as it stands. What a process worded is not said by the person.

@@ -13,17 +13,16 @@ from dataclasses import dataclass, replace
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Event
+from brainiac.events import Event, NoteCaptured
 from brainiac.formats.blocks import blocks_of, tags_in, wiki_links_in
 from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.frontmatter import split
 from brainiac.formats.short_term import StmEvent
-from brainiac.history.exchanges import Exchanges
+from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import Marked
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.search.fusion import searches
-from brainiac.storage.answered import CAPTURED
-from brainiac.storage.statements import Past, text_hash
+from brainiac.search.query import searches
+from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import ends_as_question, likeness, words
 
 AGAIN = 0.8  # of their runs of signs: so alike, words were said again
@@ -62,7 +61,7 @@ class Find:
 
 
 def find_marked(
-    brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], past: Past, *, with_earlier: bool
+    brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], past: StatementLog, *, with_earlier: bool
 ) -> list[Find]:
     """Return what is to be kept of events, and what the use of earlier words has marked by now, oldest first.
 
@@ -100,7 +99,7 @@ def _of_event(brain: Brain, event: StmEvent, recorded: Event | None) -> Iterator
         commands, said = (), event.user  # it came through a door
     for text in arguments(commands, "remember"):
         yield _marked(replace(base, text=text, by="command"))
-    if recorded is not None and recorded.kind == CAPTURED:
+    if recorded is not None and recorded.kind == NoteCaptured.kind:
         yield _marked(replace(base, text=_as_saved(brain, recorded, said), by="note", is_note=True))
         return
     for block in blocks_of(said):
@@ -119,7 +118,7 @@ def _conversation(brain: Brain, recorded: Event | None) -> str:
     inbox = brain.tree.relative(brain.tree.inbox)
     folder = posixpath.dirname(str(recorded.data.get("prompt") or "")) if recorded else ""
     name = folder.removeprefix(inbox).strip("/")
-    return "" if recorded is None or recorded.kind == CAPTURED else name
+    return "" if recorded is None or recorded.kind == NoteCaptured.kind else name
 
 
 def _as_saved(brain: Brain, recorded: Event, said: str) -> str:
@@ -166,7 +165,7 @@ def _said_again(brain: Brain, marked: Marked, event: StmEvent) -> Iterator[Marke
     yield replace(_marked(marked), same=statements[:1])
 
 
-def _led(brain: Brain, past: Past, known: Exchanges) -> Iterator[Find]:
+def _led(brain: Brain, past: StatementLog, known: Exchanges) -> Iterator[Find]:
     """Yield the words that led an answer on two different days."""
     for (exchange, digest), days in past.led.items():
         if len(days) < LED_DAYS or exchange not in known.events or f"{exchange}:{digest}" in past.done:

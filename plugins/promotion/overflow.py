@@ -12,14 +12,13 @@ from collections.abc import Collection, Sequence
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConflictError
-from brainiac.events import Change, Event, update
+from brainiac.events import Change, Event, ExchangeReflected, ExchangesFiled, update
 from brainiac.formats.dialogue import Placed, StmEvent, render_event
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
-from brainiac.storage.filed import FILED
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins
-from brainiac.storage.statements import read_past, text_hash
+from brainiac.storage.statements import read_statements, text_hash
 
 from .draft import Catalogue, Draft
 from .episodes import add_exchanges
@@ -53,7 +52,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     """Move exchanges to the pages of their days in one commit; None where no page of theirs can be written."""
     draft = Draft(brain, Catalogue(brain, is_read=False))
     unwritable: dict[str, str] = {}
-    origins = Origins(brain, read_past(brain, iso(brain.clock.now())).prompts, {})
+    origins = Origins(brain, read_statements(brain, iso(brain.clock.now())).prompts, {})
     pages = add_exchanges(brain, draft, events, origins, unwritable)
     ids = [event.id for event in events if event.id not in unwritable]
     if not ids:
@@ -66,7 +65,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     begun = [each for each in changes if brain.read(f"{posixpath.dirname(each.path)}/_index.md") is None]
     changes += Folders(brain, begun, is_whole=False).changes() if begun else []
     changes.append(update(brain.tree.relative(brain.tree.short_term), str(document), str(left)))
-    return brain.commit(FILED, by=NAME, changes=changes, data={"exchanges": ids, "episodes": pages})
+    return brain.commit(ExchangesFiled.kind, by=NAME, changes=changes, data={"exchanges": ids, "episodes": pages})
 
 
 def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
@@ -116,7 +115,7 @@ def _tokens(text: str) -> int:
 def _items_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
     """Return the hashes of the list items that the reflections of exchanges wrote."""
     wanted, found = set(exchanges), set[str]()
-    for event in brain.journal.events(kinds={"exchange-reflected"}, reverse=True):  # they are the last but a few
+    for event in brain.journal.events(kinds={ExchangeReflected}, reverse=True):  # they are the last but a few
         if event.data["exchange"] in wanted:
             wanted.discard(event.data["exchange"])
             found.update(event.data.get("items", ()))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from brainiac.formats.dialogue import PRIVATE
 from brainiac.formats.memory import Statement
 from brainiac.llm.schemas import Existing
-from brainiac.storage.statements import Past, text_hash
+from brainiac.storage.statements import StatementLog, text_hash
 
 from .draft import Draft, PageInfo
 from .finding import Found
@@ -48,7 +48,7 @@ class Known:
         return Existing(self.id, self.text, self.title, self.since)
 
 
-def related(lookup: Lookup, draft: Draft, past: Past, found: Found) -> list[Known]:
+def related(lookup: Lookup, draft: Draft, past: StatementLog, found: Found) -> list[Known]:
     """Return the statements that may have to do with a candidate, nearest first.
 
     A private candidate is compared with private pages, any other with the others; a private wish to forget with all.
@@ -72,7 +72,7 @@ def related(lookup: Lookup, draft: Draft, past: Past, found: Found) -> list[Know
     return sorted(known, key=lambda one: near.get((one.path, one.statement.text), LOOKED_UP))[:MAX_RELATED]
 
 
-def statements_of(draft: Draft, past: Past, info: PageInfo) -> list[Known]:
+def statements_of(draft: Draft, past: StatementLog, info: PageInfo) -> list[Known]:
     """Return the statements of a page that hold."""
     page = info.uuid or info.path
     return [

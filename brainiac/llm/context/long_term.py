@@ -18,7 +18,7 @@ from brainiac.llm.context.blocks import Block, Count, Stability, shortened
 from brainiac.llm.context.fence import one_line, preview, quoted, reference
 from brainiac.llm.context.pages import Pages, links_in, parts_of
 from brainiac.llm.gate import Gate
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 
 HEADING = "## Relevant Long-Term Memory"
 SHARE = 0.35

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 
 from brainiac.library import Library
 from brainiac.llm.gate import Gate
-from brainiac.search.index import LinkedPage
-from brainiac.search.links import Hub, LinkGraph
+from brainiac.search.links import Hub, LinkedPage, LinkGraph
 
 _WIKILINK = re.compile(r"!?\[\[([^\[\]\n]{1,300})\]\]")
 _MARKDOWN_LINK = re.compile(r'(?<!!)\[[^\[\]\n]{0,300}\]\(<?([^)<>\n"]{1,500}?)>?(?:\s+"([^"\n]*)")?\)')
