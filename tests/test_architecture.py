@@ -109,11 +109,7 @@ FLOORS = (
     "plugins.promotion.commands plugins.organization.commands brainiac.cli",
     "brainiac.__main__",
 )
-KNOWN_CIRCLES = (
-    ("brainiac.storage.external_edits", "brainiac.storage.commit"),
-    ("brainiac.storage.concurrent_saves", "brainiac.storage.commit"),
-    ("brainiac.formats.commands", "brainiac.formats.short_term"),
-)
+KNOWN_CIRCLES = (("brainiac.formats.commands", "brainiac.formats.short_term"),)
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
 
 

@@ -19,8 +19,8 @@ from brainiac.events import Change, Event, EventData, PluginEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
 from brainiac.settings import MachineSettings, Settings, SettingsFile
-from brainiac.storage.adoption import Observed
 from brainiac.storage.commit import Committer
+from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.fallback import last_good
 from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
@@ -114,10 +114,10 @@ class Store:
         """What the journals say, to be asked."""
         return Projection(self.places.cache / FILE, self.tree, self.journal)
 
-    @cached_property
-    def observed(self) -> Observed:
+    @property
+    def observed(self) -> ExternalEdits:
         """What each tracked file was when last seen."""
-        return Observed(self.tree, self.journal, self.clock, self.committer)
+        return self.committer.edits
 
     @cached_property
     def committer(self) -> Committer:
