@@ -11,6 +11,7 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_problems, print_table
 from brainiac.errors import UserError
+from brainiac.events import PluginDistrusted, PluginTrusted
 from brainiac.host.plugins import PluginHost
 from brainiac.terminal import say
 
@@ -61,7 +62,7 @@ def trust(
                 raise UserError(f"{name} is not trusted: nobody is there to ask; read the files, then add --yes")
             typer.confirm("Have you read them, and trust them?", abort=True)
         host.trust.trust(name, fingerprint)
-        brain.record("plugin-trusted", by="person", data={"plugin": name, "files": fingerprint})
+        brain.record(PluginTrusted.kind, by="person", data={"plugin": name, "files": fingerprint})
     say(f"{name} is trusted here. A running `brainiac run` takes it in at its next start.")
 
 
@@ -70,7 +71,7 @@ def distrust(name: NameArgument) -> None:
     with opened_brain(is_shared=True) as brain:
         if not host_of(brain).trust.distrust(name):
             raise UserError(f"{name} was not trusted here; `brainiac plugins list` shows what is")
-        brain.record("plugin-distrusted", by="person", data={"plugin": name})
+        brain.record(PluginDistrusted.kind, by="person", data={"plugin": name})
     say(f"{name} does not run from the next start on.")
 
 

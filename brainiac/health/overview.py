@@ -9,17 +9,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError, SettingsError
-from brainiac.events import PathKind
+from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.devices import rivals
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
+from brainiac.llm.costs import Ledger
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.files import locked, were_set_aside
 from brainiac.storage.heartbeat import seen_lately, serves
@@ -131,18 +133,10 @@ def _problems(brain: Brain) -> Iterator[str]:
 
 def _last_day(brain: Brain) -> dict[str, Any]:
     """Return the faults of plugins in the last 24 hours, and what was spent today."""
-    now = brain.clock.now()
-    since, today = iso(now - timedelta(days=1)), iso(brain.midnight())
-    faults: list[dict[str, Any]] = []
-    spent_usd = 0.0
-    for event in brain.journal.events(kinds={"plugin-failed", "model-called"}, reverse=True):
-        if event.at < min(since, today):  # the day in which clocks are set back has 25 hours
-            break
-        if event.kind == "plugin-failed" and event.at >= since:
-            faults.append({"at": event.at, "plugin": event.by, **event.data})
-        elif event.kind != "plugin-failed" and event.at >= today:
-            spent_usd += float(event.data.get("cost_usd", 0))
-    return {"faults": faults, "spent_today_usd": round(spent_usd, 8)}
+    since = iso(brain.clock.now() - timedelta(days=1))
+    events = takewhile(lambda event: event.at >= since, brain.journal.events(reverse=True))
+    faults = [{"at": event.at, "plugin": event.by, **event.data} for event in events if event.kind == PluginFailed.kind]
+    return {"faults": faults, "spent_today_usd": round(sum(Ledger(brain).spent_today()), 8)}
 
 
 # --- what the settings ask for and this machine does not give ----------------------------------------------

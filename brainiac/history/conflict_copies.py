@@ -13,7 +13,20 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, Event, PathKind, content_hash, create, remove, update
+from brainiac.events import (
+    Change,
+    CopyFound,
+    CopyMerged,
+    CopySetAside,
+    Event,
+    PathKind,
+    ProposalDeclined,
+    content_hash,
+    create,
+    kinds_of,
+    remove,
+    update,
+)
 from brainiac.formats.discretion import is_private_note
 from brainiac.history.merging_copies import Removals, merged
 from brainiac.storage.following import Following
@@ -21,9 +34,7 @@ from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.store import Store
 
 BY = "kernel"
-FOUND, SET_ASIDE, MERGED = "copy-found", "copy-set-aside", "copy-merged"
 TAKE = "take-copy"
-_DECLINED = "proposal-declined"
 _COPY = re.compile(
     r"(.+?)(?:\.sync-conflict-\d{8}-\d{6}(?:-\w+)?| \([^()]*conflicted copy[^()]*\))(\.[a-z]+)", re.IGNORECASE
 )
@@ -95,12 +106,14 @@ def _merge(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
             changes.append(create(original, after))
         elif after != text:
             changes.append(update(original, text, after))
-        return brain.commit(MERGED, by=BY, changes=changes, data={"copy": copy, "of": original, "differs": differs})
+        return brain.commit(
+            CopyMerged.kind, by=BY, changes=changes, data={"copy": copy, "of": original, "differs": differs}
+        )
 
 
 def _set_aside(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
     """Take a copy away whose text is kept already, or that a person declined; the journal keeps it."""
-    return brain.commit(SET_ASIDE, by=BY, changes=[remove(copy, raw)], data={"copy": copy, "of": original})
+    return brain.commit(CopySetAside.kind, by=BY, changes=[remove(copy, raw)], data={"copy": copy, "of": original})
 
 
 @dataclass(slots=True)
@@ -110,13 +123,13 @@ class _Proposals:
 
 
 def _take_proposals(store: Store, known: _Proposals, event: Event, is_own: bool) -> None:
-    if is_own and event.kind == FOUND:
+    if is_own and event.kind == CopyFound.kind:
         known.made.update(proposal["id"] for proposal in event.data["proposals"])
     elif is_own:
         known.declined.add(str(event.data.get("proposal")))
 
 
-_PROPOSALS = Following(lambda brain: _Proposals(), _take_proposals, frozenset({FOUND, _DECLINED}))
+_PROPOSALS = Following(lambda brain: _Proposals(), _take_proposals, kinds_of(CopyFound, ProposalDeclined))
 
 
 def _propose(brain: Brain, name: str, data: dict[str, Any]) -> Event:
@@ -125,7 +138,7 @@ def _propose(brain: Brain, name: str, data: dict[str, Any]) -> Event:
     is_private = any(is_private_note(brain.read_text(str(data[key])) or "") for key in ("copy", "path"))
     proposal = Proposal(name, what, data, is_private)
     data = {"proposals": [proposal.as_json()]}
-    return brain.commit(FOUND, by=BY, changes=review_change(brain, [proposal]), data=data)
+    return brain.commit(CopyFound.kind, by=BY, changes=review_change(brain, [proposal]), data=data)
 
 
 def taken(brain: Brain, proposal: Mapping[str, Any]) -> list[Change]:

@@ -14,7 +14,17 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import Change, Event, create, new_id, remove, update
+from brainiac.events import (
+    Change,
+    Event,
+    ExchangeForgotten,
+    ForgettingProposed,
+    MemoryForgotten,
+    create,
+    new_id,
+    remove,
+    update,
+)
 from brainiac.formats.commands import parse_commands
 from brainiac.formats.dialogue import PRIVATE, find_events, remaining
 from brainiac.formats.discretion import is_private_note
@@ -26,13 +36,12 @@ from brainiac.formats.short_term import ShortTermDocument
 from brainiac.formats.statements import find_statements
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
 from brainiac.llm.offline import FIXED
+from brainiac.storage.filed import pending
 from brainiac.storage.folders import Folders
-from brainiac.storage.muted import PROPOSED, pending
 from brainiac.storage.review import Proposal, review_change, without
 from brainiac.storage.statements import StatementChange, read_statements, sources_of, text_hash
 from brainiac.text.tokens import holds_words, pieces
 
-EXCHANGE_FORGOTTEN, MEMORY_FORGOTTEN = "exchange-forgotten", "memory-forgotten"
 OPERATION = "forget"  # of a proposal in `review.md`
 OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
 MIN_WORDS = 3  # what is shorter is said by everybody
@@ -86,7 +95,7 @@ class Target:
     @property
     def kind(self) -> str:
         """Kind of the event that forgets it."""
-        return EXCHANGE_FORGOTTEN if self.page is None else MEMORY_FORGOTTEN
+        return ExchangeForgotten.kind if self.page is None else MemoryForgotten.kind
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values for the journal."""
@@ -659,7 +668,7 @@ def _put_before_person(
     data = {"operation": OPERATION, **about, **target.to_json()}
     proposal = Proposal(new_id(), what, data, is_private)
     changes = review_change(brain, [proposal])
-    brain.commit(PROPOSED, by=by, changes=changes, data={"proposals": [proposal.as_json()]})
+    brain.commit(ForgettingProposed.kind, by=by, changes=changes, data={"proposals": [proposal.as_json()]})
 
 
 def settle(brain: Brain, proposal: Mapping[str, Any]) -> Event | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import FormatError, LockedError, ModelError
-from brainiac.events import Event, PathKind
+from brainiac.events import Event, EventsAnalyzed, ExchangeMadePrivate, MemoryPromoted, ModelCalled, PathKind
 from brainiac.formats.dialogue import PRIVATE, PRIVATE_MARK, find_events, marked
 from brainiac.formats.discretion import is_off_record, shareable, with_marked_events
 from brainiac.formats.frontmatter import edit_meta
@@ -25,12 +25,10 @@ from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.forget import ForgetPlan, pieces_of, standing
 from brainiac.history.why import Exchanges, memory_pages
 from brainiac.llm.catalog import endpoint_of
-from brainiac.llm.costs import KIND as CALLED
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.files import locked
-from brainiac.storage.record import MADE_PRIVATE
 from brainiac.storage.review import find_ticks
-from brainiac.storage.statements import ANALYZED, PROMOTED, read_statements, sources_of, text_hash
+from brainiac.storage.statements import read_statements, sources_of, text_hash
 
 _HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 
@@ -89,7 +87,7 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last:
             _tell(brain, prompt, plan, calls)
         changes = plan.changes()
         if changes or is_last:
-            brain.commit(MADE_PRIVATE, by="kernel", changes=changes, data=data)
+            brain.commit(ExchangeMadePrivate.kind, by="kernel", changes=changes, data=data)
 
 
 # --- what had been sent --------------------------------------------------------------------------------------------
@@ -128,7 +126,7 @@ def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[Sent]:
     prompts = (str(known[exchange][1].data.get("prompt_id")) for exchange in exchanges if exchange in known)
     about, first = {*exchanges, *prompts}, min(exchanges)
     calls: dict[tuple[bool, str], list[Event]] = {}
-    for _, event in brain.journal.all_events({CALLED}):
+    for _, event in brain.journal.all_events({ModelCalled.kind}):
         is_own = event.data.get("about") in about
         if (is_own or event.id > first) and _is_elsewhere(brain, event):
             calls.setdefault((not is_own, str(event.data.get("model"))), []).append(event)
@@ -210,7 +208,7 @@ class _Marking:
 
     def _is_summed_up(self) -> bool:
         """Return whether the summary that stands was made in sight of one of the exchanges."""
-        runs = self._brain.journal.events(kinds={PROMOTED}, reverse=True)
+        runs = self._brain.journal.events(kinds={MemoryPromoted}, reverse=True)
         last = next((event.data for event in runs if "summarized_by" in event.data), {})
         return not self._ids.isdisjoint((*last.get("exchanges", ()), *last.get("left", ())))
 
@@ -271,7 +269,7 @@ class _Marking:
     def _keywords(self) -> set[str]:
         theirs: set[str] = set()
         others: set[str] = set()
-        for event in self._brain.journal.events(kinds={ANALYZED}):
+        for event in self._brain.journal.events(kinds={EventsAnalyzed}):
             for candidate in event.data.get("candidates", ()):
                 words = {*map(str, candidate.get("tags", ())), str(candidate.get("canonical_key") or "")}
                 is_of_it = not self._ids.isdisjoint(map(str, candidate.get("events", ())))
