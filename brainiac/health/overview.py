@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import timedelta
+from itertools import takewhile
 from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError
-from brainiac.events import ModelCalled, PathKind, PluginFailed
+from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
 from brainiac.health.readiness import nobody_answers, notices, shortfalls, survey
 from brainiac.history.devices import rivals
+from brainiac.llm.costs import Ledger
 from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import seen_lately, serves
 from brainiac.storage.runstate import LOCK, read_run_state
@@ -100,15 +102,7 @@ def _problems(brain: Brain) -> Iterator[str]:
 
 def _last_day(brain: Brain) -> dict[str, Any]:
     """Return the faults of plugins in the last 24 hours, and what was spent today."""
-    now = brain.clock.now()
-    since, today = iso(now - timedelta(days=1)), iso(brain.midnight())
-    faults: list[dict[str, Any]] = []
-    spent_usd = 0.0
-    for event in brain.journal.events(kinds={PluginFailed, ModelCalled}, reverse=True):
-        if event.at < min(since, today):  # the day in which clocks are set back has 25 hours
-            break
-        if event.kind == PluginFailed.kind and event.at >= since:
-            faults.append({"at": event.at, "plugin": event.by, **event.data})
-        elif event.kind != PluginFailed.kind and event.at >= today:
-            spent_usd += float(event.data.get("cost_usd", 0))
-    return {"faults": faults, "spent_today_usd": round(spent_usd, 8)}
+    since = iso(brain.clock.now() - timedelta(days=1))
+    events = takewhile(lambda event: event.at >= since, brain.journal.events(reverse=True))
+    faults = [{"at": event.at, "plugin": event.by, **event.data} for event in events if event.kind == PluginFailed.kind]
+    return {"faults": faults, "spent_today_usd": round(sum(Ledger(brain).spent_today()), 8)}
