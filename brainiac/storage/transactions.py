@@ -199,7 +199,7 @@ class Transactions:
         for intent in intents:
             self._keep(intent.event, intent.texts, is_verified=True)
             if intent.is_done and intent.event.id not in recorded:
-                self.journal.record(intent.event, is_synced=False)
+                self.journal.record(intent.event)
         self.seen.catch_up()
 
     def checkpoint(self) -> None:
@@ -270,7 +270,7 @@ class Transactions:
         placement = Placement(self.tree, self.disk, lambda digest: self._text(intent, digest))
         placement.run(intent)
         self._keep(intent.event, intent.texts)
-        event = self.journal.record(_as_done(intent, placement), is_synced=False)
+        event = self.journal.record(_as_done(intent, placement))
         self._recorded.append(event)
         self.seen.apply(event)
         self.write_ahead.note_done(intent)
