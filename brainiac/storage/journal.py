@@ -31,6 +31,7 @@ _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 
 def to_line(event: Event) -> bytes:
     """Render an event as its journal line, newline included."""
+    # `seq` first, and no spaces: readers tell by the bytes of a line whether it is worth parsing
     fields = ("seq", "id", "at", "kind", "by", "cause", "data")  # `asdict` would copy everything, deeply
     record = {name: getattr(event, name) for name in fields}
     record["changes"] = [
@@ -96,6 +97,7 @@ def device_id(folder: Path, copy: Path | None = None) -> str:
     path = folder / DEVICE_ID
     known = _id_in(path)
     if known is None:
+        # two processes may start at once on a new machine; a damaged file is replaced, whoever comes first
         is_damaged = os.path.lexists(path)
         former = _id_in(copy) if is_damaged and copy is not None else None
         make_way(path)
@@ -242,6 +244,7 @@ class Journal:
 
     def names(self, digest: str) -> bool:
         """Return whether an event of this device left a note with that content."""
+        # looked for in the bytes: a save waits for this, and a year of events takes seconds to parse
         mark = f'"after":"{digest}"'.encode()
         return any(mark in line for _, line in self._lines_after(0))
 
@@ -273,6 +276,7 @@ class Journal:
                 after = [_cleaned_line(line, cleaned) for line in lines]
                 changed = sum(one != other for one, other in zip(lines, after, strict=True))
                 if changed:
+                    # swept at the next start where a crash leaves it
                     draft = Path(temporary_beside(str(path)))
                     self._disk.write(draft, b"".join(after))
                     copy_attributes(path, draft)
