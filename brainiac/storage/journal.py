@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -25,6 +25,7 @@ from brainiac.tree import LocalPlaces, Tree
 DEVICE_ID = "device_id"
 _DEVICE_ID = re.compile(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{6}\n")
 _BLOCK_BYTES = 65_536
+_MARK_BYTES = 64  # the end of a line, with ids and hashes: no two are alike
 _COARSE_SECONDS = 2  # a folder's time tells no two changes apart that are closer, on the coarsest of filesystems
 _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 
@@ -146,6 +147,21 @@ class _Tail:
     last_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignPart:
+    """A part of another device's journal.
+
+    Attributes:
+        events: In order.
+        end: Where its last whole line ends, in bytes.
+        mark: The last bytes before that.
+    """
+
+    events: Sequence[Event]
+    end: int
+    mark: str
+
+
 class Journal:
     """The journal of a brain; this device's part is written, all parts are read.
 
@@ -233,6 +249,29 @@ class Journal:
     def foreign_sizes(self) -> dict[str, int]:
         """Return the size of each file of the other devices, by which is seen whether they have more to tell."""
         return {str(path): path.stat().st_size for path in self._foreign_files()}
+
+    def foreign_part(self, path: str, start: int, mark: str) -> ForeignPart | None:
+        """Return what a file of another device has behind a place up to which it was read.
+
+        Args:
+            path: Of the file.
+            start: Bytes that were read.
+            mark: The last of them, by which is seen whether the file still goes on from there.
+
+        Returns:
+            The events, and the new place; None where other bytes stand before it: the file was written anew.
+        """
+        try:
+            with open(path, "rb") as file:
+                file.seek(max(start - _MARK_BYTES, 0))
+                before, after = file.read(start - file.tell()), file.read()
+        except FileNotFoundError:
+            return None
+        if before.decode("latin-1") != mark:
+            return None
+        whole = after[: after.rfind(b"\n") + 1]  # what follows is torn: it is read when the rest has arrived
+        events = list(self._parsed((Path(path), line) for line in whole.splitlines()))
+        return ForeignPart(events, start + len(whole), (before + whole)[-_MARK_BYTES:].decode("latin-1"))
 
     def _foreign_files(self) -> list[Path]:
         paths = (path for path in self._all.glob("*/*.jsonl") if path.parent.name not in (self.device, "blobs"))
