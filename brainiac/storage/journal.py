@@ -270,7 +270,7 @@ class Journal:
         if before.decode("latin-1") != mark:
             return None
         whole = after[: after.rfind(b"\n") + 1]  # what follows is torn: it is read when the rest has arrived
-        events = list(self._parsed((Path(path), line) for line in whole.splitlines()))
+        events = list(self._parsed(((Path(path), line) for line in whole.splitlines()), None))
         return ForeignPart(events, start + len(whole), (before + whole)[-_MARK_BYTES:].decode("latin-1"))
 
     def _foreign_files(self) -> list[Path]:
