@@ -51,6 +51,7 @@ class ConcurrentSaves:
         base = self._base_of(known.versions, save)
         if base is None:
             return False
+        # merged as if the person had saved that version; the journal has ours, so that nothing of theirs is guessed
         text, ours = self._transactions.text_of(base), self._transactions.text_of(known.hash)
         if distance(text, save) > max(UNLIKE_LINES, UNLIKE * (text.count(b"\n") + save.count(b"\n"))):
             text = common(ours, save)  # it grew from a version that nobody knows any more: nothing is taken out
@@ -114,6 +115,7 @@ class ConcurrentSaves:
         known = self._seen.get(path)
         if known is None or known.hash == content_hash(content):
             return False
+        # an editor may write a version anew that it had before our last few writes
         texts = (self.text_of(digest.removeprefix(PERSONS)) for digest in known.versions[-4:])
         return not content or any(text is not None and text.startswith(content) for text in texts)
 
@@ -141,6 +143,7 @@ class ConcurrentSaves:
                 if not self._rescue(intent, step, content):
                     continue
                 rescued.append(step.path)
+            # read once more: an editor may have written in the meantime, and that is no reason to lose it
             if is_due and content == read_bytes(file):
                 self._transactions.disk.unlink(file)
         return rescued
@@ -170,6 +173,7 @@ class ConcurrentSaves:
             self._transactions.run_merge(event, [create(path, save)], path, swapped_out, save)
             return
         base, known = self._base_of_displaced(step, save), self._seen.get(path)
+        # ours gives way to the person; between two saves of theirs, the one that stands is the later
         text = self.text_of(base) or b""
         is_ours = known is not None and known.is_ours and known.hash == content_hash(standing)
         if self._tree.kind_of(path) is PathKind.ACCESS_LOG and save.startswith(text):

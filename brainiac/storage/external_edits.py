@@ -154,6 +154,7 @@ class ExternalEdits:
         for relative in paths:
             is_tracked = self._tree.is_tracked(relative)
             try:
+                # recorded here, a commit before the bus looked: it is to hear of the edit all the same
                 if is_tracked and self._look(relative) is not None:
                     self._seen.set_told(relative, False)
             except NotRestedError as error:
@@ -202,7 +203,7 @@ class ExternalEdits:
                 self._seen.set_held([path], False)
             return None
         self._wait_for_rest(path, content, digest)
-        self._seen.set_unkept(path, None)
+        self._seen.set_unkept(path, None)  # it was off the record until now, perhaps
         if known is None:
             return self._appeared(path, digest, {digest: content})
         if not self.saves.merge_stale(known, content):
@@ -212,12 +213,14 @@ class ExternalEdits:
 
     def _appeared(self, path: str, digest: str, texts: Mapping[str, bytes]) -> FileChange:
         for known in self._seen.with_hash(digest):
+            # the same content elsewhere, and gone from there: a move; still there: a copy
             if not self._tree.absolute(known.path).exists():
                 change = RecordedChange("move", path, digest, digest, known.path)
                 self._transactions.record(NoteMoved(), [change], texts)
                 return self._change("moved", path, known.path)
         self._transactions.record(NoteEdited(), [RecordedChange("create", path, None, digest)], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
+        # the bus may hear of the old place first: then it was recorded as deleted, and only the hooks hear of a move
         for entry in reversed(self._vanished):
             if entry[0] >= since and entry[1] == digest:
                 self._vanished.remove(entry)
@@ -239,6 +242,7 @@ class ExternalEdits:
 
     def _look_off_record(self, path: str, digest: str) -> FileChange | None:
         """Record the hash of a file whose text is not kept, and that its former text is gone."""
+        # the hash is kept so that the same text is reported once, and a purge can find it
         unkept, known = self._seen.unkept(path), self._seen.get(path)
         if unkept == digest:
             return None
@@ -281,6 +285,7 @@ class ExternalEdits:
                 self._keep_texts(scan.texts.values())
                 self._transactions.record(TreeAdopted() if is_first else NotesEdited(), changes)
             reported += [change for path in scan.hidden if (change := self._look(path))]
+            # last: a file whose stamp is not noted is hashed once more at the next start, and that is all
             self._seen.set_stamps(scan.stamps.items())
             untold = [path for path, state in known.items() if not state.is_told and path in scan.standing]
             for path in untold:
@@ -412,6 +417,7 @@ class ExternalEdits:
             return None
         if self._tree.kind_of(known.path) in _MEMORIES:
             missing, since = self._missing(), self._clock.monotonic() - MOVE_SECONDS
+            # single deletions come one by one, also when a folder goes: those a moment ago count
             if self._is_mass(len(missing) + sum(moment >= since for moment, _, _ in self._vanished)):
                 self._hold(missing)
                 return None
@@ -422,6 +428,7 @@ class ExternalEdits:
         """Return the notes that vanished; too many memories at once are held instead."""
         self._seen.set_held([path for path, state in known.items() if state.is_held and path in scan.standing], False)
         gone = [state for path, state in known.items() if path not in scan.standing and not state.is_held]
+        # a folder that was renamed takes its memories elsewhere: nothing is lost
         moved = {content_hash(content) for path, content in scan.texts.items() if path not in known}
         lost = {s.path for s in gone if self._tree.kind_of(s.path) in _MEMORIES and s.hash not in moved}
         if not self._is_mass(len(lost)):

@@ -22,7 +22,7 @@ from brainiac.tree import Tree
 
 T = TypeVar("T")
 PERSONS = "-"  # marks in a trail what a person made
-_TRAIL_LENGTH = 64
+_TRAIL_LENGTH = 64  # an editor that is left open for days holds a version that many exchanges follow
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS seen(
     path TEXT PRIMARY KEY, hash TEXT NOT NULL, trail TEXT NOT NULL, is_ours INTEGER NOT NULL,
@@ -108,6 +108,7 @@ class FileStates:
 
     def below(self, folder: str) -> dict[str, FileState]:
         """Return the notes in a folder and the folders in it, by path."""
+        # "0" is the character that follows "/"
         return {seen.path: seen for seen in self._states("WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0")}
 
     def set_stamps(self, stamps: Iterable[tuple[str, str]]) -> None:
@@ -160,6 +161,7 @@ class FileStates:
         last, position = self._journal.last(), self._position()
         if last == position:
             return
+        # from the event that was taken in last: it must stand there still
         events = list(self._journal.events(since_seq=max(position[0] - 1, 0)))
         is_followed = bool(position[0] and events and (events[0].seq, events[0].id) == position)
         if position[0] and not is_followed:  # another journal than was followed
@@ -239,6 +241,7 @@ class FileStates:
                 self._fold_change(change, event)
 
     def _fold_change(self, change: RecordedChange, event: Event) -> None:
+        # the row goes with its flags and its stamp, which were of the version before
         source = change.source or change.path
         known = next(iter(self._rows("WHERE path = ?", source)), None)
         self._database.executemany("DELETE FROM seen WHERE path = ?", [(source,), (change.path,)])

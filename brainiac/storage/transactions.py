@@ -31,13 +31,14 @@ from brainiac.events import (
 from brainiac.formats.discretion import is_off_record
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.storage.file_state import FileStates
-from brainiac.storage.files import Disk, locked, read_bytes, temporary_beside
+from brainiac.storage.files import Disk, end_of, locked, read_bytes, temporary_beside
 from brainiac.storage.journal import Journal
 from brainiac.storage.write_ahead import Intent, Placement, Step, WriteAhead
 from brainiac.tree import LocalPlaces, Tree
 
 INLINE_BYTES = 65_536  # larger texts become blobs before the commit point; writing them twice would cost more
 CHECKPOINT_BYTES = 4_000_000
+# a crash between two steps leaves a text twice rather than nowhere
 _ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
 
 
@@ -92,6 +93,7 @@ class Transactions:
                     if self._depth == 0:
                         recorded, self._recorded = self._recorded, []
         finally:
+            # not under the lock: whoever listens may wait for somebody who waits for it
             for event in recorded:
                 self._tell(event)
 
@@ -143,6 +145,7 @@ class Transactions:
         """
         plan, digest = _Plan(self, changes, {}, {}), content_hash(save)
         if not self.is_unkept(path, save):
+            # the history has their version first, as theirs, and ours on top of it: undoing ours gives theirs back
             plan.texts[digest] = save
             if any(change.path == path for change in changes):
                 plan.recorded.insert(0, RecordedChange("observe", path, base, digest))
@@ -197,14 +200,16 @@ class Transactions:
         since = min((intent.since_seq for intent in intents), default=0)
         recorded = {event.id for event in self.journal.events(since)} if intents else set()
         for intent in intents:
+            # a file of a blob may be there, and empty: its name reached the disk and its content did not
             self._keep(intent.event, intent.texts, is_verified=True)
             if intent.is_done and intent.event.id not in recorded:
-                self.journal.record(intent.event, is_synced=False)
+                self.journal.record(intent.event)
         self.seen.catch_up()
 
     def checkpoint(self) -> None:
         """Bring all to the disk and drop it from the write-ahead file, but for what waits for displaced files."""
         intents = self.write_ahead.read()
+        # texts before the lines that name them, and both before the file that can still restore them
         self.journal.blobs.sync({digest for intent in intents if intent.texts for digest in _kept(intent.event)})
         self.journal.sync()
         waiting = {intent.event.id for intent, _, _ in self.displaced()}
@@ -256,6 +261,7 @@ class Transactions:
         if large:
             self._keep(event, large)
             self.journal.blobs.sync(set(large))
+        # what is a blob already and what no step writes needs no place in the line, which everybody waits for
         needed = {step.after for step in steps} | {digest for digest in kept if digest not in self.journal.blobs}
         inline = {digest: text for digest, text in texts.items() if digest in needed and digest not in large}
         intent = Intent(event, since_seq, tuple(steps), inline)
@@ -269,8 +275,9 @@ class Transactions:
         """Put a commit's files in place and record it, now or after a crash."""
         placement = Placement(self.tree, self.disk, lambda digest: self._text(intent, digest))
         placement.run(intent)
+        # texts before the line that names them: whoever reads the journal finds every text
         self._keep(intent.event, intent.texts)
-        event = self.journal.record(_as_done(intent, placement), is_synced=False)
+        event = self.journal.record(_as_done(intent, placement))
         self._recorded.append(event)
         self.seen.apply(event)
         self.write_ahead.note_done(intent)
@@ -321,6 +328,7 @@ class _Plan:
         self.recorded: list[RecordedChange] = []
         self.texts: dict[str, bytes] = {}
         self.off_record: list[str] = []
+        # all that moved is named at once, so that the caller decides anew on everything
         for path, expected in expect.items():
             self._expect(path, expected)
         for change in _distinct(changes):
@@ -346,7 +354,7 @@ class _Plan:
         self._record(change, before, after)
 
     def _append(self, change: Change) -> None:
-        size, last = _end_of(self._tree.absolute(change.path))
+        size, last = end_of(self._tree.absolute(change.path))
         text = change.after or b""
         if last not in (b"", b"\n"):
             text = b"\n" + text
@@ -357,9 +365,10 @@ class _Plan:
     ) -> None:
         self._expect(path, before)
         if op == "update" and before == after:
-            return
+            return  # sync and watchers need not wake for it
         is_there = before is not None and self._standing[path] is not None
         inode = os.stat(self._tree.absolute(path)).st_ino if is_there else 0
+        # remembered now: by the time that a save is found displaced, there may be versions that its editor never had
         known = self._seen.get(path)
         versions = known.versions if known is not None and known.hash == before else ()
         self.steps.append(Step(op, path, before, after, temporary_beside(path), inode, versions=versions))
@@ -377,6 +386,7 @@ class _Plan:
                 self.recorded.append(RecordedChange("create", change.path, None, after))
             return
         if change.op == "observe":
+            # nothing was written: what stood before is what this device saw last
             known = self._seen.get(change.path)
             before = known.hash if known else None
         self.recorded.append(RecordedChange(change.op, change.path, before, after, change.source))
@@ -406,17 +416,6 @@ def _distinct(changes: Sequence[Change]) -> list[Change]:
     if repeated:
         raise UserError(*(f"{path}: named by two changes of one commit; make them one" for path in repeated))
     return [*(append(path, text) for path, text in added.items()), *others]
-
-
-def _end_of(path: Path) -> tuple[int, bytes]:
-    """Return a file's size and last byte; (0, b"") when it is empty or there is none."""
-    try:
-        with open(path, "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 1))
-            return size, file.read(1)
-    except (FileNotFoundError, NotADirectoryError):
-        return 0, b""
 
 
 def _event(

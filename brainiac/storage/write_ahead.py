@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from brainiac.events import Event, content_hash
-from brainiac.storage.files import Disk, copy_attributes, free_name, make_folders, make_way, read_bytes
+from brainiac.storage.files import Disk, copy_attributes, end_of, free_name, make_folders, make_way, read_bytes
 from brainiac.storage.journal import from_line, to_line
 from brainiac.tree import Tree
 
@@ -133,6 +133,7 @@ class WriteAhead:
         self._disk.append(self.path, _line(intent.to_record()))
         for path in (self.path, *folders):
             self._disk.fsync(path)
+        # only now: where the disk refused, the file is read again before anything rests on it
         self._intents.append(intent)
         self._stamp = self._stamp_now()
 
@@ -158,6 +159,7 @@ class WriteAhead:
         if records:
             self._replace(b"".join(map(_line, records)))
         elif self.path.exists():
+            # emptied, not removed: the next line needs no fsync of the folder
             self._disk.truncate(self.path, 0)
             self._disk.fsync(self.path)
         self._stamp = self._stamp_now()
@@ -239,13 +241,14 @@ class Placement:
                 self.left.append(step.path)  # a move whose new place was taken: nothing moves
             else:
                 place[step.op](step)
+        # a rename is on the disk when its folder is; each is waited for once
         for folder in sorted(self._folders):
             self._disk.fsync(folder)
 
     def _append(self, step: Step) -> None:
         """Add what is missing of the lines; other writers may have added theirs since."""
         path, text = self._tree.absolute(step.path), self._after(step)
-        tail = _read_from(path, step.size)
+        _, tail = end_of(path, step.size)
         if text in tail:
             return
         if text.startswith(tail):  # torn, or not begun
@@ -259,6 +262,7 @@ class Placement:
     def _create(self, step: Step) -> None:
         path, temporary = self._paths(step)
         standing = _hash(path)
+        # beside the file and then renamed: nobody who watches or syncs sees half a file
         self._discard(temporary)
         self._folders.add(path.parent)
         if standing is None:
@@ -306,6 +310,7 @@ class Placement:
         """Swap the files; one that is missing is waited for: some editors move the old one away before they save."""
         for left in reversed(range(MISSING_STEPS)):
             try:
+                # at each try: what the editor put there meanwhile may have others
                 copy_attributes(path, temporary)
                 self._disk.fsync(temporary)
                 return self._disk.exchange(temporary, path)
@@ -337,6 +342,7 @@ class Placement:
                 self._disk.replace(path, temporary)
             except FileNotFoundError:
                 return
+        # looked at only now, when nobody can save into it by its name any more
         self._folders.add(path.parent)
         if _hash(temporary) != step.before:
             self.left.append(step.path)
@@ -368,14 +374,3 @@ def _line(record: dict[str, Any]) -> bytes:
 def _hash(path: Path) -> str | None:
     content = read_bytes(path)
     return None if content is None else content_hash(content)
-
-
-def _read_from(path: Path, start: int) -> bytes:
-    """Return what a log holds from an offset on; all of it where it was cut to less since."""
-    try:
-        with open(path, "rb") as file:
-            end = file.seek(0, os.SEEK_END)
-            file.seek(start if start <= end else 0)
-            return file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return b""
