@@ -47,7 +47,7 @@ class Brain(Library):
         from brainiac.llm.embedding import RemoteEmbedder
         from brainiac.llm.gate import may_be_embedded
         from brainiac.search.search import Recall
-        from brainiac.storage.muted import muted
+        from brainiac.storage.filed import muted
 
         name = self.settings.recall.index
         open_index = None if name == "embedded" else lambda: self._registered_index(name)

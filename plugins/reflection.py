@@ -41,11 +41,11 @@ def response_arrived(brain: Brain, exchange: Exchange) -> None:
 @hookimpl
 def quiet(brain: Brain, idle_seconds: float) -> None:
     """Extract again what no model could serve when it was said; the first failure ends the attempt."""
-    known = filed(brain)
-    if not known.bare:
+    unextracted = filed(brain).bare
+    if not unextracted:
         return
     events = (*brain.short_term().memory.events, *waiting_events(brain)[0])
-    bare = {event.id: event for event in events if event.id in known.bare}
+    bare = {event.id: event for event in events if event.id in unextracted}
     for event in sorted(bare.values(), key=lambda event: (event.at, event.id)):
         exchange = _exchange_of(event)
         if _note(brain, exchange, _reflect(brain, exchange), is_extracted=True, is_new=False) is None:

@@ -230,7 +230,7 @@ def test_costs_are_shown_by_day_process_and_model(
     paid.models.run(queries_request())
     paid.models.run(answer_request())
     paid.models.run(answer_request())
-    rows = cost_rows(paid.journal.events(), paid.day_of)
+    rows = cost_rows(paid)
     assert [("answer", 2, 2000, 100, 0.022), ("queries", 1, 100, 10, 0.0012)] == [
         (row.purpose, row.calls, row.input_tokens, row.output_tokens, row.cost_usd) for row in rows
     ]

@@ -218,9 +218,9 @@ def test_the_budget_begins_anew_at_the_persons_midnight(tmp_path: Path) -> None:
     assert (0.0, 0.0) == ledger.spent_today()
     brain.record(ModelCalled.kind, by="core_loop", data=call)
     assert (0.5, 0.0) == ledger.spent_today() == Ledger(brain).spent_today()
-    rows = cost_rows(brain.journal.events(kinds={ModelCalled}), brain.day_of)
+    rows = cost_rows(brain)
     assert [("2026-11-22", 1), ("2026-11-21", 1)] == [(row.day, row.calls) for row in rows]
-    assert ["2026-11-22"] == [row.day for row in cost_rows(brain.journal.events(), brain.day_of, "2026-11-22")]
+    assert ["2026-11-22"] == [row.day for row in cost_rows(brain, "2026-11-22")]
 
 
 def test_a_digest_and_the_parts_of_a_folder_bear_the_persons_days(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
-from brainiac.events import ModelCalled
 from brainiac.terminal import say
 
 
@@ -26,7 +25,7 @@ def costs(
 
     with opened_brain(is_reading=True) as brain:
         since = brain.midnight(1 - days).date().isoformat()
-        rows = cost_rows(brain.journal.events(kinds={ModelCalled}), brain.day_of, since)
+        rows = cost_rows(brain, since)
         answers, background = Ledger(brain).spent_today()
         budget = brain.settings.llm.daily_budget_usd
     total = round(sum(row.cost_usd for row in rows), 8)

@@ -35,10 +35,10 @@ def _default(context: typer.Context) -> None:
 
 def show(as_json: JsonOption = False) -> None:
     """List the plugins and what would become of each; none of them is run."""
-    from brainiac.health.readiness import disabled_unknown
+    from brainiac.health.overview import unknown_plugins
 
     with opened_brain(is_reading=True) as brain:
-        found, unknown = host_of(brain).survey(), list(disabled_unknown(brain))
+        found, unknown = host_of(brain).survey(), list(unknown_plugins(brain))
     if as_json:
         print_json([asdict(plugin) for plugin in found])
     else:

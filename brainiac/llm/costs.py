@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from brainiac.clock import SYSTEM, iso
 from brainiac.errors import BudgetError, storage_trouble
-from brainiac.events import Event, ModelCalled
+from brainiac.events import ModelCalled
 from brainiac.library import Library
 from brainiac.llm.catalog import FREE, Endpoint, Price, facts
 from brainiac.llm.schemas import Purpose
@@ -72,9 +71,6 @@ class Ledger:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._mutex = threading.Lock()
-        self._since, self._seq = "", 0
-        self._spent = {True: 0.0, False: 0.0}  # by whether it is background work
 
     def price_of(self, endpoint: Endpoint) -> Price:
         """Return what the model at an endpoint costs; see `price_of`."""
@@ -140,9 +136,14 @@ class Ledger:
 
     def spent_today(self) -> tuple[float, float]:
         """Return USD spent today on answers and on background work."""
-        with self._mutex:
-            self._catch_up()
-            return self._spent[False], self._spent[True]
+        self._library.projection.follow()
+        rows = self._library.projection.query(
+            "SELECT purpose, sum(cost_usd) FROM calls WHERE device = ? AND at >= ? GROUP BY purpose",
+            self._library.journal.device,
+            iso(self._library.midnight()),
+        )
+        answers = sum(usd for purpose, usd in rows if purpose in FOREGROUND)
+        return float(answers), float(sum(usd for _, usd in rows) - answers)
 
     @contextmanager
     def _claims(self) -> Iterator[dict[str, Claim]]:
@@ -158,16 +159,14 @@ class Ledger:
             os.replace(draft, path)
 
     def _check(self, is_background: bool, worst_usd: float, claims: Collection[Claim]) -> None:
-        settings = self._library.settings.llm
-        with self._mutex:
-            self._catch_up()
+        settings, spent_usd = self._library.settings.llm, self.spent_today()
         limits: list[tuple[str, float, tuple[bool, ...]]] = [
             ("llm.daily_budget_usd", settings.daily_budget_usd, (True, False))
         ]
         if is_background and settings.background_budget_usd is not None:
             limits.append(("llm.background_budget_usd", settings.background_budget_usd, (True,)))
         for name, limit, kinds in limits:
-            spent = sum(self._spent[kind] for kind in kinds)
+            spent = sum(spent_usd[kind] for kind in kinds)  # in the order of `spent_today`
             spent += sum(usd for kind, usd, _ in claims if kind in kinds)
             if spent + worst_usd > limit:
                 raise self._over(name, limit, spent, worst_usd)
@@ -183,20 +182,6 @@ class Ledger:
             + (", or wait: it starts anew at midnight." if fits_tomorrow else ", or choose a cheaper model."),
         )
 
-    def _catch_up(self) -> None:
-        """Take in what the journal gained since last time; the mutex is held."""
-        since = iso(self._library.midnight())
-        if since != self._since:
-            self._since, self._spent = since, {True: 0.0, False: 0.0}
-            events = _until(self._library.journal.events(reverse=True), since)
-        else:
-            events = list(self._library.journal.events(since_seq=self._seq))
-        for event in events:
-            self._seq = max(self._seq, event.seq)
-            if event.kind == ModelCalled.kind and event.at >= since:
-                is_background = event.data.get("purpose") not in FOREGROUND
-                self._spent[is_background] += float(event.data.get("cost_usd", 0.0))
-
 
 def _claims_in(path: Path) -> dict[str, Claim]:
     """Read the claims; none where the file is missing or damaged: calls in flight end soon."""
@@ -205,15 +190,6 @@ def _claims_in(path: Path) -> dict[str, Claim]:
         return {name: (bool(kind), float(usd), float(until)) for name, (kind, usd, until) in claims.items()}
     except (FileNotFoundError, ValueError, TypeError, AttributeError):
         return {}
-
-
-def _until(newest_first: Iterable[Event], since: str) -> list[Event]:
-    found = []
-    for event in newest_first:
-        found.append(event)  # the first one of an earlier day too: it marks how far was read
-        if event.at < since:
-            break
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,26 +207,26 @@ class CostRow:
     cost_usd: float
 
 
-def cost_rows(events: Iterable[Event], day_of: Callable[[str], str], since_day: str = "") -> list[CostRow]:
-    """Add up the journal's calls by day, process, purpose and model; newest day first.
+def cost_rows(library: Library, since_day: str = "") -> list[CostRow]:
+    """Add up this device's calls by day, process, purpose and model; newest day first.
 
     Args:
-        events: Any events of the journal.
-        day_of: Returns the person's day of a stamp.
-        since_day: ISO date; older ones are left out.
+        library: Whose calls.
+        since_day: The person's, as an ISO date; older ones are left out.
     """
-    totals: dict[tuple[str, str, str, str], list[float]] = {}
-    for event in events:
-        if event.kind != ModelCalled.kind or (day := day_of(event.at)) < since_day:
-            continue
-        data = event.data
-        key = (day, event.by, str(data.get("purpose", "")), str(data.get("model", "")))
-        numbers = [1, *(data.get(name, 0) for name in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd"))]
-        totals[key] = [a + b for a, b in zip(totals.get(key, [0] * 5), numbers, strict=True)]
-    rows = [CostRow(*key, *_whole(sums), cost_usd=round(sums[4], 8)) for key, sums in totals.items()]
+    library.projection.follow()
+    calls = library.projection.query(
+        "SELECT at, by, purpose, model, input_tokens, cached_tokens, output_tokens, cost_usd FROM calls"
+        " WHERE device = ?1 AND (?2 = '' OR at >= date(?2, '-1 day'))",  # stamps are UTC, days are the person's
+        library.journal.device,
+        since_day,
+    )
+    totals: dict[tuple[str, str, str, str], tuple[int, int, int, int, float]] = {}
+    for at, process, purpose, model, fresh, cached, out, usd in calls:
+        if (day := library.day_of(at)) >= since_day:
+            key = day, process, purpose, model
+            count, *tokens, total = totals.get(key, (0, 0, 0, 0, 0.0))
+            totals[key] = count + 1, tokens[0] + fresh, tokens[1] + cached, tokens[2] + out, total + usd
+    rows = [CostRow(*key, *sums[:4], cost_usd=round(sums[4], 8)) for key, sums in totals.items()]
     rows.sort(key=lambda row: (row.process, row.purpose, row.model))
     return sorted(rows, key=lambda row: row.day, reverse=True)
-
-
-def _whole(sums: list[float]) -> tuple[int, int, int, int]:
-    return int(sums[0]), int(sums[1]), int(sums[2]), int(sums[3])

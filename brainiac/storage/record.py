@@ -50,14 +50,8 @@ def last_undoable(store: Store) -> Event:
 
 def undone_events(store: Store) -> dict[str, str]:
     """Return the id of every event that is taken back as of now, with the id of what took it back."""
-    undone: dict[str, str] = {}
-    for event in store.journal.events(kinds={EventUndone}):
-        named = str(event.data.get("undone"))
-        undone[named] = event.id
-        undone.update({each: by for each, by in undone.items() if by != named})
-        for each in [each for each, by in undone.items() if by == named]:
-            del undone[each]  # its taking back was taken back
-    return undone
+    store.projection.follow()
+    return store.projection.undone()
 
 
 def consequences(store: Store, event: Event) -> list[Event]:

@@ -29,7 +29,6 @@ from brainiac.formats.memory import parse_memory
 from brainiac.formats.prompt import Prompt, Response, parse_prompt, render_response
 from brainiac.llm.context.assembler import workflow_named
 from brainiac.llm.context.long_term import missing_focus
-from brainiac.llm.context.privacy import rests_on_private
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact, without_masks
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
@@ -64,9 +63,7 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
     request, told = _prepared(brain, prompt)
     answer = _answered(brain, request, told)
     took_ms = round((brain.clock.monotonic() - started) * 1000)
-    is_private = (
-        prompt.private or told.is_private or rests_on_private(brain, brain.models.engine_for(request), request, answer)
-    )
+    is_private = prompt.private or told.is_private or brain.models.rests_on_private(request, answer)
     sources = _sources(brain, request.hits, answer)
     outcome = _Outcome(request.hits, answer, sources, took_ms, is_private, missing)
     with brain.commit_lock():
