@@ -10,12 +10,12 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, Event, create, new_id, update
+from brainiac.events import Change, Event, MemoryPromoted, RetireProposal, create, new_id, update
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins, placed
 from brainiac.storage.review import Proposal, review_change
-from brainiac.storage.statements import PROMOTED, StatementLog, event_hash, line_id, text_hash
+from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 
 from .applying import Applier, Step
 from .draft import Draft
@@ -121,7 +121,7 @@ def finish(brain: Brain, work: Work, decided: Draft, past: StatementLog, cause: 
             with brain.short_term_lock():
                 changes += _short_term(brain, work, past)
                 data = _data(work, list(chain.from_iterable(records)), pages, proposals)
-                return brain.commit(PROMOTED, by=NAME, changes=changes, data=data, cause=cause)
+                return brain.commit(MemoryPromoted.kind, by=NAME, changes=changes, data=data, cause=cause)
         except ConflictError as error:
             _put_off(work, set(error.paths))
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
@@ -176,7 +176,7 @@ def _proposals(brain: Brain, steps: Sequence[Step], records: Sequence[Sequence[M
             }
             is_private = step.is_private or step.target.is_private
             what = placed(brain, step.proposal, brain.tree.relative(brain.tree.review))
-            proposals.append(Proposal(new_id(), what, data, is_private))
+            proposals.append(Proposal(RetireProposal.from_json({"id": new_id(), "what": what, **data}), is_private))
     return proposals
 
 
@@ -191,7 +191,7 @@ def _data(
         "left": work.left,
         "statements": list(records),
         "episodes": {path: list(ids) for path, ids in pages.items()},
-        "proposals": [proposal.as_json() for proposal in proposals],
+        "proposals": [proposal.record.to_json() for proposal in proposals],
         "refused": [refusal.as_json() for refusal in work.refused],
         "candidates": {name: fate.as_json() for name, fate in work.fates_by_now().items()},
         "kept": [{"text": text[:MAX_TOLD]} for text in work.kept],
