@@ -55,8 +55,6 @@ class EncodedPage:
         features: A row of `FEATURES` a unit.
         passages: Stems and marks joined by blanks, for the engine; empty once it is stored.
         content: One hash a unit, the key of its vector.
-        kept: Of a page that was cut, the places of the units that are there.
-        order: Likewise their places among the units that are ranked together, see `only`.
     """
 
     page: Page
@@ -66,8 +64,6 @@ class EncodedPage:
     features: bytes
     content: bytes
     passages: tuple[str, ...] = ()
-    kept: tuple[int, ...] | None = None
-    order: tuple[int, ...] | None = None
 
     @property
     def n_units(self) -> int:
@@ -78,38 +74,6 @@ class EncodedPage:
     def rows(self) -> NDArray[Any]:
         """The features, by name."""
         return np.frombuffer(self.features, FEATURES)
-
-    @property
-    def positions(self) -> Sequence[int]:
-        """The place of each unit on its page."""
-        return range(self.n_units) if self.kept is None else self.kept
-
-    @property
-    def places(self) -> Sequence[int]:
-        """The place of each unit among those that are ranked together: neighbours follow each other."""
-        return self.positions if self.order is None else self.order
-
-    def only(self, is_kept: NDArray[np.bool_]) -> EncodedPage:
-        """Return the page as if nothing else had been said: what is left are neighbours."""
-        if is_kept.all():
-            return self
-        return replace(self.cut(np.flatnonzero(is_kept)), order=tuple(range(int(is_kept.sum()))))
-
-    def cut(self, kept: NDArray[np.int64]) -> EncodedPage:
-        """Return the page with some of its units only, given their places in order."""
-        rows = self.rows
-        is_kept = np.zeros(len(rows), bool)
-        is_kept[kept] = True
-        words = np.frombuffer(self.words, np.uint32)[np.repeat(is_kept, rows["size"])]
-        content = np.frombuffer(self.content, np.uint64)[kept]
-        return replace(
-            self,
-            words=words.tobytes(),
-            features=rows[kept].tobytes(),
-            content=content.tobytes(),
-            kept=tuple(np.asarray(self.positions)[kept].tolist()),
-            order=None if self.order is None else tuple(np.asarray(self.order)[kept].tolist()),
-        )
 
     @property
     def days(self) -> tuple[int, int]:
