@@ -58,7 +58,9 @@ def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
         analyzer: The person's language: words that only join others are not named.
         pages: Where memory is looked through.
     """
+    # of two forms of one word the last is named, and a long paste is not looked through to its end
     words = list({word.stems: word for word in _words(text, analyzer)}.values())[:_MOST_ASKED]
+    # what was written a moment ago brings words of its own, which the forms below must know
     pages.catch_up()
     forms = {stem: _forms(word, stem, analyzer) for word in words for stem in word.stems}
     terms = list(dict.fromkeys(form for similar in forms.values() for form in similar))

@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 
 from brainiac.clock import parse_iso
 from brainiac.search.documents import Page, Unit, UnitKind
-from brainiac.search.text import CAPITAL, FIRST_PERSON, NUMBER, TIME, Analyzer, has_question, is_question, term_hash
+from brainiac.search.text import (
+    CAPITAL,
+    FIRST_PERSON,
+    NUMBER,
+    TIME,
+    Analyzer,
+    Token,
+    has_question,
+    is_question,
+    term_hash,
+)
 from brainiac.text.times import find_times
 from brainiac.text.tokens import ends_as_question
 
@@ -85,6 +95,7 @@ class EncodedPage:
 
 def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> EncodedPage:
     """Analyze a page's units; the page's own text is not kept."""
+    # folders count for finding the page, as `path:` would, but are no name of it
     names, folders = analyzer.words(" ".join((page.title, *page.aliases, *page.tags))), _folder_words(page)
     # a log of exchanges is encoded again after each of them: what stood there before need not be
     units = [
@@ -113,8 +124,12 @@ def names_of(page: Page) -> list[str]:
 
 def name_mark(name: str, analyzer: Analyzer) -> str:
     """Return the mark that a page with a name bears in the index; "" for a name without words."""
-    words = "_".join(token.word for token in analyzer.tokens(name))
-    return f"={words}" if words else ""
+    return mark_of(analyzer.tokens(name))
+
+
+def mark_of(tokens: Sequence[Token]) -> str:
+    """Return likewise, given the words of the name."""
+    return f"={'_'.join(token.word for token in tokens)}" if tokens else ""
 
 
 class _EncodedUnit(NamedTuple):
@@ -141,6 +156,7 @@ def _passages(head: str, units: Sequence[_EncodedUnit]) -> Iterator[str]:
 
 
 def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
+    # an address holds words that nobody said
     text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
     stems, hashes, signs = analyzer.words(text)
     days = day, first, _ = _days_of(unit, at, signs, analyzer.zone)
@@ -183,6 +199,7 @@ def _digest(unit: Unit) -> bytes:
 
 def _flags_of(unit: Unit, signs: int) -> int:
     """Return what a unit's words show at a glance, as one number."""
+    # what a picture is called asks nothing and names no place
     text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
     flags = signs & (TIME | NUMBER | FIRST_PERSON) | FROM_AI * (unit.side == "ai") | unit.kind << KIND_SHIFT
     if has_question(text):
@@ -196,6 +213,7 @@ def _flags_of(unit: Unit, signs: int) -> int:
 def _days_of(unit: Unit, at: str, signs: int, zone: tzinfo) -> tuple[int, int, int]:
     """Return the day a unit was said and the first and last day it speaks of, as ordinals or `NO_DAY`."""
     day = day_of(at, zone)
+    # looking for times is the dearest part of taking a page in: only where a word hints at one
     if day == NO_DAY or not signs & (TIME | NUMBER):
         return day, NO_DAY, NO_DAY
     spans = find_times(unit.text, datetime.combine(date.fromordinal(day), datetime.min.time(), UTC))
@@ -209,6 +227,7 @@ def _days_of(unit: Unit, at: str, signs: int, zone: tzinfo) -> tuple[int, int, i
 def day_of(at: str, zone: tzinfo) -> int:
     """Return the day of a moment in a time zone as an ordinal; of a bare day itself, of anything else `NO_DAY`."""
     try:
+        # a bare day is the same day in every zone
         if len(at) <= len("2026-11-22") or zone is UTC:
             return date(int(at[:4]), int(at[5:7]), int(at[8:10])).toordinal()
         return parse_iso(at).astimezone(zone).date().toordinal()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from brainiac.search import features as f
 from brainiac.search.documents import Page, UnitKind
-from brainiac.search.features import EncodedPage, name_mark, names_of, signed, speaker_key
+from brainiac.search.features import EncodedPage, mark_of, names_of, signed, speaker_key
 from brainiac.search.query import Query, speaker_words
 from brainiac.search.text import (
     FIRST_PERSON,
@@ -220,6 +220,7 @@ class Matches:
         name_terms = {term for term in query.terms if _is_name(term, self.named)}
         rarest = sorted(query.terms, key=lambda term: frequencies.get(term, 0))[:_MOST_TOKENS]
         terms = [term for term in query.terms if term not in name_terms and term in rarest]
+        # names rank by who speaks, not as words, unless nothing else is asked
         terms = terms or [term for term in query.terms if term in rarest] or [""]
         is_long = len(query.tokens) > _MOST_TOKENS
         self._tokens = [token for token in query.tokens if not is_long or token.stem in rarest]
@@ -237,6 +238,7 @@ class Matches:
         speakers = set(units.speaker[units.is_turn > 0].tolist())
         self.named = {w for w in speaker_words(self.query) if signed(term_hash(speaker_key(w))) in speakers}
         self.is_named = self._spoken_by(self.named)
+        # in a transcript each speaker is named: only there do names say who said something
         self.is_labelled = units.is_turn * ~np.isin(units.speaker, [f.USER, f.AI])
         self.is_called = self._spoken_by(self.named & self.query.words) * self.is_labelled
         pieces = self.query.text.split()
@@ -422,6 +424,7 @@ def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
     is_spoken_of = (
         (features["first_day"] != f.NO_DAY) & (features["first_day"] <= last) & (features["last_day"] >= first)
     )
+    # a week away counts a third: who asks about a day is often off by some
     match: Vector = np.maximum(np.exp(-away / 7), is_spoken_of.astype(np.float64))
     return match
 
@@ -457,7 +460,7 @@ def _named(pages: Sequence[Page], query: Query, analyzer: Analyzer) -> tuple[Vec
         for name in names_of(page):
             tokens = analyzer.tokens(name)
             words = {token.word for token in tokens}
-            titled[number] = max(titled[number], name_mark(name, analyzer) == query.name != "")
+            titled[number] = max(titled[number], mark_of(tokens) == query.name != "")
             tells = any(not token.is_stop and len(token.word) > 2 and not token.word.isdecimal() for token in tokens)
             headed[number] = max(headed[number], tells and words <= asked)
     return titled, headed
@@ -483,6 +486,7 @@ def _linked(pages: Sequence[Page], best: Vector) -> Vector:
     if not any(page.links for page in pages):
         return spread
     numbers = {name: number for number, page in enumerate(pages) for name in (page.path, page.uuid) if name}
+    # only the best pages lead to others: from all of them every page with many links would rise
     sources = {int(number): float(best[number] / max(best.max(), 1e-9)) for number in np.argsort(-best)[:_SPREAD_FROM]}
     for number, page in enumerate(pages):
         for link in page.links:
