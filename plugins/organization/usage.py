@@ -222,7 +222,9 @@ def find_patterns(brain: Brain, pages: PageSet, history: UsageHistory, usage: Us
         "frequent": list(_frequent(pages, history.cited + usage.cited))[:SHOWN_AT_MOST],
         "co_accessed": list(_co_accessed(pages, history, history.together + usage.together))[:SHOWN_AT_MOST],
         "unused": [
-            {"path": page.path, "last_used": day} for page, day in unused_pages(brain, pages, history, usage) if page.uuid
+            {"path": page.path, "last_used": day}
+            for page, day in unused_pages(brain, pages, history, usage)
+            if page.uuid
         ],
         "overgrown": [
             {"folder": folder, "entries": len(children)}
@@ -275,7 +277,7 @@ def unused_pages(brain: Brain, pages: PageSet, history: UsageHistory, usage: Usa
 
 
 def find_stale(brain: Brain) -> Iterator[StaleItem]:
-    """Yield what grows old although every file is in order: what was superseded, pages nobody links to or cites, and overgrown folders."""
+    """Yield what was superseded, pages nobody links to or cites, and overgrown folders, without a model."""
     pages, history = brain.pages(), read_history(brain)
     for page in pages.memories.values():
         yield from _broken_history(page)
