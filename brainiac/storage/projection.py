@@ -36,7 +36,7 @@ from brainiac.events import (
     PurgeHonoured,
     TreeAdopted,
 )
-from brainiac.storage.files import is_damage, make_way
+from brainiac.storage.files import is_damage, open_derived, remove_derived
 from brainiac.storage.journal import Journal, to_line
 from brainiac.tree import Tree
 
@@ -252,46 +252,19 @@ class Projection:
             except sqlite3.Error as error:
                 self._database.close()
                 if is_damage(error):
-                    self._remove()
+                    with suppress(OSError):
+                        remove_derived(self._path)
                 # any other trouble (a full disk, no right to write) would be met again: what is derived needs no disk
-                self._database = self._open() if is_damage(error) else self._connect(":memory:")
+                self._database = self._open() if is_damage(error) else open_derived(":memory:", _SCHEMA)
             self._follow()
             return action()
 
     def _open(self) -> sqlite3.Connection:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for path in self._files:
-                make_way(path)
-            try:
-                return self._connect(self._path)
-            except sqlite3.DatabaseError:
-                self._remove()
-                return self._connect(self._path)
+            return open_derived(self._path, _SCHEMA)
         except (OSError, sqlite3.Error):
-            return self._connect(":memory:")
-
-    def _remove(self) -> None:
-        with suppress(OSError):
-            for path in self._files:
-                path.unlink(missing_ok=True)
-
-    @property
-    def _files(self) -> list[Path]:
-        return [self._path.with_name(self._path.name + ending) for ending in ("", "-wal", "-shm")]
-
-    @staticmethod
-    def _connect(path: Path | str) -> sqlite3.Connection:
-        database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        try:
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = OFF")  # a crash loses nothing; a power failure only work
-            database.execute("PRAGMA secure_delete = ON")  # what was purged stays in no free page
-            database.executescript(_SCHEMA)
-        except sqlite3.DatabaseError:
-            database.close()
-            raise
-        return database
+            return open_derived(":memory:", _SCHEMA)
 
 
 TABLES = (
