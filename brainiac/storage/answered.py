@@ -32,9 +32,9 @@ class Answer:
         prompt: Its path.
         prompt_hash: Content hash of the prompt file as it was answered; None when unknown.
         response: The response's path; None for a captured note.
-        response_hash: Content hash of the response as we left it; None when a person wrote it.
+        response_hash: Content hash of the response as it was left then; None when unknown.
+        is_ours: Whether a process wrote the response.
         exchange: Id of the exchange, which is the id of the event that made it known.
-        seen_hash: Content hash of the response when the exchange was recorded, whoever wrote it.
     """
 
     prompt: str
@@ -43,9 +43,9 @@ class Answer:
     prompt_hash: str | None
     response: str | None
     response_hash: str | None
+    is_ours: bool
     exchange: str
     at: str
-    seen_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class _Place:
 
 _Moment = tuple[str, int]  # event and position in it: ids ascend in time, across devices too
 _NOW: _Moment = ("~", 0)
-_ANSWER = "prompt, prompt_id, sha256, prompt_hash, response, response_hash, event, at"
+_ANSWER = "prompt, prompt_id, sha256, prompt_hash, response, response_hash, is_ours, event, at"
 
 
 class Answered:
@@ -163,7 +163,7 @@ class Answered:
     def knows_response(self, prompt_path: str, response_hash: str) -> bool:
         """Return whether this response to this prompt was seen before."""
         place = self._place(prompt_path)
-        return any(response_hash in (each.response_hash, each.seen_hash) for each in (*place.gone, *place.answers))
+        return any(answer.response_hash == response_hash for answer in (*place.gone, *place.answers))
 
     def moved_from(self, prompt: Prompt) -> Answer | None:
         """Return the answer of a prompt that moved here: its text was answered where it is gone now.
@@ -212,7 +212,7 @@ class Answered:
 
     def _open(self, where: str, *values: str) -> list[str]:
         """Return the journal lines of exchanges of ours that nothing followed from."""
-        sql = "SELECT line FROM exchanges WHERE line IS NOT NULL AND device IN (SELECT value FROM json_each(?))"
+        sql = "SELECT line FROM open WHERE device IN (SELECT value FROM json_each(?))"
         return [line for (line,) in self._projection.query(f"{sql} AND {where} ORDER BY event", self._devices, *values)]
 
     def response_target(self, prompt: Prompt) -> Target:
@@ -225,7 +225,7 @@ class Answered:
         while True:
             path = response_path(prompt.path, number)
             before = self._store.read(path)
-            is_last = answer is not None and answer.response == path
+            is_last = answer is not None and answer.is_ours and answer.response == path
             if before is None or (is_last and answer and answer.response_hash == content_hash(before)):
                 return Target(path, before)
             number += 1
@@ -289,7 +289,7 @@ class Answered:
 
     def _steps(self, path: str, until: _Moment) -> list[Answer | _Change]:
         """Return what happened at a path, oldest first."""
-        sql = f"SELECT {_ANSWER}, seen_hash FROM exchanges WHERE prompt = ? AND event <= ?"
+        sql = f"SELECT {_ANSWER} FROM exchanges WHERE prompt = ? AND event <= ?"
         answers = [Answer(*row) for row in self._projection.query(sql, path, until[0])]
         steps: list[tuple[_Moment, Answer | _Change]] = [((answer.exchange, -1), answer) for answer in answers]
         steps += [((change.event, change.position), change) for change in self._changes(path)]
