@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -241,7 +242,7 @@ class Projection:
         for table, inserted in rows.items():
             if inserted:
                 sql = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(inserted[0]))})"
-                _with_names(lambda values: self._database.executemany(sql, values), inserted)
+                _with_names(partial(self._database.executemany, sql), inserted)
         rows.clear()
 
     def _positions(self) -> dict[str, _Position]:
