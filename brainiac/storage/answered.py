@@ -68,6 +68,7 @@ class _Change:
     path: str
     source: str | None
     after: str | None
+    about: str | None
     response: str | None
 
 
@@ -123,11 +124,11 @@ class Answered:
     def place_of(self, exchange: str) -> str | None:
         """Return where the prompt of an exchange stood last, moves followed; None for one that is not known."""
         rows = self._projection.query(
-            "SELECT prompt, event FROM exchanges WHERE prompt_id ="
+            "SELECT prompt, prompt_id, event FROM exchanges WHERE prompt_id ="
             " (SELECT prompt_id FROM exchanges WHERE event = ? AND is_kept) ORDER BY event DESC LIMIT 1",
             exchange,
         )
-        return self._moved_on(rows[0][0], (rows[0][1], 0)) if rows else None
+        return self._moved_on(*rows[0]) if rows else None
 
     def exchanges_at(self, path: str) -> list[str]:
         """Return the exchanges of the prompt at a path, revisions too, that were not made private since."""
@@ -172,8 +173,8 @@ class Answered:
         """
         if (standing := self.of(prompt.path)) is not None:
             return standing if self.is_parted(prompt.path) else None
-        rows = self._projection.query("SELECT prompt, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
-        paths = {self._moved_on(path, (event, 0)) for path, event in rows} | {path for path, _ in rows}
+        rows = self._projection.query("SELECT prompt, prompt_id, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
+        paths = {self._moved_on(*row) for row in rows} | {path for path, _, _ in rows}
         candidates = [
             answer
             for place in map(self._place, paths)
@@ -269,8 +270,9 @@ class Answered:
                 place = _Place()
             elif step.op == "remove":
                 place = _Place((), place.answers or place.gone, step.at if place.answers else place.gone_at)
-            elif place.gone and not place.answers and place.gone[-1].prompt_hash == step.after:
-                place = _Place(place.gone[-1:])  # its going was undone: it was dealt with before
+            elif not place.answers:  # its going was undone: it was dealt with before
+                former = self._place(path, (str(step.about), 0)).answers[-1:]
+                place = _Place(former) if former and former[0].prompt_hash == step.after else place
         return place
 
     def _with_arrival(self, place: _Place, move: _Change) -> _Place:
@@ -297,7 +299,7 @@ class Answered:
 
     def _changes(self, path: str) -> list[_Change]:
         rows = self._projection.query(
-            "SELECT event, position, at, kind, op, path, source, after, response FROM changes"
+            "SELECT event, position, at, kind, op, path, source, after, about, response FROM changes"
             " WHERE (path = ?1 OR source = ?1) AND (source IS NOT NULL OR op = 'remove' OR kind = ?2)"
             " ORDER BY event, position",
             path,
@@ -305,14 +307,15 @@ class Answered:
         )
         return [_Change(*row) for row in rows]
 
-    def _moved_on(self, path: str, since: _Moment) -> str:
-        """Return where a prompt is that stood at a path at some moment."""
+    def _moved_on(self, path: str, prompt_id: str, since: str) -> str:
+        """Return where a prompt is that was answered at a path by some event."""
         is_gone = False
         for change in self._changes(path):
-            if (moment := (change.event, change.position)) <= since:
+            if change.event <= since:
                 continue
-            if change.source == path != change.path and (not is_gone or change.kind == PromptMoved.kind):
-                return self._moved_on(change.path, moment)
+            is_this = change.about == prompt_id if change.kind == PromptMoved.kind else not is_gone
+            if change.source == path != change.path and is_this:
+                return self._moved_on(change.path, prompt_id, change.event)
             is_gone = change.op == "remove" or (is_gone and change.op != "create")
         return path
 

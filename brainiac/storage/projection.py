@@ -78,10 +78,11 @@ CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, by TEXT, deleted TEXT,
     PRIMARY KEY(id, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS proposals_to_forget ON proposals(id) WHERE deleted != '';
 CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, kind TEXT, PRIMARY KEY(proposal, event)) WITHOUT ROWID;
--- What moved, went or came back, of all files; of pages also what appeared and what a person wrote.
+-- What moved, went or came back, of all files; of pages also what appeared and what a person wrote. `about` names the
+-- prompt that moved, or the event that was undone.
 CREATE TABLE IF NOT EXISTS changes(
     event TEXT, position INTEGER, at TEXT, kind TEXT, op TEXT, path TEXT, source TEXT, after TEXT,
-    is_new INTEGER, is_by_hand INTEGER, response TEXT, PRIMARY KEY(event, position)) WITHOUT ROWID;
+    is_new INTEGER, is_by_hand INTEGER, about TEXT, response TEXT, PRIMARY KEY(event, position)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS change_paths ON changes(path);
 CREATE INDEX IF NOT EXISTS change_sources ON changes(source) WHERE source IS NOT NULL;
 CREATE TABLE IF NOT EXISTS calls(
@@ -352,23 +353,31 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             yield "runs", (event.id, event.at, run.asked, done)
             yield from (("uses", (event.id, page, "", day, times)) for page, (day, times) in run.used.items())
             yield from (("uses", (event.id, page, other, "", times)) for page, other, times in run.together)
-        case PromptMoved() as moved:
-            after = next((change.after for change in event.changes if change.path == moved.response), None)
-            place = (moved.prompt, moved.moved_from, after, False, False, moved.response)
-            yield "changes", (event.id, len(event.changes), event.at, event.kind, "move", *place)
     for proposal in getattr(event.what, "proposals", ()):
         deleted = proposal.deleted if isinstance(proposal, ForgetProposal) else ""
         yield "proposals", (proposal.id, event.id, event.by, deleted, json.dumps(proposal.to_json()))
+    yield from (("changes", row) for row in _change_rows(event, tree))
+
+
+def _change_rows(event: Event, tree: Tree) -> Iterator[Row]:
+    moved = event.what if isinstance(event.what, PromptMoved) else None
+    undone = event.what.undone if isinstance(event.what, EventUndone) else None
     for position, change in enumerate(event.changes):
-        is_undoing, is_new = event.kind == EventUndone.kind, change.before is None
+        is_new = change.before is None
         is_save = event.kind == NoteMerged.kind and change.op == "observe"
-        is_put_back = is_undoing and change.source is not None  # at a person's word, to where it was
+        is_put_back = undone is not None and change.source is not None  # at a person's word, to where it was
         is_by_hand = (event.by == "person" and event.kind != TreeAdopted.kind) or is_save or is_put_back
         is_page = tree.kind_of(change.path) in _PAGES and change.op != "append"
-        is_back = is_undoing and change.op == "create"
+        is_back = undone is not None and change.op == "create"
+        # what processes write into files that stand is most of the journal, and nobody asks for it
         if change.source or change.after is None or is_back or (is_page and (is_by_hand or is_new)):
             files = change.path, change.source, change.after
-            yield "changes", (event.id, position, event.at, event.kind, change.op, *files, is_new, is_by_hand, None)
+            yield event.id, position, event.at, event.kind, change.op, *files, is_new, is_by_hand, undone, None
+    if moved is not None:  # the file itself was moved by a person before
+        after = next((change.after for change in event.changes if change.path == moved.response), None)
+        files = moved.prompt, moved.moved_from, after
+        place = event.id, len(event.changes), event.at, event.kind, "move"
+        yield *place, *files, False, False, moved.prompt_id, moved.response
 
 
 def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
