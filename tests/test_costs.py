@@ -21,7 +21,7 @@ from brainiac.clock import ManualClock
 from brainiac.errors import BudgetError, ModelError
 from brainiac.events import ModelCalled
 from brainiac.llm.catalog import Price
-from brainiac.llm.costs import Ledger, Usage, cost_rows, price_of
+from brainiac.llm.costs import Ledger, cost_rows, price_of
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
 from tests.models import NOW, answer_request, make_brain, model_brain, queries_request, write_settings
@@ -84,7 +84,8 @@ def test_spent_budget_survives_a_restart_and_ends_at_midnight(tmp_path: Path) ->
     """Another process reads today's spend from the journal; tomorrow starts anew."""
     clock = ManualClock(NOW)
     brain = make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0}}, clock=clock)
-    Ledger(brain).record(Purpose.ANSWER, "m", Usage(10, 10), 0.95, 5)
+    tokens = {"input_tokens": 10, "cached_tokens": 0, "output_tokens": 10}
+    Ledger(brain).record(ModelCalled(purpose="answer", model="m", is_remote=True, **tokens, cost_usd=0.95, took_ms=5))
     brain.close()
     ledger = Ledger(make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0}}, clock=clock))
     with pytest.raises(BudgetError) as caught, ledger.reserved(Purpose.ANSWER, 0.1):

@@ -21,7 +21,6 @@ from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.devices import rivals
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
-from brainiac.llm.costs import Ledger
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.files import locked, were_set_aside
 from brainiac.storage.heartbeat import seen_lately, serves
@@ -136,7 +135,11 @@ def _last_day(brain: Brain) -> dict[str, Any]:
     since = iso(brain.clock.now() - timedelta(days=1))
     events = takewhile(lambda event: event.at >= since, brain.journal.events(reverse=True))
     faults = [{"at": event.at, "plugin": event.by, **event.data} for event in events if event.kind == PluginFailed.kind]
-    return {"faults": faults, "spent_today_usd": round(sum(Ledger(brain).spent_today()), 8)}
+    # Asked here and not of `llm.costs`, which imports all that is known of models: `status` answers at once.
+    brain.projection.follow()
+    sql, device = "SELECT cost_usd FROM calls WHERE device = ? AND at >= ?", brain.journal.device
+    spent_usd = sum(float(usd) for (usd,) in brain.projection.query(sql, device, iso(brain.midnight())))
+    return {"faults": faults, "spent_today_usd": round(spent_usd, 8)}
 
 
 # --- what the settings ask for and this machine does not give ----------------------------------------------

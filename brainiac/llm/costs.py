@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from brainiac.clock import SYSTEM, iso
 from brainiac.errors import BudgetError, storage_trouble
@@ -18,8 +19,6 @@ from brainiac.llm.catalog import FREE, Endpoint, Price, facts
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
 from brainiac.storage.files import locked, make_way
-
-Claim = tuple[bool, float, float]  # whether it is background work, USD, epoch seconds when the call is surely over
 
 EMBED = "embed"  # what a call to an embedding model is for
 PATIENCE = 5  # times the timeout that a whole answer may take; the timeout itself is for each wait
@@ -62,6 +61,14 @@ def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
     )
 
 
+class Claim(NamedTuple):
+    """What a call in flight may cost; it ends, in epoch seconds, when the call is surely over."""
+
+    is_background: bool
+    usd: float
+    ends_at: float
+
+
 class Ledger:
     """Today's spend (the person's day) of this device, from its journal, and what calls in flight may still cost.
 
@@ -83,56 +90,30 @@ class Ledger:
         Raises:
             BudgetError: It does not fit into what is left of today's budget; retryable where tomorrow's would do.
         """
+        # what is free needs no claim, and no lock that other processes wait for
         if worst_usd <= 0:
             yield
             return
+        # the system's clock and a name by chance: claims are read by other threads and processes
         name, is_background = secrets.token_hex(8), purpose not in FOREGROUND
         ends_at = SYSTEM.now().timestamp() + (PATIENCE + 1) * self._library.settings.llm.timeout_seconds
         with self._claims() as claims:
             self._check(is_background, worst_usd, claims.values())
-            claims[name] = (is_background, worst_usd, ends_at)
+            claims[name] = Claim(is_background, worst_usd, ends_at)
         try:
             yield
         finally:
             with self._claims() as claims:
                 claims.pop(name, None)
 
-    def record(
-        self,
-        purpose: str,
-        model: str,
-        usage: Usage,
-        cost_usd: float,
-        took_ms: int,
-        cause: str | None = None,
-        *,
-        is_remote: bool = True,
-        about: str = "",
-    ) -> None:
+    def record(self, call: ModelCalled, cause: str | None = None) -> None:
         """Journal a call: numbers only, never a text.
 
         Args:
-            purpose: What it was for.
-            model: Which.
-            usage: Its tokens.
-            cost_usd: What it cost.
-            took_ms: How long it took.
+            call: What it was.
             cause: Id of the journal event that led to it.
-            is_remote: Whether it left this machine.
-            about: Id of the prompt or exchange that it dealt with.
         """
-        data = {
-            "purpose": str(purpose),
-            "model": model,
-            "is_remote": is_remote,
-            **({"about": about} if about else {}),
-            "input_tokens": usage.input,
-            "cached_tokens": usage.cached,
-            "output_tokens": usage.output,
-            "cost_usd": round(cost_usd, 8),
-            "took_ms": took_ms,
-        }
-        self._library.record(ModelCalled.kind, by=PROCESSES.get(purpose, "promotion"), data=data, cause=cause)
+        self._library.record(call, by=PROCESSES.get(call.purpose, "promotion"), cause=cause)
 
     def spent_today(self) -> tuple[float, float]:
         """Return USD spent today on answers and on background work."""
@@ -152,33 +133,32 @@ class Ledger:
         with storage_trouble(), locked(path.with_suffix(".lock")):
             make_way(path)
             now = SYSTEM.now().timestamp()
-            claims = {name: claim for name, claim in _claims_in(path).items() if claim[2] > now}
+            claims = {name: claim for name, claim in _claims_in(path).items() if claim.ends_at > now}
             yield claims
+            # written beside and moved: a crash leaves the former claims whole
             draft = path.with_suffix(".tmp")
             draft.write_text(json.dumps(claims), encoding="utf-8")
             os.replace(draft, path)
 
     def _check(self, is_background: bool, worst_usd: float, claims: Collection[Claim]) -> None:
-        settings, spent_usd = self._library.settings.llm, self.spent_today()
-        limits: list[tuple[str, float, tuple[bool, ...]]] = [
-            ("llm.daily_budget_usd", settings.daily_budget_usd, (True, False))
-        ]
+        settings, (answers_usd, background_usd) = self._library.settings.llm, self.spent_today()
+        background_usd += sum(claim.usd for claim in claims if claim.is_background)
+        total_usd = answers_usd + background_usd + sum(claim.usd for claim in claims if not claim.is_background)
+        self._check_limit("llm.daily_budget_usd", settings.daily_budget_usd, total_usd, worst_usd)
         if is_background and settings.background_budget_usd is not None:
-            limits.append(("llm.background_budget_usd", settings.background_budget_usd, (True,)))
-        for name, limit, kinds in limits:
-            spent = sum(spent_usd[kind] for kind in kinds)  # in the order of `spent_today`
-            spent += sum(usd for kind, usd, _ in claims if kind in kinds)
-            if spent + worst_usd > limit:
-                raise self._over(name, limit, spent, worst_usd)
+            self._check_limit("llm.background_budget_usd", settings.background_budget_usd, background_usd, worst_usd)
 
-    def _over(self, name: str, limit: float, spent: float, worst_usd: float) -> BudgetError:
+    def _check_limit(self, setting: str, limit_usd: float, spent_usd: float, worst_usd: float) -> None:
+        if spent_usd + worst_usd <= limit_usd:
+            return
         seconds = (self._library.midnight(1) - self._library.clock.now()).total_seconds()
-        fits_tomorrow = worst_usd <= limit
-        return BudgetError(
-            f"This call may cost up to ${worst_usd:.4f}; ${spent:.4f} of today's ${limit:.2f} ({name}) is spent.",
+        fits_tomorrow = worst_usd <= limit_usd
+        raise BudgetError(
+            f"This call may cost up to ${worst_usd:.4f}; ${spent_usd:.4f} of today's ${limit_usd:.2f} ({setting}) is "
+            "spent.",
             retryable=fits_tomorrow,
             retry_after_seconds=seconds if fits_tomorrow else None,
-            advice=f"Raise {name} in system/config.yaml"
+            advice=f"Raise {setting} in system/config.yaml"
             + (", or wait: it starts anew at midnight." if fits_tomorrow else ", or choose a cheaper model."),
         )
 
@@ -187,7 +167,7 @@ def _claims_in(path: Path) -> dict[str, Claim]:
     """Read the claims; none where the file is missing or damaged: calls in flight end soon."""
     try:
         claims = json.loads(path.read_bytes())
-        return {name: (bool(kind), float(usd), float(until)) for name, (kind, usd, until) in claims.items()}
+        return {name: Claim(bool(kind), float(usd), float(until)) for name, (kind, usd, until) in claims.items()}
     except (FileNotFoundError, ValueError, TypeError, AttributeError):
         return {}
 
@@ -228,5 +208,6 @@ def cost_rows(library: Library, since_day: str = "") -> list[CostRow]:
             count, *tokens, total = totals.get(key, (0, 0, 0, 0, 0.0))
             totals[key] = count + 1, tokens[0] + fresh, tokens[1] + cached, tokens[2] + out, total + usd
     rows = [CostRow(*key, *sums[:4], cost_usd=round(sums[4], 8)) for key, sums in totals.items()]
+    # sorting is stable: newest day first, within a day by name
     rows.sort(key=lambda row: (row.process, row.purpose, row.model))
     return sorted(rows, key=lambda row: row.day, reverse=True)
