@@ -9,7 +9,6 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError
@@ -24,15 +23,12 @@ from brainiac.events import (
     ProposalDeclined,
     content_hash,
     create,
-    kinds_of,
     remove,
     update,
 )
 from brainiac.formats.discretion import is_private_note
 from brainiac.history.merging_copies import Removals, merged
-from brainiac.storage.following import Following
 from brainiac.storage.review import Proposal, review_change
-from brainiac.storage.store import Store
 
 BY = "kernel"
 TAKE = "take-copy"
@@ -84,9 +80,9 @@ def _settle(brain: Brain, copy: str, original: str) -> Event | None:
     standing = brain.read(original)
     digest = content_hash(standing) if standing is not None else None
     name = content_hash(f"{copy}\n{content_hash(raw)}\n{digest}".encode())[:24]
-    known = _PROPOSALS.of(brain)
-    if name in known.made:  # asked first: a copy may wait for long, and to know its text the whole journal is read
-        return _set_aside(brain, copy, original, raw) if name in known.declined else None
+    is_asked, is_declined = _was_asked(brain, name)
+    if is_asked:  # looked up first: a copy may wait for long, and to know its text the whole journal is read
+        return _set_aside(brain, copy, original, raw) if is_declined else None
     if kind is PathKind.INDEX_PAGE or raw == standing or content_hash(raw) in _versions(brain, original):
         return _set_aside(brain, copy, original, raw)
     if kind not in (PathKind.MEMORY, PathKind.ARCHIVED):
@@ -126,21 +122,17 @@ def _set_aside(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
     return brain.commit(CopySetAside(copy=copy, of=original), by=BY, changes=[remove(copy, raw)])
 
 
-@dataclass(slots=True)
-class _Proposals:
-    made: set[str] = field(default_factory=set)
-    declined: set[str] = field(default_factory=set)
-
-
-def _take_proposals(store: Store, known: _Proposals, event: Event, is_own: bool) -> None:
-    match event.what:
-        case CopyFound(proposals=proposals) if is_own:
-            known.made.update(proposal.id for proposal in proposals)
-        case ProposalDeclined(proposal=declined) if is_own:
-            known.declined.add(declined)
-
-
-_PROPOSALS = Following(lambda brain: _Proposals(), _take_proposals, kinds_of(CopyFound, ProposalDeclined))
+def _was_asked(brain: Brain, name: str) -> tuple[bool, bool]:
+    """Return whether this device put a copy before the person, and whether they declined it."""
+    brain.projection.follow()
+    ((is_made, is_declined),) = brain.projection.query(
+        "SELECT EXISTS (SELECT 1 FROM proposals WHERE id = ?1 AND device = ?2),"
+        " EXISTS (SELECT 1 FROM decisions WHERE proposal = ?1 AND device = ?2 AND kind = ?3)",
+        name,
+        brain.journal.device,
+        ProposalDeclined.kind,
+    )
+    return is_made, is_declined
 
 
 def taken(brain: Brain, proposal: CopyProposal) -> list[Change]:

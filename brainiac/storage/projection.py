@@ -37,10 +37,11 @@ from brainiac.events import (
     PromptMoved,
     ProposalEvent,
     PurgeHonoured,
+    TextsPurged,
     TreeAdopted,
 )
 from brainiac.storage.files import is_damage, make_way
-from brainiac.storage.journal import Journal, to_line
+from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Tree
 
 T = TypeVar("T")
@@ -60,8 +61,8 @@ CREATE TABLE IF NOT EXISTS exchanges(
 CREATE INDEX IF NOT EXISTS exchange_prompts ON exchanges(prompt);
 CREATE INDEX IF NOT EXISTS exchange_prompt_ids ON exchanges(prompt_id);
 CREATE INDEX IF NOT EXISTS exchange_texts ON exchanges(sha256);
--- The whole events of exchanges that nothing followed from yet.
-CREATE TABLE IF NOT EXISTS open(event TEXT PRIMARY KEY, device TEXT, line TEXT) WITHOUT ROWID;
+-- The whole events of exchanges that nothing followed from yet, and of purges.
+CREATE TABLE IF NOT EXISTS lines(event TEXT PRIMARY KEY, device TEXT, kind TEXT, line TEXT) WITHOUT ROWID;
 -- What followed from an exchange; `is_extracted` is NULL where it was not noted.
 CREATE TABLE IF NOT EXISTS outcomes(
     exchange TEXT, event TEXT, supersedes TEXT, is_extracted INTEGER, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
@@ -74,10 +75,11 @@ CREATE TABLE IF NOT EXISTS filings(
     PRIMARY KEY(exchange, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS filings_waiting ON filings(exchange) WHERE is_filed;
 CREATE TABLE IF NOT EXISTS undoings(event TEXT PRIMARY KEY, device TEXT, undone TEXT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, by TEXT, deleted TEXT, data TEXT,
+CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, device TEXT, by TEXT, deleted TEXT, data TEXT,
     PRIMARY KEY(id, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS proposals_to_forget ON proposals(id) WHERE deleted != '';
-CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, kind TEXT, PRIMARY KEY(proposal, event)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, device TEXT, kind TEXT,
+    PRIMARY KEY(proposal, event)) WITHOUT ROWID;
 -- What moved, went or came back, of all files; of pages also what appeared and what a person wrote. `about` names the
 -- prompt that moved, or the event that was undone.
 CREATE TABLE IF NOT EXISTS changes(
@@ -146,6 +148,13 @@ class Projection:
             return self._attempt(lambda: self._database.execute(sql, rows[0]).fetchall())
 
         return [tuple(map(_unbound, row)) for row in _with_names(ask, [values])]
+
+    def purges(self) -> list[tuple[str, Event]]:
+        """Return device and event of what was purged, and of each device's having done so, oldest first."""
+        self.follow()
+        sql = "SELECT device, line FROM lines WHERE kind IN (?, ?) ORDER BY event"
+        rows = self.query(sql, TextsPurged.kind, PurgeHonoured.kind)
+        return [(device, from_line(line.encode())) for device, line in rows]
 
     def undone(self) -> dict[str, str]:
         """Return the events of this device that are taken back as of now, each with what took it back."""
@@ -233,10 +242,10 @@ class Projection:
                 open_exchanges.pop(last.what.exchange, None)
             if number % _BATCH == 0:
                 self._insert_rows(rows)
-        rows["open"] = [(event.id, device, to_line(event).decode()) for event in open_exchanges.values()]
+        rows["lines"] += [_line_row(event, device) for event in open_exchanges.values()]
         self._insert_rows(rows)
         # in another journal, or before: the order in which they are read does not matter
-        self._database.execute("DELETE FROM open WHERE event IN (SELECT exchange FROM outcomes)")
+        self._database.execute("DELETE FROM lines WHERE event IN (SELECT exchange FROM outcomes)")
         return last
 
     def _insert_rows(self, rows: dict[str, list[Row]]) -> None:
@@ -272,6 +281,8 @@ class Projection:
         with self._mutex:
             try:
                 return action()
+            except sqlite3.ProgrammingError:
+                raise  # it was closed
             except sqlite3.Error as error:
                 self._database.close()
                 if is_damage(error):
@@ -318,7 +329,7 @@ class Projection:
 
 
 TABLES = (
-    "positions", "exchanges", "open", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions",
+    "positions", "exchanges", "lines", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions",
     "changes", "calls", "uses", "runs",
 )  # fmt: skip
 
@@ -344,7 +355,9 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
         case EventUndone(undone=undone):
             yield "undoings", (event.id, device, undone)
         case ProposalEvent(proposal=proposal):
-            yield "decisions", (proposal, event.id, event.kind)
+            yield "decisions", (proposal, event.id, device, event.kind)
+        case TextsPurged() | PurgeHonoured():
+            yield "lines", _line_row(event, device)
         case ModelCalled() as call:
             tokens = call.input_tokens, call.cached_tokens, call.output_tokens
             yield "calls", (event.at, event.id, device, event.by, call.purpose, call.model, *tokens, call.cost_usd)
@@ -355,7 +368,7 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             yield from (("uses", (event.id, page, other, "", times)) for page, other, times in run.together)
     for proposal in getattr(event.what, "proposals", ()):
         deleted = proposal.deleted if isinstance(proposal, ForgetProposal) else ""
-        yield "proposals", (proposal.id, event.id, event.by, deleted, json.dumps(proposal.to_json()))
+        yield "proposals", (proposal.id, event.id, device, event.by, deleted, json.dumps(proposal.to_json()))
     yield from (("changes", row) for row in _change_rows(event, tree))
 
 
@@ -378,6 +391,10 @@ def _change_rows(event: Event, tree: Tree) -> Iterator[Row]:
         files = moved.prompt, moved.moved_from, after
         place = event.id, len(event.changes), event.at, event.kind, "move"
         yield *place, *files, False, False, moved.prompt_id, moved.response
+
+
+def _line_row(event: Event, device: str) -> Row:
+    return event.id, device, event.kind, to_line(event).decode()
 
 
 def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
