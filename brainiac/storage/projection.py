@@ -8,14 +8,12 @@ are the same. The file may be deleted or damaged at any moment.
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,14 +38,13 @@ from brainiac.events import (
     TextsPurged,
     TreeAdopted,
 )
-from brainiac.storage.files import is_damage, make_way
+from brainiac.storage.files import is_damage, open_derived, remove_derived
 from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Tree
 
 T = TypeVar("T")
 FILE = "projection.sqlite"
 _BATCH = 5000  # events whose rows are inserted together
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _VERSION = 1  # of the schema, and of what is taken from events: another one has the file made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
@@ -141,13 +138,9 @@ class Projection:
         if not self._attempt(lambda: self._append(event)):
             self.follow()  # events come out of order where several threads or processes record
 
-    def query(self, sql: str, *values: object) -> list[Row]:
+    def query(self, sql: str, *values: str) -> list[Row]:
         """Return what the tables hold by now; `follow` is not implied."""
-
-        def ask(rows: list[Row]) -> list[Row]:
-            return self._attempt(lambda: self._database.execute(sql, rows[0]).fetchall())
-
-        return [tuple(map(_unbound, row)) for row in _with_names(ask, [values])]
+        return self._attempt(lambda: self._database.execute(sql, values).fetchall())
 
     def purges(self) -> list[tuple[str, Event]]:
         """Return device and event of what was purged, and of each device's having done so, oldest first."""
@@ -176,7 +169,8 @@ class Projection:
 
     def _append(self, event: Event) -> bool:
         """Take in an event right behind the last one; return whether it is."""
-        with self._transaction():
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")  # of several processes only one goes on from a position
             sql = "SELECT source, at, mark FROM positions WHERE source IN ('', ?)"
             known = {source: (at, mark) for source, at, mark in self._database.execute(sql, (self._journal.device,))}
             is_next = known.get("", (0, ""))[1] == self._basis and event.kind != PurgeHonoured.kind
@@ -188,7 +182,8 @@ class Projection:
 
     def _follow(self) -> None:
         """Read on in each journal; or all anew where one does not go on from where it was read."""
-        with self._transaction():
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
             known = self._positions()
             is_known = known.pop("", _Position()).mark == self._basis
             if not (is_known and self._read_on(known)):
@@ -242,7 +237,8 @@ class Projection:
                 open_exchanges.pop(last.what.exchange, None)
             if number % _BATCH == 0:
                 self._insert_rows(rows)
-        rows["lines"] += [_line_row(event, device) for event in open_exchanges.values()]
+        for event in open_exchanges.values():
+            rows["lines"].append(_line_row(event, device))
         self._insert_rows(rows)
         # in another journal, or before: the order in which they are read does not matter
         self._database.execute("DELETE FROM lines WHERE event IN (SELECT exchange FROM outcomes)")
@@ -250,9 +246,13 @@ class Projection:
 
     def _insert_rows(self, rows: dict[str, list[Row]]) -> None:
         for table, inserted in rows.items():
-            if inserted:
-                sql = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(inserted[0]))})"
-                _with_names(partial(self._database.executemany, sql), inserted)
+            sql = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(inserted[0]))})"
+            try:
+                self._database.executemany(sql, inserted)
+            except (UnicodeEncodeError, OverflowError):  # nothing of ours is called so, or costs so much
+                for row in inserted:
+                    with suppress(UnicodeEncodeError, OverflowError):
+                        self._database.execute(sql, row)
         rows.clear()
 
     def _positions(self) -> dict[str, _Position]:
@@ -265,17 +265,6 @@ class Projection:
 
     # --- the file -------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
-
     def _attempt(self, action: Callable[[], T]) -> T:
         """Do something with the tables; where the file does not allow it, once more with new ones."""
         with self._mutex:
@@ -286,46 +275,19 @@ class Projection:
             except sqlite3.Error as error:
                 self._database.close()
                 if is_damage(error):
-                    self._remove()
+                    with suppress(OSError):
+                        remove_derived(self._path)
                 # any other trouble (a full disk, no right to write) would be met again: what is derived needs no disk
-                self._database = self._open() if is_damage(error) else self._connect(":memory:")
+                self._database = self._open() if is_damage(error) else open_derived(":memory:", _SCHEMA)
             self._follow()
             return action()
 
     def _open(self) -> sqlite3.Connection:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for path in self._files:
-                make_way(path)
-            try:
-                return self._connect(self._path)
-            except sqlite3.DatabaseError:
-                self._remove()
-                return self._connect(self._path)
+            return open_derived(self._path, _SCHEMA)
         except (OSError, sqlite3.Error):
-            return self._connect(":memory:")
-
-    def _remove(self) -> None:
-        with suppress(OSError):
-            for path in self._files:
-                path.unlink(missing_ok=True)
-
-    @property
-    def _files(self) -> list[Path]:
-        return [self._path.with_name(self._path.name + ending) for ending in ("", "-wal", "-shm")]
-
-    @staticmethod
-    def _connect(path: Path | str) -> sqlite3.Connection:
-        database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        try:
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = OFF")  # a crash loses nothing; a power failure only work
-            database.execute("PRAGMA secure_delete = ON")  # what was purged stays in no free page
-            database.executescript(_SCHEMA)
-        except sqlite3.DatabaseError:
-            database.close()
-            raise
-        return database
+            return open_derived(":memory:", _SCHEMA)
 
 
 TABLES = (
@@ -414,19 +376,3 @@ def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
         isinstance(exchange, PromptAnswered),
         exchange.prompt in after,
     )
-
-
-def _with_names(execute: Callable[[list[Row]], T], rows: list[Row]) -> T:
-    """Execute a statement with rows of values; a file name that is no UTF-8 goes in as its bytes."""
-    try:
-        return execute(rows)
-    except UnicodeEncodeError:
-        return execute([tuple(map(_bound, row)) for row in rows])
-
-
-def _bound(value: object) -> object:
-    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) and _SURROGATE.search(value) else value
-
-
-def _unbound(value: object) -> object:
-    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
