@@ -292,7 +292,7 @@ class Daemon:
 
     def _heed_devices(self) -> None:
         """Deal with what other devices left: tombstones, and copies of what two wrote at once."""
-        from brainiac.history.conflict_copies import settle_copies
+        from brainiac.history.devices import settle_copies
         from brainiac.history.purge import apply_tombstones  # 0.2 s, which `ask` need not wait for
 
         apply_tombstones(self._brain)

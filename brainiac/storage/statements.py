@@ -7,30 +7,50 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import get_args
 
 from brainiac.clock import iso
 from brainiac.errors import FormatError, UserError
-from brainiac.events import Change, Event, PathKind, RecordedChange, new_id, update
+from brainiac.events import (
+    CandidatesRefused,
+    Change,
+    Event,
+    EventsAnalyzed,
+    ExchangeMadePrivate,
+    ExchangeReflected,
+    MemoryOrganized,
+    MemoryPromoted,
+    NoteMerged,
+    PathKind,
+    PromptAnswered,
+    ProposalApplied,
+    RecordedChange,
+    RetireProposal,
+    StatementRecord,
+    StatementRef,
+    StatementsAdopted,
+    kinds_of,
+    new_id,
+    update,
+)
 from brainiac.formats.memory import MemoryDocument, Statement, parse_memory
 from brainiac.formats.short_term import StmEvent
 from brainiac.formats.statements import block_ids, new_block_id
-from brainiac.storage.answered import ANSWERED
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.following import Following
-from brainiac.storage.record import MADE_PRIVATE, undone_events
+from brainiac.storage.record import undone_events
 from brainiac.storage.relinking import rooted
 from brainiac.storage.store import Store
 
-PROMOTED, ANALYZED, REFUSED, ADOPTED = "memory-promoted", "events-analyzed", "candidates-refused", "statements-adopted"
-REFLECTED = "exchange-reflected"
+PROMOTED, ANALYZED, REFUSED = MemoryPromoted.kind, EventsAnalyzed.kind, CandidatesRefused.kind
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
-# What makes a statement ours, and what changes one besides: a person applied or asked for the latter.
-_OWNING = frozenset({PROMOTED, "memory-organized", ADOPTED})
-STATING = _OWNING | {"proposal-applied", MADE_PRIVATE}
-_BY_HAND = FOUND | {"note-merged"}
+Stating = MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | ExchangeMadePrivate
+# What a person applied or asked for makes no statement ours.
+_OWNING = (MemoryPromoted, MemoryOrganized, StatementsAdopted)
+_BY_HAND = FOUND | {NoteMerged.kind}
+_READ = (*get_args(Stating), ExchangeReflected, PromptAnswered, EventsAnalyzed, CandidatesRefused, *_BY_HAND)
 
 
 def text_hash(text: str) -> str:
@@ -64,6 +84,7 @@ class StatementChange:
         former: Hash of the text it replaced; "".
         former_block: Block id of the statement that it replaced; "".
         history: Block id under which the former text stands in History; "".
+        since: When it was said, an ISO date.
         is_whole: It made the whole body of the page.
     """
 
@@ -75,16 +96,17 @@ class StatementChange:
     page: str
     block: str
     hash: str
-    operation: str = "adopted"
-    sources: tuple[str, ...] = ()
-    candidate: str = ""
-    model: str = ""
-    found_by: str = ""
-    reasoning: str = ""
-    former: str = ""
-    former_block: str = ""
-    history: str = ""
-    is_whole: bool = False
+    operation: str
+    sources: tuple[str, ...]
+    candidate: str
+    model: str
+    found_by: str
+    reasoning: str
+    former: str
+    former_block: str
+    history: str
+    since: str
+    is_whole: bool
 
     @property
     def retired(self) -> str:
@@ -92,33 +114,34 @@ class StatementChange:
         return self.former_block if self.former_block != self.block else ""
 
 
-def _changes_in(event: Event) -> Iterator[StatementChange]:
+def _changes_in(event: Event, rows: Iterable[StatementRecord]) -> Iterator[StatementChange]:
     """Yield the operations that an event records; of a how-to one for each of its steps."""
-    for row in event.data.get("statements", ()):
-        former = row.get("replaced") or {}
+    for row in rows:
+        former = row.replaced or StatementRef()
         change = StatementChange(
             event.id,
             event.at,
             event.kind,
             event.by,
             event.cause,
-            page=str(row.get("page") or ""),
-            block=str(row.get("block") or ""),
-            hash=str(row.get("hash") or ""),
-            operation=str(row.get("operation") or "adopted"),
-            sources=tuple(row.get("sources", ())),
-            candidate=str(row.get("candidate") or ""),
-            model=str(row.get("model") or ""),
-            found_by=str(row.get("found_by") or ""),
-            reasoning=str(row.get("reasoning") or ""),
-            former=str(former.get("hash") or ""),
-            former_block=str(former.get("block") or ""),
-            history=str(former.get("history") or ""),
-            is_whole=bool(row.get("is_whole")),
+            row.page,
+            row.block,
+            row.hash,
+            row.operation or "adopted",
+            row.sources,
+            row.candidate,
+            row.model,
+            row.found_by,
+            row.reasoning,
+            former.hash,
+            former.block,
+            former.history,
+            row.since,
+            row.is_whole,
         )
         yield change
-        for step in row.get("steps", ()):
-            yield replace(change, block=str(step.get("block") or ""), hash=str(step.get("hash") or ""))
+        for step in row.steps:
+            yield replace(change, block=step.block, hash=step.hash, since=step.since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,75 +258,53 @@ def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:
 def _begin(store: Store) -> StatementLog:
     undone = frozenset(undone_events(store))
     events = (store.journal.find(event) for event in undone)
-    runs = frozenset(event.cause for event in events if event and event.kind == PROMOTED)
+    runs = frozenset(event.cause for event in events if event and event.kind == MemoryPromoted.kind)
     return StatementLog(undone=undone, undone_runs=runs)
 
 
 def _take(store: Store, log: StatementLog, event: Event, is_own: bool) -> None:
-    is_undone = event.id in log.undone
-    if event.kind in STATING:
-        for stated in _changes_in(event):
-            log.changes.setdefault(stated.page, []).append(stated)
-    if event.kind == REFLECTED:
-        _take_reflection(log, event, is_undone=is_undone)
-    elif event.kind == ANSWERED:
-        _take_led(store, log, event)
-    elif is_undone:
+    what = event.what
+    changes = list(_changes_in(event, what.statements)) if isinstance(what, Stating) else []
+    for change in changes:
+        log.changes.setdefault(change.page, []).append(change)
+    if event.id in log.undone:
         return
-    elif event.kind in STATING:
-        _take_statements(log, event, is_own=is_own)
-    elif not is_own:
-        return  # another device's looks and edits reach this one as files; only what it stated counts
-    elif event.kind in _BY_HAND:
-        for change in event.changes:
-            log.touched[change.path] = event.at
-            if store.tree.kind_of(change.path) is PathKind.MEMORY:
-                log.edits.append((change, event.at))
-    elif event.kind == ANALYZED and event.cause not in log.undone_runs:
-        log.analyses.append(event)
-    elif event.kind == REFUSED:
-        _take_decisions(log, event, is_own=True)
+    if isinstance(what, _OWNING):
+        log.since.update(((change.page, change.block, change.hash), change.since) for change in changes if change.block)
+        log.done.update(change.candidate for change in changes)
+    match what:
+        case MemoryPromoted() | CandidatesRefused():
+            _take_run(log, what, is_own=is_own)
+        case ExchangeReflected():  # whichever device reflected it: a person did not write it
+            log.prompts[what.exchange] = what.prompt
+            log.thoughts.add(what.thoughts)
+            for item in what.items:
+                log.noted[item] = log.noted.get(item, frozenset()) | {what.exchange}
+        case PromptAnswered():
+            for words in what.led:
+                days = log.led.get((words.anchor, words.hash), frozenset())
+                log.led[words.anchor, words.hash] = days | {store.day_of(event.at)}
+        case EventsAnalyzed() if is_own and event.cause not in log.undone_runs:
+            log.analyses.append(event)
+        case _ if is_own and event.kind in _BY_HAND:
+            for edit in event.changes:
+                log.touched[edit.path] = event.at
+                if store.tree.kind_of(edit.path) is PathKind.MEMORY:
+                    log.edits.append((edit, event.at))
 
 
-_following = Following(_begin, _take, STATING | _BY_HAND | {REFLECTED, ANSWERED, ANALYZED, REFUSED})
+_following = Following(_begin, _take, kinds_of(*_READ))
 
 
-def _take_reflection(log: StatementLog, event: Event, *, is_undone: bool) -> None:
-    """Take in what a reflection wrote, whichever device reflected: a person did not write it."""
-    exchange = str(event.data.get("exchange"))
-    log.prompts[exchange] = str(event.data.get("prompt") or "")
-    if not is_undone:
-        log.thoughts.add(str(event.data.get("thoughts")))
-        for item in event.data.get("items", ()):
-            log.noted[item] = log.noted.get(item, frozenset()) | {exchange}
-
-
-def _take_led(store: Store, log: StatementLog, event: Event) -> None:
-    day = store.day_of(event.at)
-    for words in event.data.get("led", ()):
-        key = str(words["anchor"]), str(words["hash"])
-        log.led[key] = log.led.get(key, frozenset()) | {day}
-
-
-def _take_statements(log: StatementLog, event: Event, *, is_own: bool) -> None:
-    for proposal in event.data.get("proposals", ()):
-        log.proposals[str(proposal.get("id"))] = frozenset(proposal.get("sources", ()))
-    if event.kind in _OWNING:
-        for row in event.data.get("statements", ()):
-            if row.get("block"):
-                log.since[row["page"], row["block"], row["hash"]] = row.get("since", "")
-        _take_decisions(log, event, is_own=is_own)
-
-
-def _take_decisions(log: StatementLog, event: Event, *, is_own: bool) -> None:
-    data: Mapping[str, Any] = event.data
-    for row in (*data.get("statements", ()), *data.get("refused", ())):
-        if row.get("candidate"):
-            log.done.add(row["candidate"])
-    log.done.update(name for name, fate in data.get("candidates", {}).items() if fate["end"] == "refused")
-    log.summaries.update(data.get("summary", ()))
-    if is_own:  # what left short-term memory is not looked for again
-        gone = set(data.get("exchanges", ()))
+def _take_run(log: StatementLog, what: MemoryPromoted | CandidatesRefused, *, is_own: bool) -> None:
+    log.done.update(refused.candidate for refused in what.refused)
+    log.done.update(name for name, candidate in what.candidates.items() if candidate.end == "refused")
+    if isinstance(what, MemoryPromoted):
+        retiring = (proposal for proposal in what.proposals if isinstance(proposal, RetireProposal))
+        log.proposals.update((proposal.id, frozenset(proposal.sources)) for proposal in retiring)
+        log.summaries.update(what.summary)
+    if is_own and isinstance(what, MemoryPromoted):  # what left short-term memory is not looked for again
+        gone = set(what.exchanges)
         log.analyses = [analysis for analysis in log.analyses if not gone.issuperset(analysis.data["events"])]
 
 
@@ -340,7 +341,7 @@ class Adoption:
     """
 
     changes: list[Change] = field(default_factory=list)
-    statements: list[dict[str, str]] = field(default_factory=list)
+    statements: list[StatementRecord] = field(default_factory=list)
     texts: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -360,8 +361,8 @@ def plan_adoption(store: Store, named: str | None = None) -> Adoption:
         uuid = page.memory.uuid
         theirs = [one for one in page.memory.statements if not one.is_history and not log.is_ours(uuid, one)]
         for statement in theirs:
-            row = {"page": uuid, "block": statement.block_id, "hash": text_hash(statement.text), "path": path}
-            adoption.statements.append(row)
+            digest = text_hash(statement.text)
+            adoption.statements.append(StatementRecord(page=uuid, block=statement.block_id, hash=digest, path=path))
             adoption.texts.append((path, statement.text))
         if theirs and str(page) != text:
             adoption.changes.append(update(path, text, str(page)))
@@ -377,8 +378,8 @@ def adopt(store: Store, named: str | None = None) -> tuple[Event | None, Adoptio
     adoption = plan_adoption(store, named)
     if not adoption.statements:
         return None, adoption
-    data = {"statements": adoption.statements}
-    return store.commit(ADOPTED, by="person", changes=adoption.changes, data=data), adoption
+    adopted = StatementsAdopted(statements=tuple(adoption.statements))
+    return store.commit(adopted, by="person", changes=adoption.changes), adoption
 
 
 def _with_block_ids(page: MemoryDocument) -> MemoryDocument:
