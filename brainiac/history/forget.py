@@ -9,12 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import Change, Event, create, new_id, remove, update
+from brainiac.events import (
+    Change,
+    Event,
+    ExchangeForgotten,
+    ForgetProposal,
+    ForgettingProposed,
+    MemoryForgotten,
+    StatementRecord,
+    create,
+    new_id,
+    remove,
+    update,
+)
 from brainiac.formats.commands import parse_commands
 from brainiac.formats.dialogue import PRIVATE, find_events, remaining
 from brainiac.formats.discretion import is_private_note
@@ -27,12 +39,11 @@ from brainiac.formats.statements import find_statements
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
 from brainiac.llm.offline import FIXED
 from brainiac.storage.folders import Folders
-from brainiac.storage.muted import PROPOSED, pending
+from brainiac.storage.muted import pending
 from brainiac.storage.review import Proposal, review_change, without
 from brainiac.storage.statements import StatementChange, read_statements, sources_of, text_hash
 from brainiac.text.tokens import holds_words, pieces
 
-EXCHANGE_FORGOTTEN, MEMORY_FORGOTTEN = "exchange-forgotten", "memory-forgotten"
 OPERATION = "forget"  # of a proposal in `review.md`
 OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
 MIN_WORDS = 3  # what is shorter is said by everybody
@@ -83,29 +94,34 @@ class Target:
         counts = [f"{len(part)} {name}{'' if len(part) == 1 else 's'}" for name, part in parts.items() if part]
         return ", ".join(counts) or "nothing"
 
-    @property
-    def kind(self) -> str:
-        """Kind of the event that forgets it."""
-        return EXCHANGE_FORGOTTEN if self.page is None else MEMORY_FORGOTTEN
+    def proposal(self, what: str) -> ForgetProposal:
+        """Return the proposal to forget it, with one sentence for a person."""
+        return ForgetProposal(
+            id=new_id(),
+            what=what,
+            operation=OPERATION,
+            exchanges=self.exchanges,
+            blocks=self.blocks,
+            items=self.items,
+            pages=self.pages,
+            answers=self.answers,
+        )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values for the journal."""
+    def forgotten(self, plan: ForgetPlan) -> ExchangeForgotten | MemoryForgotten:
+        """Return the event that says it was forgotten by a plan."""
+        taken_out, left = tuple(plan.statements), tuple(plan.kept)
         if self.page is not None:
-            return {"page": self.page, "path": self.pages[0], "exchanges": list(self.exchanges)}
-        return {
-            "exchanges": list(self.exchanges),
-            "blocks": [list(block) for block in self.blocks],
-            "items": list(self.items),
-            "pages": list(self.pages),
-            "answers": list(self.answers),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Target:
-        """Return what a proposal in the journal names."""
-        blocks = tuple((str(page), str(digest)) for page, digest in data.get("blocks", ()))
-        items, pages, answers = (tuple(data.get(name, ())) for name in ("items", "pages", "answers"))
-        return cls(tuple(data["exchanges"]), blocks, items, pages, answers)
+            path, exchanges = self.pages[0], self.exchanges
+            return MemoryForgotten(page=self.page, path=path, exchanges=exchanges, taken_out=taken_out, left=left)
+        return ExchangeForgotten(
+            exchanges=self.exchanges,
+            blocks=self.blocks,
+            items=self.items,
+            pages=self.pages,
+            answers=self.answers,
+            taken_out=taken_out,
+            left=left,
+        )
 
 
 def find_target(brain: Brain, named: str) -> Target:
@@ -265,9 +281,8 @@ def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None =
     def attempt() -> Event | None:
         with brain.short_term_lock():
             plan = plan_forget(brain, target)
-            data = {**target.to_json(), "taken_out": plan.statements, "left": plan.kept}
             changes = plan.changes()
-            return brain.commit(target.kind, by=by, changes=changes, data=data, cause=cause) if changes else None
+            return brain.commit(target.forgotten(plan), by=by, changes=changes, cause=cause) if changes else None
 
     return brain.retry(attempt)
 
@@ -297,7 +312,7 @@ class ForgetPlan:
         self._after: dict[str, str | None] = {}
         self.actions: list[str] = []
         self.kept: list[str] = []
-        self.statements: list[dict[str, Any]] = []
+        self.statements: list[StatementRecord] = []
         self.items: list[str] = []
         self.texts: list[str] = []
 
@@ -369,9 +384,9 @@ class _Planner:
     def _take_pair(self, exchange: str) -> None:
         if exchange not in self._exchanges.events:
             return
-        data, path = self._exchanges.events[exchange][1].data, self._exchanges.place_of(exchange)
+        known, path = self._exchanges.what(exchange), self._exchanges.place_of(exchange)
         text = self.plan.read(path)
-        if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != data.get("prompt_sha256"):
+        if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != known.prompt_sha256:
             if exchange == max(self._ids):  # of an earlier revision that is a matter of course
                 self.plan.kept.append(f"{path}: says something else by now")
             return
@@ -379,7 +394,7 @@ class _Planner:
         number = 1
         while (text := self.plan.read(answer := response_path(path, number))) is not None:
             prompt_id = parse_response(answer, _bytes(text)).prompt_id
-            if not prompt_id or prompt_id == data.get("prompt_id"):
+            if not prompt_id or prompt_id == known.prompt_id:
                 self.plan.texts.append(text)
                 self.plan.drop(answer, "the answer")
             number += 1
@@ -440,7 +455,7 @@ class _Planner:
             return
         memory = parse_memory(memory.path, text)  # it may have been saved since all pages were read
         whole = self._log.whole(memory.uuid)
-        if whole and self._ids.issuperset(whole.sources):
+        if whole and self._ids.issuperset(whole.row.sources):
             self._take_whole(memory, whole)
             return
         page = MemoryDocument(without_exchanges(memory.text, self._ids), memory.path)
@@ -458,7 +473,7 @@ class _Planner:
 
     def _take_whole(self, memory: Memory, whole: StatementChange) -> None:
         """Drop a page whose body is what was said, unless a person wrote something else into it since."""
-        said = (_plain(self._exchanges.said(exchange).user) for exchange in whole.sources)
+        said = (_plain(self._exchanges.said(exchange).user) for exchange in whole.row.sources)
         if text_hash(memory.body) == whole.hash or any(_plain(memory.body) in text for text in said):
             self._titles.append(memory.title)
             self.plan.texts.append(memory.body)
@@ -482,11 +497,11 @@ class _Planner:
             self._note(memory, statement)
             return self._restored(_without_statement(page, statement.block_id), behind[-1].retired)
         last = behind[-1]
-        if not statement.is_history and self._ids.issuperset(last.sources):
-            former = Provenance(self._brain, memory).text_with_hash(last.former)
+        if not statement.is_history and self._ids.issuperset(last.row.sources):
+            former = Provenance(self._brain, memory).text_with_hash(last.former.hash)
             if former:
                 self._note(memory, statement)
-                return _without_statement(page.replace_statement(statement.block_id, former), last.history)
+                return _without_statement(page.replace_statement(statement.block_id, former), last.former.history)
         self.plan.kept.append(f"{name} rests on other exchanges too; it stays and loses this source")
         return page
 
@@ -527,8 +542,8 @@ class _Planner:
             self.plan.kept.append(f"what was said stays, word for word: {', '.join(sorted(sources))}")
 
     def _note(self, memory: Memory, statement: Statement) -> None:
-        row = {"page": memory.uuid, "block": statement.block_id, "hash": text_hash(statement.text)}
-        self.plan.statements.append(row)
+        digest = text_hash(statement.text)
+        self.plan.statements.append(StatementRecord(page=memory.uuid, block=statement.block_id, hash=digest))
         self.plan.texts.append(statement.text)
 
     def _take_proposals(self) -> None:
@@ -626,7 +641,8 @@ def propose(brain: Brain, words: str, prompt: str) -> Proposed:
     if not target:
         return Proposed(f"Nothing in memory holds “{words}”.")
     what = f"Forget {target.count}, as listed beside {prompt}"
-    _put_before_person(brain, target, what, {"prompt": prompt}, by="core_loop", is_private=target.is_private)
+    proposal = replace(target.proposal(what), prompt=prompt)
+    _put_before_person(brain, proposal, by="core_loop", is_private=target.is_private)
     lines = "\n".join(f"- {line}" for line in target.shown)
     text = f"To be forgotten, once you tick it in memory/review.md: {target.count}.\n\n{lines}"
     return Proposed(text, target.is_private)
@@ -649,17 +665,13 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
     if not target or str(meta.get("uuid") or "") in pending(brain):
         return
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
-    about = {"deleted": str(meta.get("uuid") or path), "path": path}
-    _put_before_person(brain, target, what, about, by="organization", is_private=is_private_note(before))
+    proposal = replace(target.proposal(what), deleted=str(meta.get("uuid") or path), path=path)
+    _put_before_person(brain, proposal, by="organization", is_private=is_private_note(before))
 
 
-def _put_before_person(
-    brain: Brain, target: Target, what: str, about: Mapping[str, str], *, by: str, is_private: bool
-) -> None:
-    data = {"operation": OPERATION, **about, **target.to_json()}
-    proposal = Proposal(new_id(), what, data, is_private)
-    changes = review_change(brain, [proposal])
-    brain.commit(PROPOSED, by=by, changes=changes, data={"proposals": [proposal.as_json()]})
+def _put_before_person(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:
+    changes = review_change(brain, [Proposal(proposal.id, proposal.what, proposal.to_json(), is_private)])
+    brain.commit(ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
 
 
 def settle(brain: Brain, proposal: Mapping[str, Any]) -> Event | None:
@@ -668,8 +680,9 @@ def settle(brain: Brain, proposal: Mapping[str, Any]) -> Event | None:
     Returns:
         The event; None when nothing of it stands any more.
     """
-    event = forget(brain, Target.from_json(proposal), by="person")
-    prompt = str(proposal.get("prompt") or "")
+    wanted = ForgetProposal.from_json(proposal)
+    target = Target(wanted.exchanges, wanted.blocks, wanted.items, wanted.pages, wanted.answers)
+    event, prompt = forget(brain, target, by="person"), wanted.prompt
     for path in (prompt, *(response_path(prompt, number) for number in range(1, 4))) if prompt else ():
         file = brain.tree.confine(path, inside=brain.tree.inbox)
         file.unlink(missing_ok=True)  # off the record: no journal may hold its words, so no commit removes it

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import FormatError, LockedError, ModelError
-from brainiac.events import Event, PathKind
+from brainiac.events import (
+    Event,
+    EventsAnalyzed,
+    ExchangeMadePrivate,
+    MemoryPromoted,
+    ModelCalled,
+    PathKind,
+    RemoteCalls,
+    StatementRecord,
+    StatementRef,
+)
 from brainiac.formats.dialogue import PRIVATE, PRIVATE_MARK, find_events, marked
 from brainiac.formats.discretion import is_off_record, shareable, with_marked_events
 from brainiac.formats.frontmatter import edit_meta
@@ -25,12 +35,10 @@ from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.forget import ForgetPlan, pieces_of, standing
 from brainiac.history.why import Exchanges, memory_pages
 from brainiac.llm.catalog import endpoint_of
-from brainiac.llm.costs import KIND as CALLED
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.files import locked
-from brainiac.storage.record import MADE_PRIVATE
 from brainiac.storage.review import find_ticks
-from brainiac.storage.statements import ANALYZED, PROMOTED, read_statements, sources_of, text_hash
+from brainiac.storage.statements import read_statements, sources_of, text_hash
 
 _HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 
@@ -82,78 +90,60 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last:
     """
     with brain.short_term_lock():
         plan = _Marking(brain, exchanges).plan_all()
-        data: dict[str, Any] = {"prompt": prompt, "statements": plan.statements, "left": plan.kept}
+        statements, left = tuple(plan.statements), tuple(plan.kept)
+        made_private = ExchangeMadePrivate(prompt=prompt, statements=statements, left=left)
         if is_last:
-            calls = _calls_about(brain, exchanges)
-            data |= {"exchanges": list(exchanges), "sent": [call.to_json() for call in calls]}
+            calls = tuple(_calls_about(brain, exchanges))
+            made_private = replace(made_private, exchanges=exchanges, sent=calls)
             _tell(brain, prompt, plan, calls)
         changes = plan.changes()
         if changes or is_last:
-            brain.commit(MADE_PRIVATE, by="kernel", changes=changes, data=data)
+            brain.commit(made_private, by="kernel", changes=changes)
 
 
 # --- what had been sent --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """Calls to one model elsewhere that held an exchange, or may have.
-
-    Attributes:
-        purposes: What they were for.
-        first: ISO 8601 UTC of the first.
-        is_own: They were about the exchange itself; others were made while it stood in memory.
-    """
-
-    model: str
-    purposes: tuple[str, ...]
-    calls: int
-    first: str
-    last: str
-    is_own: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self) | {"purposes": list(self.purposes)}
-
-    def __str__(self) -> str:
-        when = self.first if self.first == self.last else f"{self.first} to {self.last}"
-        calls = f"{self.calls} call{'' if self.calls == 1 else 's'}"
-        return f"{self.model} ({calls} for {', '.join(self.purposes)}, {when})"
-
-
-def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[Sent]:
+def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[RemoteCalls]:
     """Return the calls to models elsewhere that were about exchanges, and those since, which may have held them."""
-    known = Exchanges(brain).events
-    prompts = (str(known[exchange][1].data.get("prompt_id")) for exchange in exchanges if exchange in known)
+    known = Exchanges(brain)
+    prompts = (known.what(exchange).prompt_id for exchange in exchanges if exchange in known.events)
     about, first = {*exchanges, *prompts}, min(exchanges)
-    calls: dict[tuple[bool, str], list[Event]] = {}
-    for _, event in brain.journal.all_events({CALLED}):
-        is_own = event.data.get("about") in about
-        if (is_own or event.id > first) and _is_elsewhere(brain, event):
-            calls.setdefault((not is_own, str(event.data.get("model"))), []).append(event)
+    calls: dict[tuple[bool, str], list[tuple[str, str]]] = {}  # moment and purpose
+    for _, event in brain.journal.all_events({ModelCalled}):
+        called = event.what
+        assert isinstance(called, ModelCalled)
+        is_own = called.about in about
+        if (is_own or event.id > first) and _is_elsewhere(brain, called):
+            calls.setdefault((not is_own, called.model), []).append((event.at, called.purpose))
     return [_summed(model, calls[is_other, model], is_own=not is_other) for is_other, model in sorted(calls)]
 
 
-def _is_elsewhere(brain: Brain, event: Event) -> bool:
+def _is_elsewhere(brain: Brain, called: ModelCalled) -> bool:
     """Return whether a call left this machine: as the journal has it, else by where its model is served now."""
-    if "is_remote" in event.data:
-        return bool(event.data["is_remote"])
+    if called.is_remote is not None:
+        return called.is_remote
     try:
-        return not endpoint_of(str(event.data.get("model")), brain.machine).is_local
+        return not endpoint_of(called.model, brain.machine).is_local
     except ModelError:
         return True
 
 
-def _summed(model: str, calls: list[Event], *, is_own: bool) -> Sent:
-    purposes = tuple(dict.fromkeys(str(event.data.get("purpose")) for event in calls))
-    moments = [event.at for event in calls]
-    return Sent(model, purposes, len(calls), min(moments), max(moments), is_own)
+def _summed(model: str, calls: list[tuple[str, str]], *, is_own: bool) -> RemoteCalls:
+    purposes = tuple(dict.fromkeys(purpose for _, purpose in calls))
+    first, last = min(calls)[0], max(calls)[0]
+    return RemoteCalls(model=model, purposes=purposes, calls=len(calls), first=first, last=last, is_own=is_own)
 
 
-def _tell(brain: Brain, prompt: str, plan: ForgetPlan, calls: Iterable[Sent]) -> None:
+def _shown(sent: RemoteCalls) -> str:
+    when = sent.first if sent.first == sent.last else f"{sent.first} to {sent.last}"
+    calls = f"{sent.calls} call{'' if sent.calls == 1 else 's'}"
+    return f"{sent.model} ({calls} for {', '.join(sent.purposes)}, {when})"
+
+
+def _tell(brain: Brain, prompt: str, plan: ForgetPlan, calls: Iterable[RemoteCalls]) -> None:
     """Put the line into `review.md` that says what had been sent, and what stays where a person must decide."""
-    own, others = ([str(call) for call in calls if call.is_own is side] for side in (True, False))
+    own, others = ([_shown(sent) for sent in calls if sent.is_own is side] for side in (True, False))
     parts = [f"before that it was sent to {'; '.join(own)}, which nothing can take back"] if own else []
     if others:
         parts.append(f"since it was said these calls may have held it: {'; '.join(others)}")
@@ -210,16 +200,17 @@ class _Marking:
 
     def _is_summed_up(self) -> bool:
         """Return whether the summary that stands was made in sight of one of the exchanges."""
-        runs = self._brain.journal.events(kinds={PROMOTED}, reverse=True)
-        last = next((event.data for event in runs if "summarized_by" in event.data), {})
-        return not self._ids.isdisjoint((*last.get("exchanges", ()), *last.get("left", ())))
+        for event in self._brain.journal.events(kinds={MemoryPromoted}, reverse=True):
+            if isinstance(run := event.what, MemoryPromoted) and run.summarized_by is not None:
+                return not self._ids.isdisjoint((*run.exchanges, *run.left))
+        return False
 
     # --- pages ----------------------------------------------------------------------------------------------
 
     def _mark_page(self, memory: Memory) -> str:
         path, text = memory.path, memory.text
         whole = self._log.whole(memory.uuid)
-        if whole and not self._ids.isdisjoint(whole.sources):  # a note, whatever was added to it
+        if whole and not self._ids.isdisjoint(whole.row.sources):  # a note, whatever was added to it
             return str(MemoryDocument(text, path).set_meta(private=True))
         statements = [statement for statement in memory.statements if self._rests_on_it(memory, statement)]
         self._words += [statement.text for statement in statements]
@@ -236,7 +227,8 @@ class _Marking:
         behind = self._log.behind(memory.uuid, statement)
         digest = text_hash(statement.text)
         is_said_openly = any(
-            change.hash == digest and change.sources and self._ids.isdisjoint(change.sources) for change in behind
+            change.hash == digest and change.row.sources and self._ids.isdisjoint(change.row.sources)
+            for change in behind
         )
         is_of_it = not self._ids.isdisjoint(sources_of(behind))
         return is_of_it and not is_said_openly and not PRIVATE.search(statement.text)
@@ -247,15 +239,15 @@ class _Marking:
         for statement in statements:
             block = statement.block_id
             if block and block in now:
-                row = {
-                    "operation": "UPDATE",
-                    "path": memory.path,
-                    "page": memory.uuid,
-                    "block": block,
-                    "hash": text_hash(now[block].text),
-                    "sources": sorted(sources_of(self._log.behind(memory.uuid, statement))),
-                    "replaced": {"block": block, "hash": text_hash(statement.text)},
-                }
+                row = StatementRecord(
+                    operation="UPDATE",
+                    path=memory.path,
+                    page=memory.uuid,
+                    block=block,
+                    hash=text_hash(now[block].text),
+                    sources=tuple(sorted(sources_of(self._log.behind(memory.uuid, statement)))),
+                    replaced=StatementRef(block=block, hash=text_hash(statement.text)),
+                )
                 self.plan.statements.append(row)
 
     def _without_keys(self, text: str, path: str) -> str:
@@ -271,11 +263,10 @@ class _Marking:
     def _keywords(self) -> set[str]:
         theirs: set[str] = set()
         others: set[str] = set()
-        for event in self._brain.journal.events(kinds={ANALYZED}):
-            for candidate in event.data.get("candidates", ()):
-                words = {*map(str, candidate.get("tags", ())), str(candidate.get("canonical_key") or "")}
-                is_of_it = not self._ids.isdisjoint(map(str, candidate.get("events", ())))
-                (theirs if is_of_it else others).update(words)
+        for event in self._brain.journal.events(kinds={EventsAnalyzed}):
+            for candidate in event.what.candidates if isinstance(event.what, EventsAnalyzed) else ():
+                is_of_it = not self._ids.isdisjoint(candidate.events)
+                (theirs if is_of_it else others).update((*candidate.tags, candidate.canonical_key))
         return theirs - others - {""}
 
     # --- review, and what repeats it ------------------------------------------------------------------------

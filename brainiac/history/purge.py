@@ -13,7 +13,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Event
+from brainiac.events import Event, PurgeHonoured, TextsPurged, kinds_of
 from brainiac.formats.memory import parse_memory
 from brainiac.history.forget import (
     MIN_WORDS,
@@ -27,11 +27,9 @@ from brainiac.history.forget import (
 )
 from brainiac.history.why import Exchanges, find_memory
 from brainiac.storage.following import Following
-from brainiac.storage.record import HONOURED
 from brainiac.storage.statements import text_hash
 from brainiac.storage.store import Store
 
-PURGED = "texts-purged"
 BEYOND = (
     "Not reached: git history, versions kept by a sync service, backups, and names of files in journal and access log. "
     "Other devices destroy their own when they next run."
@@ -75,27 +73,32 @@ def purge(brain: Brain, target: Target) -> Purged:
     further = _former_texts(event)
     lines = _carry_out(brain, tombstone, further)
     still = {piece.decode("utf-8", "replace"): paths for piece, paths in elsewhere.items()}
-    return Purged(tombstone, event, len(further.union(tombstone.data["hashes"])), lines, still)
+    return Purged(tombstone, event, len(further.union(_named_in(tombstone).hashes)), lines, still)
 
 
 def _tombstone(
     brain: Brain, target: Target, plan: ForgetPlan, after: Collection[str], pieces: Collection[bytes]
 ) -> Event:
     """Journal what is to be destroyed, by ids and hashes alone."""
-    statements = sorted({row["hash"] for row in plan.statements})
+    statements = sorted({row.hash for row in plan.statements})
     fold = brain.journal.fold()
     kept = {digest for path, digest in fold.items() if path not in after}
     hashes = _texts_holding(brain, target.exchanges, statements, pieces) | _texts_of(brain, target.exchanges)
     hashes |= {digest for path, digest in fold.items() if path in after}
-    data: dict[str, Any] = {
-        "exchanges": list(target.exchanges),
-        "page": None if target.page is None else target.page or target.pages[0],
-        "statements": statements,
-        "items": plan.items,
-        "hashes": sorted(hashes - kept),
-        "events": _events_telling(brain, pieces),
-    }
-    return brain.record(PURGED, by="cli", data=data)
+    purged = TextsPurged(
+        exchanges=target.exchanges,
+        page=None if target.page is None else target.page or target.pages[0],
+        statements=tuple(statements),
+        items=tuple(plan.items),
+        hashes=tuple(sorted(hashes - kept)),
+        events=tuple(_events_telling(brain, pieces)),
+    )
+    return brain.record(purged, by="cli")
+
+
+def _named_in(tombstone: Event) -> TextsPurged:
+    assert isinstance(tombstone.what, TextsPurged)
+    return tombstone.what
 
 
 def _former_texts(event: Event | None) -> set[str]:
@@ -113,13 +116,14 @@ def _carry_out(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
     Returns:
         How many lines of this device's journal lost their words.
     """
-    hashes = {str(digest) for digest in tombstone.data.get("hashes", ())}.union(further)
+    named = _named_in(tombstone)
+    hashes = set(named.hashes).union(further)
     brain.committer.destroy(hashes - brain.observed.standing(hashes))  # what somebody still has is his
-    lines = brain.journal.rewrite(_cleaner(tombstone.data.get("exchanges", ()), tombstone.data.get("events", ())))
+    lines = brain.journal.rewrite(_cleaner(named.exchanges, named.events))
     # Index and vectors hold words too. They are made anew from what stands, by the next search.
     brain.recall.close()
     shutil.rmtree(brain.places.cache, ignore_errors=True)
-    brain.record(HONOURED, by="kernel", data={"tombstone": tombstone.id}, cause=tombstone.id)
+    brain.record(PurgeHonoured(tombstone=tombstone.id), by="kernel", cause=tombstone.id)
     return lines
 
 
@@ -226,13 +230,14 @@ class _Tombstones:
 
 
 def _take(store: Store, tombstones: _Tombstones, event: Event, is_own: bool) -> None:
-    if event.kind == PURGED:
-        tombstones.events[event.id] = event
-    elif is_own:
-        tombstones.applied.add(str(event.data.get("tombstone")))
+    match event.what:
+        case TextsPurged():
+            tombstones.events[event.id] = event
+        case PurgeHonoured(tombstone=name) if is_own:
+            tombstones.applied.add(name)
 
 
-_following = Following(lambda store: _Tombstones(), _take, frozenset({PURGED, HONOURED}))
+_following = Following(lambda store: _Tombstones(), _take, kinds_of(TextsPurged, PurgeHonoured))
 
 
 def apply_tombstones(brain: Brain) -> list[str]:
@@ -251,7 +256,7 @@ def remains(brain: Brain) -> list[tuple[Event, str]]:
     places = {digest: path for path, digest in brain.journal.fold().items()}
     found = []
     for tombstone in _following.of(brain).events.values():
-        for digest in tombstone.data.get("hashes", ()):
+        for digest in _named_in(tombstone).hashes:
             if digest in places:
                 found.append((tombstone, places[digest]))
             elif digest in blobs:
@@ -260,11 +265,10 @@ def remains(brain: Brain) -> list[tuple[Event, str]]:
 
 
 def _apply(brain: Brain, tombstone: Event, is_applied: bool) -> bool:
-    data = tombstone.data
-    hashes = data.get("hashes", ())
-    notes = brain.observed.standing(hashes)
-    is_back = bool(notes) or _is_noted(brain, data.get("exchanges", ()))
-    texts = [digest for digest in hashes if digest in brain.journal.blobs and digest not in notes]
+    named = _named_in(tombstone)
+    notes = brain.observed.standing(named.hashes)
+    is_back = bool(notes) or _is_noted(brain, named.exchanges)
+    texts = [digest for digest in named.hashes if digest in brain.journal.blobs and digest not in notes]
     if is_applied and not is_back and not texts:
         return False
     event, further = (None, set()) if is_applied and not is_back else _take_out(brain, tombstone)
@@ -281,15 +285,13 @@ def _is_noted(brain: Brain, exchanges: Collection[str]) -> bool:
 
 def _take_out(brain: Brain, tombstone: Event) -> tuple[Event | None, set[str]]:
     """Take out of the tree what a tombstone names; return the event, and the hashes of further texts that hold it."""
-    data = tombstone.data
-    exchanges = tuple(str(exchange) for exchange in data.get("exchanges", ()))
-    page = find_memory(brain, str(data["page"])) if data.get("page") else None
-    items = tuple(data.get("items", ()))
-    target = target_of_page(page, items) if page else Target(exchanges, items=items)
+    named = _named_in(tombstone)
+    page = find_memory(brain, named.page) if named.page else None
+    target = target_of_page(page, named.items) if page else Target(named.exchanges, items=named.items)
     texts = plan_forget(brain, target).texts
     event = forget(brain, target, by="kernel", cause=tombstone.id)
     pieces = pieces_of(texts) if event else []
     elsewhere = standing(brain, pieces, {})
     pieces = [piece for piece in pieces if piece not in elsewhere]
-    hashes = _texts_holding(brain, exchanges, data.get("statements", ()), pieces)
+    hashes = _texts_holding(brain, named.exchanges, named.statements, pieces)
     return event, hashes | _former_texts(event)

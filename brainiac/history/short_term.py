@@ -98,10 +98,11 @@ def _lists(memory: ShortTermMemory) -> tuple[Sequence[Item], ...]:
 
 def _missing(memory: ShortTermMemory, other: ShortTermMemory) -> list[list[Item]]:
     """Return the items of each list whose texts the same list of another version lacks."""
-    texts = [{item.text for item in items} for items in _lists(other)]
-    return [
-        [item for item in items if item.text not in known] for items, known in zip(_lists(memory), texts, strict=True)
-    ]
+    missing = []
+    for items, others in zip(_lists(memory), _lists(other), strict=True):
+        texts = {item.text for item in others}
+        missing.append([item for item in items if item.text not in texts])
+    return missing
 
 
 def _ticked(items: Iterable[Item], later: Iterable[Item]) -> list[Item]:

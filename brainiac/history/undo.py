@@ -168,13 +168,14 @@ class _Reversal:
         texts = self._texts()
         if texts is None:
             return
+        before, after, standing = map(_decoded, (*texts, now))
         try:
-            text, problems = without_change(*map(_decoded, texts), _decoded(now))
+            text, problems = without_change(before, after, standing)
         except FormatError as error:
             text, problems = "", [error.problem]
         for problem in problems:
             self._blocked(problem, "put it right by hand; the text of before is in the journal")
-        if not problems and text != _decoded(now):
+        if not problems and text != standing:
             self._undoing.changes.append(update(self._path, now, text))
 
     def _texts(self) -> tuple[bytes, bytes] | None:

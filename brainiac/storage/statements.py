@@ -74,74 +74,37 @@ class StatementChange:
     """One recorded operation on a statement, or on the whole body of a page.
 
     Attributes:
-        event: Id of the event that records it; `at`, `kind`, `by` and `cause` are the event's.
-        page: The page's uuid, or its path where it has none.
+        event: What records it, without its data.
+        row: What it records.
         block: The statement's block id; "" for a whole body.
         hash: Of the text that stood then.
-        operation: NEW, UPDATE, DELETE, REINFORCE; `adopted`.
-        sources: Ids of the exchanges it rests on.
-        candidate: What was found in them, by its id.
-        former: Hash of the text it replaced; "".
-        former_block: Block id of the statement that it replaced; "".
-        history: Block id under which the former text stands in History; "".
         since: When it was said, an ISO date.
-        is_whole: It made the whole body of the page.
     """
 
-    event: str
-    at: str
-    kind: str
-    by: str
-    cause: str | None
-    page: str
+    event: Event
+    row: StatementRecord
     block: str
     hash: str
-    operation: str
-    sources: tuple[str, ...]
-    candidate: str
-    model: str
-    found_by: str
-    reasoning: str
-    former: str
-    former_block: str
-    history: str
     since: str
-    is_whole: bool
+
+    @property
+    def former(self) -> StatementRef:
+        """The statement that it replaced; without block id and hash where it replaced none."""
+        return self.row.replaced or StatementRef()
 
     @property
     def retired(self) -> str:
         """The block id of another statement that it retired; "" where it reworded its own."""
-        return self.former_block if self.former_block != self.block else ""
+        return self.former.block if self.former.block != self.block else ""
 
 
 def _changes_in(event: Event, rows: Iterable[StatementRecord]) -> Iterator[StatementChange]:
     """Yield the operations that an event records; of a how-to one for each of its steps."""
+    header = replace(event, data={}, changes=())
     for row in rows:
-        former = row.replaced or StatementRef()
-        change = StatementChange(
-            event.id,
-            event.at,
-            event.kind,
-            event.by,
-            event.cause,
-            row.page,
-            row.block,
-            row.hash,
-            row.operation or "adopted",
-            row.sources,
-            row.candidate,
-            row.model,
-            row.found_by,
-            row.reasoning,
-            former.hash,
-            former.block,
-            former.history,
-            row.since,
-            row.is_whole,
-        )
-        yield change
-        for step in row.steps:
-            yield replace(change, block=step.block, hash=step.hash, since=step.since)
+        row = replace(row, stored=None)  # these stay in memory: what they were read from need not
+        yield StatementChange(header, row, row.block, row.hash, row.since)
+        yield from (StatementChange(header, row, step.block, step.hash, step.since) for step in row.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,24 +172,24 @@ class StatementLog:
 
     def history_of(self, page: str) -> list[StatementChange]:
         """Return all operations on a page's statements by all devices, oldest first, those taken back too."""
-        return sorted(self.changes.get(page, ()), key=lambda change: change.event)
+        return sorted(self.changes.get(page, ()), key=lambda change: change.event.id)
 
     def changes_of(self, page: str) -> list[StatementChange]:
         """Return the operations on a page's statements that count, oldest first."""
-        return [change for change in self.history_of(page) if change.event not in self.undone]
+        return [change for change in self.history_of(page) if change.event.id not in self.undone]
 
     def whole(self, page: str) -> StatementChange | None:
         """Return what last made the whole body of a page; None where it holds statements."""
-        return next((change for change in reversed(self.changes_of(page)) if change.is_whole), None)
+        return next((change for change in reversed(self.changes_of(page)) if change.row.is_whole), None)
 
     def behind(self, page: str, statement: Statement) -> list[StatementChange]:
         """Return the operations that led to a statement as it stands; none where a person wrote or reworded it."""
         changes = self.changes_of(page)
         block, digest = statement.block_id, text_hash(statement.text)
         # what an UPDATE put under History has a block id of its own there: its past is that of the statement
-        kept = [change for change in changes if change.history == block != change.former_block] if block else []
+        kept = [change.former for change in changes if block and change.former.history == block != change.former.block]
         if kept:
-            block, digest = kept[-1].former_block, kept[-1].former or digest
+            block, digest = kept[-1].block, kept[-1].hash or digest
         changes = [change for change in changes if block and change.block == block]
         last = max((number for number, change in enumerate(changes) if change.hash == digest), default=-1)
         return changes[: last + 1]
@@ -249,7 +212,7 @@ def read_statements(store: Store, corrected_since: str | None = None) -> Stateme
 
 def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:
     """Return the exchanges that operations rest on."""
-    return frozenset(source for change in changes for source in change.sources)
+    return frozenset(source for change in changes for source in change.row.sources)
 
 
 # --- the fold ------------------------------------------------------------------------------------------------------
@@ -266,12 +229,13 @@ def _take(store: Store, log: StatementLog, event: Event, is_own: bool) -> None:
     what = event.what
     changes = list(_changes_in(event, what.statements)) if isinstance(what, Stating) else []
     for change in changes:
-        log.changes.setdefault(change.page, []).append(change)
+        log.changes.setdefault(change.row.page, []).append(change)
     if event.id in log.undone:
         return
     if isinstance(what, _OWNING):
-        log.since.update(((change.page, change.block, change.hash), change.since) for change in changes if change.block)
-        log.done.update(change.candidate for change in changes)
+        stated = [change for change in changes if change.block]
+        log.since.update(((change.row.page, change.block, change.hash), change.since) for change in stated)
+        log.done.update(change.row.candidate for change in changes)
     match what:
         case MemoryPromoted() | CandidatesRefused():
             _take_run(log, what, is_own=is_own)
