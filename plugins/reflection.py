@@ -8,7 +8,7 @@ from itertools import takewhile
 from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, ModelError
-from brainiac.events import Event, create, update
+from brainiac.events import Event, ExchangeOffRecord, ExchangeReflected, create, update
 from brainiac.formats.commands import Command, arguments, matching
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent
@@ -28,7 +28,7 @@ def response_arrived(brain: Brain, exchange: Exchange) -> None:
     if brain.answered.has_outcome(exchange.id):
         return  # handed out again for another plugin's sake; the log may not hold it any more
     if not exchange.prompt.remember:
-        brain.record("exchange-off-record", by=NAME, data={"exchange": exchange.id})
+        brain.record(ExchangeOffRecord.kind, by=NAME, data={"exchange": exchange.id})
         return
     try:
         reflection, is_extracted = _reflect(brain, exchange), True
@@ -41,15 +41,15 @@ def response_arrived(brain: Brain, exchange: Exchange) -> None:
 @hookimpl
 def quiet(brain: Brain, idle_seconds: float) -> None:
     """Extract again what no model could serve when it was said; the first failure ends the attempt."""
-    known = filed(brain)
-    if not known.bare:
+    unextracted = filed(brain).bare
+    if not unextracted:
         return
     events = (*brain.short_term().memory.events, *waiting_events(brain)[0])
-    bare = {event.id: event for event in events if event.id in known.bare}
+    bare = {event.id: event for event in events if event.id in unextracted}
     for event in sorted(bare.values(), key=lambda event: (event.at, event.id)):
         exchange = _exchange_of(event)
         if _note(brain, exchange, _reflect(brain, exchange), is_extracted=True, is_new=False) is None:
-            brain.record("exchange-reflected", by=NAME, data={"exchange": exchange.id}, cause=exchange.id)
+            brain.record(ExchangeReflected.kind, by=NAME, data={"exchange": exchange.id}, cause=exchange.id)
 
 
 def _reflect(brain: Brain, exchange: Exchange) -> Reflection:
@@ -99,7 +99,7 @@ def _note(
             try:
                 is_missing = brain.read(path) is None
                 change = create(path, str(noted)) if is_missing else update(path, str(document), str(noted))
-                return brain.commit("exchange-reflected", by=NAME, changes=[change], data=data, cause=exchange.id)
+                return brain.commit(ExchangeReflected.kind, by=NAME, changes=[change], data=data, cause=exchange.id)
             except ConflictError:
                 continue
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
@@ -187,7 +187,7 @@ def _redacted(brain: Brain, texts: Sequence[str]) -> list[str]:
 
 def _reflected(brain: Brain, oldest: str) -> Iterator[Event]:
     """Yield what was recorded of reflections since an exchange, newest first; ids ascend in time."""
-    found = brain.journal.events(kinds={"exchange-reflected"}, reverse=True)
+    found = brain.journal.events(kinds={ExchangeReflected}, reverse=True)
     return takewhile(lambda event: event.id >= oldest, found)
 
 

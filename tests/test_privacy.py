@@ -20,7 +20,7 @@ from promotions import page_with, pages, tell
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.events import PathKind
-from brainiac.formats.discretion import shareable
+from brainiac.formats.discretion import is_off_record, shareable
 from brainiac.formats.prompt import Exchange, Response
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
 from brainiac.llm.schemas import Candidate, OrganizeRequest, Purpose, ReflectRequest, SynthesizeRequest
@@ -28,7 +28,6 @@ from brainiac.pipeline.daemon import Daemon, answer_one
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.search.documents import page_of
 from brainiac.storage.heartbeat import FILE as HEARTBEAT
-from brainiac.storage.planning import is_off_record
 from tests.models import (
     NOW,
     UUID,

@@ -38,8 +38,8 @@ from brainiac.formats.short_term import ShortTermDocument
 from brainiac.formats.statements import find_statements
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
 from brainiac.llm.offline import FIXED
+from brainiac.storage.filed import pending
 from brainiac.storage.folders import Folders
-from brainiac.storage.muted import pending
 from brainiac.storage.review import Proposal, review_change, without
 from brainiac.storage.statements import StatementChange, read_statements, sources_of, text_hash
 from brainiac.text.tokens import holds_words, pieces

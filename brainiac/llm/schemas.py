@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 
 OFFLINE = "offline"  # the keyless engine
 

@@ -44,7 +44,6 @@ from brainiac.storage.record import undone_events
 from brainiac.storage.relinking import rooted
 from brainiac.storage.store import Store
 
-PROMOTED, ANALYZED, REFUSED = MemoryPromoted.kind, EventsAnalyzed.kind, CandidatesRefused.kind
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
 Stating = MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | ExchangeMadePrivate
 # What a person applied or asked for makes no statement ours.

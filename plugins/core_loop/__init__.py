@@ -11,19 +11,29 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, PathKind, append, content_hash, create, new_id, observe, update
+from brainiac.events import (
+    AnswerDiscarded,
+    Change,
+    PathKind,
+    PromptAnswered,
+    append,
+    content_hash,
+    create,
+    new_id,
+    observe,
+    update,
+)
 from brainiac.formats.access_log import AccessEntry, format_entry
 from brainiac.formats.links import format_link
 from brainiac.formats.memory import parse_memory
 from brainiac.formats.prompt import Prompt, Response, parse_prompt, render_response
 from brainiac.llm.context.assembler import workflow_named
 from brainiac.llm.context.long_term import missing_focus
-from brainiac.llm.context.privacy import rests_on_private
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact, without_masks
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
-from brainiac.search.fusion import merged, searches
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
+from brainiac.search.query import merged, searches
 from brainiac.storage.answered import Answer as Answered
 from brainiac.storage.statements import text_hash
 
@@ -53,9 +63,7 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
     request, told = _prepared(brain, prompt)
     answer = _answered(brain, request, told)
     took_ms = round((brain.clock.monotonic() - started) * 1000)
-    is_private = (
-        prompt.private or told.is_private or rests_on_private(brain, brain.models.engine_for(request), request, answer)
-    )
+    is_private = prompt.private or told.is_private or brain.models.rests_on_private(request, answer)
     sources = _sources(brain, request.hits, answer)
     outcome = _Outcome(request.hits, answer, sources, took_ms, is_private, missing)
     with brain.commit_lock():
@@ -74,7 +82,7 @@ def _is_answered_meanwhile(brain: Brain, prompt: Prompt, former: Answered | None
 
 
 def _discard(brain: Brain, prompt: Prompt) -> None:
-    brain.record("answer-discarded", by=NAME, data={"prompt": prompt.path, "prompt_sha256": prompt.sha256})
+    brain.record(AnswerDiscarded.kind, by=NAME, data={"prompt": prompt.path, "prompt_sha256": prompt.sha256})
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +231,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     changes.append(update(target.path, target.before, text) if target.before is not None else create(target.path, text))
     changes += stale_error
     brain.commit(
-        "prompt-answered",
+        PromptAnswered.kind,
         by=NAME,
         changes=changes,
         data={

@@ -12,12 +12,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import ceil
-from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError, ConflictError
-from brainiac.events import Change, Event, create, move, new_id, observe, remove, update
+from brainiac.events import (
+    Change,
+    Event,
+    ManifestsDerived,
+    StatementRecord,
+    create,
+    move,
+    new_id,
+    observe,
+    remove,
+    update,
+)
 from brainiac.formats.dialogue import find_events
 from brainiac.formats.discretion import shareable
 from brainiac.formats.index_page import IndexDocument
@@ -331,7 +341,7 @@ class Draft:
         self._texts: dict[str, str] = {}  # of pages that are changed beside their links, and of new ones
         self._removed: set[str] = set()
         self._arriving: dict[str, set[str]] = defaultdict(set)  # names that folders get, casefolded
-        self.statements: list[dict[str, Any]] = []
+        self.statements: list[StatementRecord] = []
 
     def place(self, path: str) -> str:
         """Return where a page will stand."""
@@ -385,9 +395,8 @@ class Draft:
                 line = f"{line} ({link})"
                 block = document.block_id_for(line)
                 document = document.add_statement(line, block)
-                since = self._brain.day_of(_when(page))
-                record = {"page": document.memory.uuid, "block": block, "hash": text_hash(line), "since": since}
-                self.statements.append(record)
+                since, uuid = self._brain.day_of(_when(page)), document.memory.uuid
+                self.statements.append(StatementRecord(page=uuid, block=block, hash=text_hash(line), since=since))
         self.edit(path, str(document))
 
     def _complete_folders(self) -> None:
@@ -501,6 +510,6 @@ def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = N
     if not changes:
         return None
     try:
-        return brain.commit("manifests-derived", by=NAME, changes=changes, cause=cause)
+        return brain.commit(ManifestsDerived(), by=NAME, changes=changes, cause=cause)
     except ConflictError:
         return None  # the next quiet looks again

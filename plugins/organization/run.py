@@ -6,11 +6,19 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError
-from brainiac.events import Change, Event, content_hash
+from brainiac.events import (
+    Change,
+    Event,
+    MemoryOrganized,
+    OrganizedAction,
+    ProposalExpired,
+    ProposalRecord,
+    Refused,
+    content_hash,
+)
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.llm.gate import is_hidden
 from brainiac.llm.offline import organize as by_rule
@@ -20,7 +28,7 @@ from brainiac.storage.files import locked
 from brainiac.storage.pages import PageSet
 
 from .actions import NAME, Action, Decisions, Draft, decide, derive_manifests, folders_of
-from .past import EXPIRED, ORGANIZED, Past, read_past
+from .past import Past, read_past
 from .usage import Patterns, Row, Usage, cleared, find_patterns, read_usage
 
 ATTEMPTS = 3
@@ -148,36 +156,36 @@ class _Run:
         if not changes and not self._usage.lines and is_recorded:
             return Outcome(refused=refused)
         self._progress(f"writing {len(changes)} files")
-        data = {
-            **self._usage.to_json(),
-            "asked": self._asked,
-            "done": [self._record(draft, action) for action in decisions.do],
-            "statements": draft.statements,
-            "proposals": [proposal.as_json() for proposal in proposals],
-            "refused": [{"proposal": what, "reason": why} for what, why in refused],
-        }
-        event = self._commit(changes, data)
+        event = self._commit(
+            changes,
+            MemoryOrganized(
+                lines=self._usage.lines,
+                used={uuid: (day, self._usage.cited[uuid]) for uuid, day in sorted(self._usage.used.items())},
+                together=tuple((*pair, times) for pair, times in sorted(self._usage.together.items())),
+                asked=self._asked,
+                done=tuple(self._record(draft, action) for action in decisions.do),
+                statements=tuple(draft.statements),
+                proposals=tuple(ProposalRecord.from_json(proposal.as_json()) for proposal in proposals),
+                refused=tuple(Refused(proposal=what, reason=why) for what, why in refused),
+            ),
+        )
         self._progress("deriving manifests")
         derive_manifests(brain, folders_of(changes), cause=event.id)
         asked = tuple(proposal.what for proposal in proposals)
         return Outcome(tuple(decisions.do), asked, refused, self._usage.lines, event.id)
 
-    def _record(self, draft: Draft, action: Action) -> dict[str, Any]:
-        return {
-            "action": action.kind,
-            "uuids": [self._pages.memories[path].uuid for path in action.paths],
-            "from": list(action.paths),
-            "to": [draft.place(path) for path in action.paths],
-            "reason": action.reason,
-        }
+    def _record(self, draft: Draft, action: Action) -> OrganizedAction:
+        uuids = tuple(self._pages.memories[path].uuid for path in action.paths)
+        to = tuple(draft.place(path) for path in action.paths)
+        return OrganizedAction(action=action.kind, uuids=uuids, from_=action.paths, to=to, reason=action.reason)
 
-    def _commit(self, changes: list[Change], data: dict[str, Any]) -> Event:
+    def _commit(self, changes: list[Change], event: MemoryOrganized) -> Event:
         """Commit, again and again where only the access log has grown meanwhile: what was added stays there."""
         log = self._brain.tree.relative(self._brain.tree.access_log)
         for _ in range(LOG_ATTEMPTS):
             try:
                 everything = [*changes, *cleared(self._brain, self._usage)]
-                return self._brain.commit(ORGANIZED, by=NAME, changes=everything, data=data)
+                return self._brain.commit(event, by=NAME, changes=everything)
             except ConflictError as error:
                 if error.paths != (log,):
                     raise
@@ -200,7 +208,7 @@ def new_proposals(pages: PageSet, past: Past, actions: list[Action]) -> Iterator
     asked = {
         (proposal["action"], uuid, digest)
         for name, proposal in past.proposals.items()
-        if "action" in proposal and past.decided.get(name) != EXPIRED
+        if "action" in proposal and past.decided.get(name) != ProposalExpired.kind
         for uuid, _, digest in proposal["pages"]
     }
     for action in actions:

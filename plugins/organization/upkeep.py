@@ -12,7 +12,24 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
-from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
+from brainiac.events import (
+    Change,
+    Event,
+    FileChange,
+    LinksHealed,
+    MemoryOrganized,
+    NoteCompleted,
+    NoteDeleted,
+    NotesDeleted,
+    PathKind,
+    ProposalApplied,
+    ProposalDeclined,
+    ProposalExpired,
+    ReviewTidied,
+    StatementRecord,
+    new_id,
+    update,
+)
 from brainiac.formats.links import find_links
 from brainiac.formats.memory import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
@@ -23,12 +40,11 @@ from brainiac.storage.review import find_ticks, verdicts, without
 from brainiac.storage.statements import text_hash
 
 from .actions import NAME, Action, Draft, derive_manifests, folders_of
-from .past import APPLIED, DECLINED, EXPIRED, ORGANIZED, Past, read_past
+from .past import Past, read_past
 from .run import ATTEMPTS, Outcome, organize, text_digest
 
 RETRY_SECONDS = 600.0  # after a run that failed; the model that failed is left in peace
 CALM_SECONDS = 30.0  # a log that grew is looked at only when nobody exchanged anything for so long
-DELETIONS = frozenset({"note-deleted", "notes-deleted"})
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
 
 Proposal = Mapping[str, Any]  # as the journal keeps it
@@ -48,7 +64,7 @@ class Upkeep:
         self._folders: set[str] = set()
         self._are_links_due = False
         self._failed_at: datetime | None = None
-        last = next(brain.journal.events(kinds={ORGANIZED}, reverse=True), None)
+        last = next(brain.journal.events(kinds={MemoryOrganized}, reverse=True), None)
         self._started_at = brain.clock.now()
         self._last_at = parse_iso(last.at) if last else None
 
@@ -83,7 +99,7 @@ class Upkeep:
         """Ask whether what a page was made from goes with it; what was forgotten or undone is no deletion by hand."""
         if change.kind is not PathKind.MEMORY or change.is_ours:
             return
-        for event in self._brain.journal.events(kinds=DELETIONS, reverse=True):
+        for event in self._brain.journal.events(kinds={NoteDeleted, NotesDeleted}, reverse=True):
             gone = next((old for old in event.changes if old.path == change.path and old.after is None), None)
             if gone is not None and gone.before is not None:
                 with suppress(BlobError):  # off the record: nothing was made from it
@@ -186,7 +202,7 @@ def complete(brain: Brain, pages: PageSet, past: Past, paths: Iterable[str]) -> 
             continue
         if str(document) != page.text:
             with suppress(ConflictError):
-                brain.commit("note-completed", by=NAME, changes=[update(path, page.text, str(document))])
+                brain.commit(NoteCompleted(), by=NAME, changes=[update(path, page.text, str(document))])
                 is_changed = True
     return is_changed
 
@@ -218,7 +234,7 @@ def heal_all(brain: Brain, pages: PageSet, past: Past) -> Event | None:
             after = healed(page.text, was=path, now=path, moved={}, places=pages.place_of)
             if after != page.text and past.is_resting(path, now):
                 changes.append(update(path, page.text, after))
-    return _commit_healed(brain, changes, {})
+    return brain.commit(LinksHealed(), by=NAME, changes=changes) if changes else None
 
 
 def heal_move(brain: Brain, old: str, new: str) -> Event | None:
@@ -246,11 +262,7 @@ def heal_move(brain: Brain, old: str, new: str) -> Event | None:
         after = healed(before, was=was, now=path, moved=moved, places=known, is_standing=brain.tree.holds)
         if after != before:
             changes.append(update(path, before, after))
-    return _commit_healed(brain, changes, {"moved": moved})
-
-
-def _commit_healed(brain: Brain, changes: list[Change], data: Mapping[str, object]) -> Event | None:
-    return brain.commit("links-healed", by=NAME, changes=changes, data=data) if changes else None
+    return brain.commit(LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None
 
 
 # --- a person's word in review.md --------------------------------------------------------------------------
@@ -271,12 +283,12 @@ def settle_reviews(brain: Brain) -> list[Event]:
         proposal = past.proposals.get(name)
         if proposal is None or name in past.decided:
             continue
-        data = {"proposal": name}
         if not is_wanted:
-            events.append(brain.record(DECLINED, by="person", data=data))
+            events.append(brain.record(ProposalDeclined(proposal=name), by="person"))
         elif proposal.get("operation") == forget.OPERATION:
             cause = forget.settle(brain, proposal)
-            events.append(brain.record(APPLIED, by="person", data=data, cause=cause.id if cause else None))
+            applied = ProposalApplied(proposal=name)
+            events.append(brain.record(applied, by="person", cause=cause.id if cause else None))
         else:
             events.append(_apply(brain, name, proposal, past))
     return events
@@ -284,39 +296,40 @@ def settle_reviews(brain: Brain) -> list[Event]:
 
 def _apply(brain: Brain, name: str, proposal: Proposal, past: Past) -> Event:
     """Do what was proposed on the pages as they stand, or note that they are not what it was about any more."""
-    by, data = str(proposal["by"]), {"proposal": name}
+    by = str(proposal["by"])
     for _ in range(ATTEMPTS):
-        changes, record = _proposed_changes(brain, proposal, past)
+        changes, statements = _proposed_changes(brain, proposal, past)
         if not changes:
             break
         try:
-            event = brain.commit(APPLIED, by=by, changes=changes, data=data | record)
+            applied = ProposalApplied(proposal=name, statements=statements)
+            event = brain.commit(applied, by=by, changes=changes)
         except ConflictError:
             continue
         derive_manifests(brain, folders_of(changes), cause=event.id)
         return event
-    return brain.record(EXPIRED, by=by, data=data)
+    return brain.record(ProposalExpired(proposal=name), by=by)
 
 
-def _proposed_changes(brain: Brain, proposal: Proposal, past: Past) -> tuple[list[Change], dict[str, Any]]:
-    """Return what a proposal changes, and what the journal is to know of it; nothing when its target changed."""
+def _proposed_changes(brain: Brain, proposal: Proposal, past: Past) -> tuple[list[Change], tuple[StatementRecord, ...]]:
+    """Return what a proposal changes, and the statements that are written; nothing when its target changed."""
     if proposal.get("operation") == TAKE:
-        return taken(brain, proposal), {}
+        return taken(brain, proposal), ()
     pages = brain.pages()
     if proposal.get("operation") == "retire":
-        return _retirement(pages, proposal), {}
+        return _retirement(pages, proposal), ()
     if "action" not in proposal:
-        return [], {}
+        return [], ()
     paths = []
     for uuid, _, digest in proposal["pages"]:
         page = pages.memories.get(pages.place_of.get(uuid, ""))
         if page is None or text_digest(page.text) != digest:
-            return [], {}
+            return [], ()
         paths.append(page.path)
     now = brain.clock.now()
     draft = Draft(brain, pages, lambda path: past.is_resting(path, now))
     draft.carry_out([Action(proposal["action"], tuple(paths), proposal["target"])])
-    return draft.changes(), {"statements": draft.statements}
+    return draft.changes(), tuple(draft.statements)
 
 
 def _retirement(pages: PageSet, proposal: Proposal) -> list[Change]:
@@ -342,4 +355,4 @@ def tidy_review(brain: Brain) -> Event | None:
     after = without(before, shown & past.decided.keys())
     if after == before or not past.is_resting(path, brain.clock.now()):
         return None
-    return brain.commit("review-tidied", by=NAME, changes=[update(path, before, after)])
+    return brain.commit(ReviewTidied(), by=NAME, changes=[update(path, before, after)])

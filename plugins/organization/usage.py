@@ -47,14 +47,6 @@ class Usage:
     together: Counter[Pair] = field(default_factory=Counter)
     lines: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what the journal keeps of it, so that the lines can go."""
-        return {
-            "lines": self.lines,
-            "used": {uuid: [day, self.cited[uuid]] for uuid, day in sorted(self.used.items())},
-            "together": [[*pair, times] for pair, times in sorted(self.together.items())],
-        }
-
 
 def read_usage(brain: Brain, pages: PageSet, past: Past) -> Usage:
     """Count the present log; a line names a memory by what follows `memory/`, also where it has moved since."""

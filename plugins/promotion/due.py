@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from brainiac.brain import Brain
 from brainiac.clock import parse_iso
+from brainiac.events import EventUndone, MemoryPromoted
 from brainiac.storage.filed import filed
-from brainiac.storage.record import UNDONE
-from brainiac.storage.statements import PROMOTED
 
 
 def is_due(brain: Brain, idle_seconds: float) -> bool:
@@ -33,11 +32,11 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
 
 def _undone_at(brain: Brain) -> str:
     """Return when the last promotion was undone, ISO 8601; "" if it stands."""
-    last = next(brain.journal.events(kinds={PROMOTED, UNDONE}, reverse=True), None)
-    if last is None or last.kind == PROMOTED:
+    last = next(brain.journal.events(kinds={MemoryPromoted, EventUndone}, reverse=True), None)
+    if last is None or last.kind == MemoryPromoted.kind:
         return ""
     undone = brain.journal.find(str(last.data.get("undone")))
-    return last.at if undone and undone.kind == PROMOTED else ""
+    return last.at if undone and undone.kind == MemoryPromoted.kind else ""
 
 
 def _is_larger(text: str, tokens: int) -> bool:

@@ -41,11 +41,11 @@ def add_exchanges(
         Path → ids of the exchanges that stand there now as they are given; one that stands there in other words, put
         right by a person on the page or here, is left out.
     """
-    places, days = filed(brain).places, _DayPages(brain, draft)
+    exchanges_filed, days = filed(brain), _DayPages(brain, draft)
     said: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=lambda event: (event.at, event.id)):
         try:
-            path = places.get(event.id, "")
+            path = exchanges_filed.place_of(event.id)
             if not _stands(draft, path, event.id):
                 path = days.page_for(event)
         except FormatError as error:

@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from brainiac.brain import Brain
-from brainiac.events import Event
+from brainiac.events import Event, EventsAnalyzed
 from brainiac.formats.links import shown
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates
 from brainiac.storage.relinking import Origins
-from brainiac.storage.statements import ANALYZED, StatementLog, event_hash
+from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import coverage, likeness
 
 from .fates import NAME, Refusal
@@ -134,7 +134,7 @@ class Finder:
             "model": self.brain.models.engine_for(request).name,
             **_plain(result),
         }
-        return self.brain.record(ANALYZED, by=NAME, data=data, cause=self.cause)
+        return self.brain.record(EventsAnalyzed.kind, by=NAME, data=data, cause=self.cause)
 
     def _take(
         self,

@@ -10,12 +10,12 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, Event, create, new_id, update
+from brainiac.events import Change, Event, MemoryPromoted, create, new_id, update
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins, placed
 from brainiac.storage.review import Proposal, review_change
-from brainiac.storage.statements import PROMOTED, StatementLog, event_hash, line_id, text_hash
+from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 
 from .applying import Applier, Step
 from .draft import Draft
@@ -121,7 +121,7 @@ def finish(brain: Brain, work: Work, decided: Draft, past: StatementLog, cause: 
             with brain.short_term_lock():
                 changes += _short_term(brain, work, past)
                 data = _data(work, list(chain.from_iterable(records)), pages, proposals)
-                return brain.commit(PROMOTED, by=NAME, changes=changes, data=data, cause=cause)
+                return brain.commit(MemoryPromoted.kind, by=NAME, changes=changes, data=data, cause=cause)
         except ConflictError as error:
             _put_off(work, set(error.paths))
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])

@@ -12,11 +12,10 @@ from collections.abc import Collection, Sequence
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConflictError
-from brainiac.events import Change, Event, update
+from brainiac.events import Change, Event, ExchangeReflected, ExchangesFiled, update
 from brainiac.formats.dialogue import Placed, StmEvent, render_event
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
-from brainiac.storage.filed import FILED
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins
 from brainiac.storage.statements import read_statements, text_hash
@@ -66,7 +65,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     begun = [each for each in changes if brain.read(f"{posixpath.dirname(each.path)}/_index.md") is None]
     changes += Folders(brain, begun, is_whole=False).changes() if begun else []
     changes.append(update(brain.tree.relative(brain.tree.short_term), str(document), str(left)))
-    return brain.commit(FILED, by=NAME, changes=changes, data={"exchanges": ids, "episodes": pages})
+    return brain.commit(ExchangesFiled.kind, by=NAME, changes=changes, data={"exchanges": ids, "episodes": pages})
 
 
 def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
@@ -116,7 +115,7 @@ def _tokens(text: str) -> int:
 def _items_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
     """Return the hashes of the list items that the reflections of exchanges wrote."""
     wanted, found = set(exchanges), set[str]()
-    for event in brain.journal.events(kinds={"exchange-reflected"}, reverse=True):  # they are the last but a few
+    for event in brain.journal.events(kinds={ExchangeReflected}, reverse=True):  # they are the last but a few
         if event.data["exchange"] in wanted:
             wanted.discard(event.data["exchange"])
             found.update(event.data.get("items", ()))

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import FormatError, ModelError, UserError
-from brainiac.events import Event, content_hash
+from brainiac.events import CandidatesRefused, Event, PromotionStarted, content_hash
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.llm.schemas import SummarizeRequest, Summary
 from brainiac.storage.filed import filed, waiting_events
 from brainiac.storage.files import locked
 from brainiac.storage.relinking import Origins
-from brainiac.storage.statements import REFUSED, StatementLog, line_id, read_statements, text_hash
+from brainiac.storage.statements import StatementLog, line_id, read_statements, text_hash
 
 from .applying import Applier, Step
 from .consolidating import Desk, consolidate
@@ -28,7 +28,6 @@ from .fates import NAME, Fate, Refusal
 from .finishing import Work, finish
 from .lookup import Lookup
 
-STARTED = "promotion-started"
 REST_SECONDS = 60.0
 MIN_RETIRED = 5  # a young memory may change that many statements without asking
 
@@ -148,7 +147,7 @@ class _Run:
         lines = _own_lines(memory, self._past, now)
         events = said | {event.id: event for event in lines}
         self._snapshot = snapshot
-        self._started = brain.record(STARTED, by=NAME, data={"exchanges": len(said)})
+        self._started = brain.record(PromotionStarted.kind, by=NAME, data={"exchanges": len(said)})
         self._lookup = Lookup()
         self._draft = Draft(brain, Catalogue(brain, self._lookup))
         origins = Origins(brain, self._past.prompts, self._draft.catalogue.places)
@@ -188,7 +187,7 @@ class _Run:
                 "refused": [one.as_json() for one in work.refused],
                 "candidates": {name: fate.as_json() for name, fate in work.fates.items()},
             }
-            self._brain.record(REFUSED, by=NAME, data=data, cause=self._started.id)
+            self._brain.record(CandidatesRefused.kind, by=NAME, data=data, cause=self._started.id)
 
     def _consolidate(self) -> None:
         """Carry out one operation after the other on the pages in work; what is wrong with one costs no other."""
