@@ -56,6 +56,10 @@ _FIXED = re.compile(r"^(?!>).*\n?", re.MULTILINE)
 _SHOWN_CHARACTERS = 100
 
 
+# what a target consists of, and what a person is told each is
+_PARTS = {"exchanges": "exchange", "blocks": "statement", "items": "item", "pages": "page", "answers": "answer"}
+
+
 # --- what is meant -------------------------------------------------------------------------------------------------
 
 
@@ -83,29 +87,22 @@ class Target:
     shown: tuple[str, ...] = field(default=(), compare=False)
     is_private: bool = field(default=False, compare=False)
 
+    @property
+    def _parts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _PARTS}
+
     def __bool__(self) -> bool:
-        return bool(self.exchanges or self.blocks or self.items or self.pages or self.answers)
+        return any(self._parts.values())
 
     @property
     def count(self) -> str:
         """How much it is, in words."""
-        parts = {"exchange": self.exchanges, "statement": self.blocks, "item": self.items, "page": self.pages}
-        parts["answer"] = self.answers
-        counts = [f"{len(part)} {name}{'' if len(part) == 1 else 's'}" for name, part in parts.items() if part]
-        return ", ".join(counts) or "nothing"
+        counts = [(len(self._parts[name]), word) for name, word in _PARTS.items() if self._parts[name]]
+        return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts) or "nothing"
 
     def proposal(self, what: str) -> ForgetProposal:
         """Return the proposal to forget it, with one sentence for a person."""
-        return ForgetProposal(
-            id=new_id(),
-            what=what,
-            operation=OPERATION,
-            exchanges=self.exchanges,
-            blocks=self.blocks,
-            items=self.items,
-            pages=self.pages,
-            answers=self.answers,
-        )
+        return ForgetProposal(id=new_id(), what=what, operation=OPERATION, **self._parts)
 
     def forgotten(self, plan: ForgetPlan) -> ExchangeForgotten | MemoryForgotten:
         """Return the event that says it was forgotten by a plan."""
@@ -113,15 +110,7 @@ class Target:
         if self.page is not None:
             path, exchanges = self.pages[0], self.exchanges
             return MemoryForgotten(page=self.page, path=path, exchanges=exchanges, taken_out=taken_out, left=left)
-        return ExchangeForgotten(
-            exchanges=self.exchanges,
-            blocks=self.blocks,
-            items=self.items,
-            pages=self.pages,
-            answers=self.answers,
-            taken_out=taken_out,
-            left=left,
-        )
+        return ExchangeForgotten(taken_out=taken_out, left=left, **self._parts)
 
 
 def find_target(brain: Brain, named: str) -> Target:
@@ -164,11 +153,7 @@ class _WordSearch:
 
     def __init__(self, brain: Brain, words: str) -> None:
         self._brain, self._words = brain, words
-        self._exchanges: dict[str, str] = {}
-        self._blocks: dict[tuple[str, str], str] = {}
-        self._items: dict[str, str] = {}
-        self._pages: dict[str, str] = {}
-        self._answers: dict[str, str] = {}
+        self._parts: dict[str, dict[Any, str]] = {name: {} for name in _PARTS}
         self._is_private = False
 
     def target(self) -> Target:
@@ -180,28 +165,20 @@ class _WordSearch:
         for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
             if self._is_held(_said_in(path, self._brain.read_text(path) or "")):
                 self._take_file(path, known)
-        parts = (self._exchanges, self._blocks, self._items, self._pages, self._answers)
-        lines = tuple(line for part in parts for line in part.values())
-        return Target(
-            exchanges=tuple(self._exchanges),
-            blocks=tuple(self._blocks),
-            items=tuple(self._items),
-            pages=tuple(self._pages),
-            answers=tuple(self._answers),
-            shown=lines,
-            is_private=self._is_private,
-        )
+        parts: dict[str, Any] = {name: tuple(part) for name, part in self._parts.items()}
+        lines = tuple(line for part in self._parts.values() for line in part.values())
+        return Target(**parts, shown=lines, is_private=self._is_private)
 
     def _is_held(self, text: str) -> bool:
         return holds_words(text, self._words)
 
     def _take_file(self, path: str, known: Exchanges) -> None:
         """Gather the exchange of a prompt; an answer that quotes the words goes alone, what was said to it stays."""
-        exchange = known.find(path)
-        if prompt_path_of(path) and exchange not in self._exchanges:
-            self._answers[path] = f"{path}: the answer"
+        exchange, exchanges = known.find(path), self._parts["exchanges"]
+        if prompt_path_of(path) and exchange not in exchanges:
+            self._parts["answers"][path] = f"{path}: the answer"
         elif exchange:
-            self._exchanges.setdefault(exchange, f"{path}: {_quoted(known.said(exchange).user)}")
+            exchanges.setdefault(exchange, f"{path}: {_quoted(known.said(exchange).user)}")
 
     def _read_short_term(self) -> None:
         path = self._brain.tree.relative(self._brain.tree.short_term)
@@ -213,7 +190,7 @@ class _WordSearch:
         for item in (*document.memory.goals, *document.memory.facts, *document.memory.tasks):
             if self._is_held(item.text):
                 self._is_private |= item.is_private
-                self._items[text_hash(item.text)] = f"{path}: {_quoted(item.text)}"
+                self._parts["items"][text_hash(item.text)] = f"{path}: {_quoted(item.text)}"
 
     def _take_events(self, path: str, text: str) -> str:
         """Gather the exchanges of a file; return the text without any."""
@@ -222,7 +199,8 @@ class _WordSearch:
             answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai  # as the keyless engine's is recorded
             if self._is_held(f"{event.user}\n{answer}"):
                 self._is_private |= event.is_private
-                self._exchanges[event.id] = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user)}"
+                line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user)}"
+                self._parts["exchanges"][event.id] = line
             text = text[: placed.start] + text[placed.end :]
         return text
 
@@ -230,14 +208,14 @@ class _WordSearch:
         rest = self._take_events(page.path, page.text)
         is_day, is_private = rest != page.text, bool(page.meta.get("private"))
         if not is_day and self._is_held(page.title) and not page.title.replace("-", "").isdecimal():
-            self._pages[page.path] = f"{page.path}: the whole page"
+            self._parts["pages"][page.path] = f"{page.path}: the whole page"
             self._is_private |= is_private or bool(PRIVATE.search(page.text))
             return
         for start, end in _blocks_of(rest, page.offset):
             block = rest[start:end]
             if self._is_held(_OURS.sub("", block)):
                 self._is_private |= is_private or bool(PRIVATE.search(block))
-                self._blocks[page.uuid or page.path, text_hash(block)] = f"{page.path}: {_quoted(block)}"
+                self._parts["blocks"][page.uuid or page.path, text_hash(block)] = f"{page.path}: {_quoted(block)}"
 
 
 def _said_in(path: str, text: str) -> str:

@@ -96,12 +96,11 @@ class Tick:
 
 def find_ticks(text: str) -> list[Tick]:
     """Return the lines that show a proposal, in order; a line cut short in its comment shows none."""
-    return [_tick(found) for found in _LINE.finditer(text)]
-
-
-def _tick(found: re.Match[str]) -> Tick:
-    box = _BOX.match(found[0])
-    return Tick(found[1], box[1].lower() if box else "", found.start(), found.end())
+    ticks = []
+    for line in _LINE.finditer(text):
+        box = _BOX.match(line[0])
+        ticks.append(Tick(line[1], box[1].lower() if box else "", line.start(), line.end()))
+    return ticks
 
 
 def verdicts(text: str) -> dict[str, bool]:
