@@ -1140,7 +1140,7 @@ class ExchangeMadePrivate(EventData):
         statements: Statements that were worded anew.
         left: What stays, one sentence each.
         exchanges: Ids of the exchanges; none while a promotion ran, which is followed by one that has them.
-        sent: Calls to models elsewhere that held them.
+        sent: Calls to models elsewhere that held them; null, as the exchanges, while a promotion ran.
     """
 
     kind = "exchange-made-private"
@@ -1148,7 +1148,7 @@ class ExchangeMadePrivate(EventData):
     statements: tuple[StatementRecord, ...]
     left: tuple[str, ...]
     exchanges: tuple[str, ...] = ()
-    sent: tuple[RemoteCalls, ...] = ()
+    sent: tuple[RemoteCalls, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ destroys what the journal keeps of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -161,10 +161,10 @@ class _WordSearch:
         self._read_short_term()
         for page in memory_pages(self._brain).values():
             self._read_page(page)
-        known = Exchanges(self._brain)
+        exchanges = Exchanges(self._brain)
         for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
             if self._is_held(_said_in(path, self._brain.read_text(path) or "")):
-                self._take_file(path, known)
+                self._take_file(path, exchanges)
         parts: dict[str, Any] = {name: tuple(part) for name, part in self._parts.items()}
         lines = tuple(line for part in self._parts.values() for line in part.values())
         return Target(**parts, shown=lines, is_private=self._is_private)
@@ -172,13 +172,13 @@ class _WordSearch:
     def _is_held(self, text: str) -> bool:
         return holds_words(text, self._words)
 
-    def _take_file(self, path: str, known: Exchanges) -> None:
+    def _take_file(self, path: str, exchanges: Exchanges) -> None:
         """Gather the exchange of a prompt; an answer that quotes the words goes alone, what was said to it stays."""
-        exchange, exchanges = known.find(path), self._parts["exchanges"]
-        if prompt_path_of(path) and exchange not in exchanges:
+        exchange, gathered = exchanges.find(path), self._parts["exchanges"]
+        if prompt_path_of(path) and exchange not in gathered:
             self._parts["answers"][path] = f"{path}: the answer"
         elif exchange:
-            exchanges.setdefault(exchange, f"{path}: {_quoted(known.said(exchange).user)}")
+            gathered.setdefault(exchange, f"{path}: {_quoted(exchanges.said(exchange).user)}")
 
     def _read_short_term(self) -> None:
         path = self._brain.tree.relative(self._brain.tree.short_term)
@@ -207,6 +207,7 @@ class _WordSearch:
     def _read_page(self, page: Memory) -> None:
         rest = self._take_events(page.path, page.text)
         is_day, is_private = rest != page.text, bool(page.meta.get("private"))
+        # A date as title names the day, not what the page is about.
         if not is_day and self._is_held(page.title) and not page.title.replace("-", "").isdecimal():
             self._parts["pages"][page.path] = f"{page.path}: the whole page"
             self._is_private |= is_private or bool(PRIVATE.search(page.text))
@@ -296,6 +297,7 @@ class ForgetPlan:
 
     def read(self, path: str) -> str | None:
         """Return a file's text as the plan leaves it; None where it leaves none."""
+        # Read once: the commit is refused where a file is not any more what the plan rests on.
         if path not in self._before:
             self._before[path] = self._after[path] = self._brain.read_text(path)
         return self._after[path]
@@ -340,18 +342,17 @@ class _Planner:
             said = self._exchanges.said(exchange)
             plan.texts += [text for text in (said.user, said.ai) if text.strip()]
             self._take_pair(exchange)
-        pages = memory_pages(self._brain)
-        rest = [page for path, page in pages.items() if path not in target.pages]
-        for page in rest:
-            if any(exchange in page.text for exchange in self._ids):
+        for page in pages_naming(self._brain, self._ids):
+            if page.path not in target.pages:
                 self._take_from_page(page)
-        self._note_unreadable()
+        plan.kept += [f"{path}: cannot be read ({why})" for path, why in unreadable(self._brain, self._ids)]
         self._take_from_short_term()
         self._take_proposals()
-        for page in rest:
-            self._take_blocks(page)
-        for path in target.pages:
-            self._take_page(pages.get(path))
+        for path, page in memory_pages(self._brain).items():
+            if path in target.pages:
+                self._take_page(page)
+            else:
+                self._take_blocks(page)
         for path in target.answers:
             plan.texts.append(plan.read(path) or "")
             plan.drop(path, "the answer")
@@ -362,17 +363,18 @@ class _Planner:
     def _take_pair(self, exchange: str) -> None:
         if exchange not in self._exchanges.events:
             return
-        known, path = self._exchanges.what(exchange), self._exchanges.place_of(exchange)
+        answered, path = self._exchanges.what(exchange), self._exchanges.place_of(exchange)
         text = self.plan.read(path)
-        if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != known.prompt_sha256:
-            if exchange == max(self._ids):  # of an earlier revision that is a matter of course
+        if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != answered.prompt_sha256:
+            # The person wrote something else there since. Of an earlier revision that is a matter of course.
+            if exchange == max(self._ids):
                 self.plan.kept.append(f"{path}: says something else by now")
             return
         self.plan.drop(path, "the prompt")
-        number = 1
+        number = 1  # a question asked again has its further answers beside it, numbered
         while (text := self.plan.read(answer := response_path(path, number))) is not None:
             prompt_id = parse_response(answer, _bytes(text)).prompt_id
-            if not prompt_id or prompt_id == known.prompt_id:
+            if not prompt_id or prompt_id == answered.prompt_id:
                 self.plan.texts.append(text)
                 self.plan.drop(answer, "the answer")
             number += 1
@@ -415,16 +417,12 @@ class _Planner:
         gone += [paragraph for paragraph in ours if any(name.search(paragraph) for name in names)]
         if not gone:
             return summary  # a person may have laid it out
+        # Longest first: a sentence may hold another one.
         for sentence in sorted(gone, key=len, reverse=True):
             summary = summary.replace(sentence, "")
         return "\n\n".join(" ".join(part.split()) for part in summary.split("\n\n") if part.strip())
 
     # --- pages ----------------------------------------------------------------------------------------------
-
-    def _note_unreadable(self) -> None:
-        for path, error in self._brain.pages().broken.items():
-            if any(exchange in (self._brain.read_text(path) or "") for exchange in self._ids):
-                self.plan.kept.append(f"{path}: cannot be read ({error.problem})")
 
     def _take_from_page(self, memory: Memory) -> None:
         """Take out of a page what rests on the exchanges alone, and their ids from its sources."""
@@ -436,14 +434,13 @@ class _Planner:
         if whole and self._ids.issuperset(whole.row.sources):
             self._take_whole(memory, whole)
             return
-        page = MemoryDocument(without_exchanges(memory.text, self._ids), memory.path)
+        page = MemoryDocument(_without_exchanges(memory.text, self._ids), memory.path)
         for statement in memory.statements:
             page = self._without_source(page, statement)
         sources = [str(source) for source in memory.meta.get("sources") or ()]
         kept = [source for source in sources if source not in self._ids]
         page = page.set_meta(sources=kept) if kept != sources else page
-        is_bare = not _HEADINGS.sub("", page.memory.body).strip()
-        if is_bare and (memory.uuid in self._log.changes or list(find_events(memory.text))):
+        if is_bare(page.memory) and (memory.uuid in self._log.changes or list(find_events(memory.text))):
             self._titles.append(memory.title)
             self.plan.drop(memory.path, "nothing else stands on it")
         elif str(page) != text:
@@ -468,6 +465,7 @@ class _Planner:
             return page
         name = f"{memory.path}: “{statement.text}”"
         if sources <= self._ids:
+            # What a person wrote below it is no part of it, and cannot stand without it.
             standing = page.statement(statement.block_id)
             if memory.text[standing.start : standing.end].strip().count("\n") > 0:
                 self.plan.kept.append(f"{name} has lines below it that are not ours")
@@ -485,8 +483,8 @@ class _Planner:
 
     def _restored(self, page: MemoryDocument, block: str) -> MemoryDocument:
         """Let a statement hold again that was retired only because of what goes now."""
-        retired = next((one for one in page.memory.statements if one.block_id == block and one.is_history), None)
-        if not block or retired is None:
+        retired = _statement(page, block)
+        if retired is None or not retired.is_history:
             return page
         behind = self._log.behind(page.memory.uuid, retired)
         if behind and sources_of(behind) <= self._ids:
@@ -508,9 +506,7 @@ class _Planner:
             self.plan.texts += gone
             self.plan.write(memory.path, text, f"{len(gone)} of its statements")
 
-    def _take_page(self, memory: Memory | None) -> None:
-        if memory is None:
-            return
+    def _take_page(self, memory: Memory) -> None:
         self.plan.drop(memory.path, "the page")
         self.plan.texts.append(_HEADINGS.sub("", memory.body))
         for statement in memory.statements:
@@ -533,19 +529,41 @@ class _Planner:
             self.plan.write(path, after, "proposals that rest on it")
 
 
-def without_exchanges(text: str, exchanges: Container[str]) -> str:
-    """Return a page without exchanges; a person's remarks among them stay."""
+def pages_naming(brain: Brain, exchanges: Collection[str]) -> Iterator[Memory]:
+    """Yield the pages that name one of some exchanges, in their front matter or as said on them."""
+    for page in memory_pages(brain).values():
+        if any(exchange in page.text for exchange in exchanges):
+            yield page
+
+
+def unreadable(brain: Brain, exchanges: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the paths of the pages that do so and cannot be read, each with the reason."""
+    for path, error in brain.pages().broken.items():
+        if any(exchange in (brain.read_text(path) or "") for exchange in exchanges):
+            yield path, error.problem
+
+
+def is_bare(memory: Memory) -> bool:
+    """Return whether nothing but headings is left of a page."""
+    return not _HEADINGS.sub("", memory.body).strip()
+
+
+def _without_exchanges(text: str, exchanges: Container[str]) -> str:
     for placed in reversed(list(find_events(text))):
         if placed.event.id in exchanges:
             text = text[: placed.start] + remaining(text, placed) + text[placed.end :]
     return text
 
 
+def _statement(page: MemoryDocument, block: str) -> Statement | None:
+    statements = (statement for statement in page.memory.statements if block and statement.block_id == block)
+    return next(statements, None)
+
+
 def _without_statement(page: MemoryDocument, block: str) -> MemoryDocument:
-    statement = next((one for one in page.memory.statements if block and one.block_id == block), None)
+    statement, text = _statement(page, block), page.memory.text
     if statement is None:
         return page
-    text = page.memory.text
     return MemoryDocument(text[: statement.start] + text[statement.end :], page.memory.path)
 
 

@@ -6,7 +6,6 @@ front matter. What had left this machine by then cannot be taken back; it is tol
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
@@ -32,15 +31,13 @@ from brainiac.formats.memory import Memory, MemoryDocument, Statement, parse_mem
 from brainiac.formats.prompt import Prompt, prompt_path_of
 from brainiac.formats.prose import one_line
 from brainiac.formats.short_term import ShortTermDocument
-from brainiac.history.forget import ForgetPlan, pieces_of, standing
-from brainiac.history.why import Exchanges, memory_pages
+from brainiac.history.forget import ForgetPlan, is_bare, pages_naming, pieces_of, standing, unreadable
+from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.files import locked
 from brainiac.storage.review import find_ticks
 from brainiac.storage.statements import read_statements, sources_of, text_hash
-
-_HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 
 
 def keep_in(brain: Brain, prompt: Prompt) -> bool:
@@ -65,6 +62,7 @@ def keep_in(brain: Brain, prompt: Prompt) -> bool:
         return True
     brain.log.info("exchange_made_private", prompt=prompt.path)
     try:
+        # A promotion holds it while it runs, and may have read the exchange while that was open.
         with locked(brain.places.state / "promotion.lock", wait_seconds=0):
             brain.retry(lambda: _withdraw(brain, prompt.path, exchanges, is_last=True))
             return True
@@ -106,8 +104,8 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last:
 
 def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[RemoteCalls]:
     """Return the calls to models elsewhere that were about exchanges, and those since, which may have held them."""
-    known = Exchanges(brain)
-    prompts = (known.what(exchange).prompt_id for exchange in exchanges if exchange in known.events)
+    index = Exchanges(brain)
+    prompts = (index.what(exchange).prompt_id for exchange in exchanges if exchange in index.events)
     about, first = {*exchanges, *prompts}, min(exchanges)
     calls: dict[tuple[bool, str], list[tuple[str, str]]] = {}  # moment and purpose
     for _, event in brain.journal.all_events({ModelCalled}):
@@ -173,12 +171,10 @@ class _Marking:
         tree, exchanges = self._brain.tree, Exchanges(self._brain)
         self._words += [exchanges.said(exchange).user for exchange in sorted(self._ids)]
         self._edit(tree.relative(tree.short_term), self._mark_short_term)
-        for path, page in memory_pages(self._brain).items():
-            if any(exchange in page.text for exchange in self._ids) and shareable(page.text) is not None:
-                self._edit(path, lambda text, path=path: self._mark_page(parse_memory(path, text)))  # type: ignore[misc]
-        for path, error in self._brain.pages().broken.items():
-            if any(exchange in (self._brain.read_text(path) or "") for exchange in self._ids):
-                self.plan.kept.append(f"{path} cannot be read ({error.problem})")
+        for page in pages_naming(self._brain, self._ids):
+            if shareable(page.text) is not None:
+                self._edit(page.path, lambda text, path=page.path: self._mark_page(parse_memory(path, text)))  # type: ignore[misc]
+        self.plan.kept += [f"{path} cannot be read ({why})" for path, why in unreadable(self._brain, self._ids)]
         self._edit(tree.relative(tree.review), self._mark_review)
         self._mark_echoes()
         return self.plan
@@ -216,8 +212,10 @@ class _Marking:
         self._words += [statement.text for statement in statements]
         after = _with_marked_statements(text, statements)
         after = with_marked_events(after, lambda placed: placed.event.id in self._ids)
-        is_of_ours = memory.uuid in self._log.changes or list(find_events(text))
-        if is_of_ours and _is_bare(shareable(after), path):
+        rest = shareable(after)
+        # Where nothing but headings would be left to show, title and name of the page go into hiding with the rest.
+        is_hidden_whole = rest is not None and is_bare(parse_memory(path, rest))
+        if is_hidden_whole and (memory.uuid in self._log.changes or list(find_events(text))):
             return str(MemoryDocument(text, path).set_meta(private=True))
         self._note(memory, after, statements)
         return self._without_keys(after, path)
@@ -274,6 +272,7 @@ class _Marking:
     def _mark_review(self, text: str) -> str:
         for tick in reversed(find_ticks(text)):
             line = text[tick.start : tick.end]
+            # Before the id, which has to stand at the end of its line.
             if not self._ids.isdisjoint(self._log.proposals.get(tick.id, ())) and not PRIVATE.search(line):
                 line = line.replace("<!-- proposal:", f"{PRIVATE_MARK} <!-- proposal:", 1)
                 text = text[: tick.start] + line + text[tick.end :]
@@ -315,8 +314,12 @@ class _Marking:
         if shareable(text) is None:
             return text
         memory = parse_memory(path, _with_marked_answers(text, repeats))
-        echoes = [one for one in memory.statements if repeats(one.text) and not PRIVATE.search(one.text)]
-        ours = [one for one in echoes if self._is_unsaid(memory, one)]
+        echoes = [
+            statement
+            for statement in memory.statements
+            if repeats(statement.text) and not PRIVATE.search(statement.text)
+        ]
+        ours = [statement for statement in echoes if self._is_unsaid(memory, statement)]
         if len(ours) < len(echoes):
             self.plan.kept.append(f"{path} says it too, openly")
         return _with_marked_statements(memory.text, ours)
@@ -338,6 +341,7 @@ def _with_marked_statements(text: str, statements: Iterable[Statement]) -> str:
     """Return a page in which statements are marked private, each before its block id."""
     for statement in sorted(statements, key=lambda statement: statement.start, reverse=True):
         start, end = statement.own
+        # Of a retired one within the strokes: there it is read as part of the statement.
         struck = text.rfind("~~", start, end) if statement.is_history else -1
         at = struck if struck > start else end
         text = f"{text[:at]} {PRIVATE_MARK}{text[at:]}"
@@ -351,11 +355,6 @@ def _with_marked_items(text: str, is_meant: Callable[[str], bool]) -> str:
 def _with_marked_summary(text: str) -> str:
     start, end = ShortTermDocument(text).summary_span()
     return text[:start] + marked(text[start:end]) + text[end:]
-
-
-def _is_bare(rest: str | None, path: str) -> bool:
-    """Return whether nothing but headings would be left to show of a page."""
-    return rest is not None and not _HEADING.sub("", parse_memory(path, rest).body).strip()
 
 
 def _folded(text: str) -> str:

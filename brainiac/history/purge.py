@@ -68,6 +68,7 @@ def purge(brain: Brain, target: Target) -> Purged:
     after = {change.path: change.after or b"" for change in plan.changes()}
     pieces = pieces_of(plan.texts)
     elsewhere = standing(brain, pieces, after)
+    # Before anything goes: whatever cuts this short, the next start finds what is to be destroyed.
     tombstone = _tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
     event = forget(brain, target, cause=tombstone.id)
     further = _former_texts(event)
@@ -82,6 +83,7 @@ def _tombstone(
     """Journal what is to be destroyed, by ids and hashes alone."""
     statements = sorted({row.hash for row in plan.statements})
     fold = brain.journal.fold()
+    # What a file holds that stays is somebody's present, whatever it says.
     kept = {digest for path, digest in fold.items() if path not in after}
     hashes = _texts_holding(brain, target.exchanges, statements, pieces) | _texts_of(brain, target.exchanges)
     hashes |= {digest for path, digest in fold.items() if path in after}
@@ -163,7 +165,7 @@ def _texts_holding(
 
 def _states(content: bytes, statements: Collection[str]) -> bool:
     if b"\nuuid:" not in content:
-        return False  # no page
+        return False  # no page: reading a thousand blobs as such would take seconds
     try:
         memory = parse_memory("", content.decode("utf-8", "surrogateescape"))
     except FormatError:
@@ -254,14 +256,14 @@ def remains(brain: Brain) -> list[tuple[Event, str]]:
     """Return what of purged texts is here, by a tombstone: a file that stands, or a text of the journal."""
     blobs = brain.journal.blobs
     places = {digest: path for path, digest in brain.journal.fold().items()}
-    found = []
+    places_left = []
     for tombstone in _following.of(brain).events.values():
         for digest in _named_in(tombstone).hashes:
             if digest in places:
-                found.append((tombstone, places[digest]))
+                places_left.append((tombstone, places[digest]))
             elif digest in blobs:
-                found.append((tombstone, f"{brain.tree.relative(blobs.folder)}/{digest[:2]}/{digest[2:]}"))
-    return found
+                places_left.append((tombstone, f"{brain.tree.relative(blobs.folder)}/{digest[:2]}/{digest[2:]}"))
+    return places_left
 
 
 def _apply(brain: Brain, tombstone: Event, is_applied: bool) -> bool:

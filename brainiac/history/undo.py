@@ -126,6 +126,7 @@ class _Reversal:
 
     def _put_back(self) -> None:
         before = self._text(self._change.before)
+        # Somebody may have put back the very same text meanwhile: then nothing is left to do.
         if before is not None and self._now is None:
             self._undoing.changes.append(create(self._path, before))
         elif before is not None and self._now != before:

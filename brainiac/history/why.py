@@ -155,10 +155,10 @@ class Exchanges:
         """Return the exchange that an id, a part of one, or the path of its prompt or response names."""
         if named in self.events:
             return named
-        known = {name: self.what(name) for name in self.events}
-        by_path = [name for name in known if named in (known[name].prompt, known[name].response, self.place_of(name))]
+        kept = {name: self.what(name) for name in self.events}
+        by_path = [name for name in kept if named in (kept[name].prompt, kept[name].response, self.place_of(name))]
         if by_path:
-            return max(by_path)
+            return max(by_path)  # the last revision
         if len(named) < MIN_ID_PART:
             return None
         matches = [name for name in self.events if name.startswith(named) or name.endswith(named)]
@@ -224,8 +224,9 @@ def find_statement(brain: Brain, named: str) -> Named | None:
     for page in memory_pages(brain).values():
         # Looking for statements costs a hundred times what this does, and few pages hold it.
         if block in page.text or wanted[:20] in _folded(page.text):
-            statements = (one for one in page.statements if one.block_id == block or _folded(one.text) == wanted)
-            matches += [Named(page, statement) for statement in statements]
+            for statement in page.statements:
+                if statement.block_id == block or _folded(statement.text) == wanted:
+                    matches.append(Named(page, statement))
     if len(matches) > 1:
         where = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
         raise UserError(f"{named!r} stands {len(matches)} times: {where}; name the page, or the id of one")
@@ -238,6 +239,7 @@ def _nearest(brain: Brain, named: str) -> Named | None:
         share = coverage(named, hit.text)
         if share < NEAR_SHARE or not hit.anchor or hit.path not in pages:
             continue
+        # Of several that have the words, the one that has them in the same order.
         likeness = share + difflib.SequenceMatcher(None, named.casefold(), hit.text.casefold()).ratio()
         for statement in pages[hit.path].statements:
             if statement.block_id == hit.anchor and likeness > likest:
@@ -323,6 +325,7 @@ class Provenance:
         changes = [change for block in self._blocks(statement) for change in self._changes if change.block == block]
         for change in changes:
             yield self._step(change, statement)
+        # What changed it without being recorded as an operation: a person's hand, mostly, or another device's sync.
         recorded = {change.event.id for change in changes}
         for event, before, after in self._versions:
             old, new = _text_in(before, statement), _text_in(after, statement)
@@ -374,8 +377,8 @@ class Provenance:
     @cached_property
     def _texts(self) -> dict[str, str]:
         versions = [version for _, *both in self._versions for version in both if version]
-        statements = (one for memory in (*versions, self._memory) for one in memory.statements)
-        return {text_hash(statement.text): statement.text for statement in statements}
+        memories = (*versions, self._memory)
+        return {text_hash(statement.text): statement.text for memory in memories for statement in memory.statements}
 
     @cached_property
     def _versions(self) -> list[tuple[Event, Memory | None, Memory | None]]:
@@ -449,7 +452,7 @@ def origin_of_item(brain: Brain, named: str) -> Chain | None:
         return None
     path = brain.tree.relative(brain.tree.short_term)
     steps = list(_writers(brain, path, text))
-    # what another device's process wrote reaches this one as a person's save: the process is who wrote it
+    # What another device's process wrote reaches this one as a person's save: the process is who wrote it
     first = next((step for step in steps if step.by != "person"), steps[0] if steps else None)
     return Chain(path, "", "Short-term memory", "", text, steps=(first,) if first else ())
 

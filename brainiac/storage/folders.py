@@ -92,11 +92,12 @@ class Folders:
         for path in self._texts:
             if path.startswith(f"{folder}/"):
                 children.add(f"{folder}/{path[len(folder) + 1 :].partition('/')[0]}")
-        told = {} if self._is_whole else {entry.path: entry for entry in self._indexes[folder].page.manifest}
+        standing = () if self._is_whole else self._indexes[folder].page.manifest
+        entries = {entry.path: entry for entry in standing}
         for path in sorted(children):
             name = posixpath.basename(path)
-            if name in told and path not in self._texts:
-                yield told[name]
+            if name in entries and path not in self._texts:
+                yield entries[name]
             elif self._store.tree.kind_of(path) is PathKind.MEMORY:
                 yield from self._page_entry(path, name)
             elif index := self._index_of(path):
@@ -172,7 +173,7 @@ def _line(memory: Memory) -> str:
     if memory.steps:
         return f"{len(memory.steps)} steps"
     statements = parse_memory(memory.path, rest).statements
-    first = next((one.text for one in statements if not one.is_history), "")
+    first = next((statement.text for statement in statements if not statement.is_history), "")
     return first if len(first) <= _MAX_SUMMARY else first[: _MAX_SUMMARY - 1].rsplit(" ", 1)[0] + "…"
 
 

@@ -55,10 +55,10 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
         proposals: What to add.
     """
     text = EMPTY if text is None or not text.strip() else text
-    known = set(_ID.findall(text))
+    shown = set(_ID.findall(text))
     newline = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
     for proposal in proposals:
-        if proposal.id not in known:
+        if proposal.id not in shown:
             text += "" if text.endswith("\n") else newline
             mark = f" {PRIVATE_MARK}" if proposal.is_private else ""
             text += f"- [ ] {one_line(proposal.what)}{mark} <!-- proposal: {proposal.id} -->{newline}"
@@ -109,7 +109,7 @@ def verdicts(text: str) -> dict[str, bool]:
     for tick in find_ticks(text):
         if tick.mark in ("x", "-"):
             marks.setdefault(tick.id, set()).add(tick.mark)
-    return {name: found == {"x"} for name, found in marks.items() if len(found) == 1}
+    return {name: boxes == {"x"} for name, boxes in marks.items() if len(boxes) == 1}
 
 
 def without(text: str, ids: Container[str]) -> str:

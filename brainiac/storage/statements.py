@@ -99,9 +99,10 @@ class StatementChange:
 
 def _changes_in(event: Event, rows: Iterable[StatementRecord]) -> Iterator[StatementChange]:
     """Yield the operations that an event records; of a how-to one for each of its steps."""
+    # These stay in memory as long as the brain is open: what they were read from need not.
     header = replace(event, data={}, changes=())
     for row in rows:
-        row = replace(row, stored=None)  # these stay in memory: what they were read from need not
+        row = replace(row, stored=None)
         yield StatementChange(header, row, row.block, row.hash, row.since)
         yield from (StatementChange(header, row, step.block, step.hash, step.since) for step in row.steps)
 
@@ -227,6 +228,7 @@ def _begin(store: Store) -> StatementLog:
 def _take(store: Store, log: StatementLog, event: Event, is_own: bool) -> None:
     what = event.what
     changes = list(_changes_in(event, what.statements)) if isinstance(what, Stating) else []
+    # Before what is taken back is left out: `why` tells of that too.
     for change in changes:
         log.changes.setdefault(change.row.page, []).append(change)
     if event.id in log.undone:
@@ -244,6 +246,7 @@ def _take(store: Store, log: StatementLog, event: Event, is_own: bool) -> None:
             for item in what.items:
                 log.noted[item] = log.noted.get(item, frozenset()) | {what.exchange}
         case PromptAnswered():
+            # Days, not answers: what is asked again and again on one day is one use.
             for words in what.led:
                 days = log.led.get((words.anchor, words.hash), frozenset())
                 log.led[words.anchor, words.hash] = days | {store.day_of(event.at)}
@@ -252,6 +255,7 @@ def _take(store: Store, log: StatementLog, event: Event, is_own: bool) -> None:
         case _ if is_own and event.kind in _BY_HAND:
             for edit in event.changes:
                 log.touched[edit.path] = event.at
+                # Kept as hashes: the texts are read only where somebody asks for corrections.
                 if store.tree.kind_of(edit.path) is PathKind.MEMORY:
                     log.edits.append((edit, event.at))
 
@@ -322,12 +326,14 @@ def plan_adoption(store: Store, named: str | None = None) -> Adoption:
         except FormatError:
             continue  # the doctor names it
         uuid = page.memory.uuid
-        theirs = [one for one in page.memory.statements if not one.is_history and not log.is_ours(uuid, one)]
-        for statement in theirs:
-            digest = text_hash(statement.text)
-            adoption.statements.append(StatementRecord(page=uuid, block=statement.block_id, hash=digest, path=path))
-            adoption.texts.append((path, statement.text))
-        if theirs and str(page) != text:
+        count = len(adoption.statements)
+        for statement in page.memory.statements:
+            if not statement.is_history and not log.is_ours(uuid, statement):
+                digest = text_hash(statement.text)
+                adoption.statements.append(StatementRecord(page=uuid, block=statement.block_id, hash=digest, path=path))
+                adoption.texts.append((path, statement.text))
+        # A page all of whose statements are ours is left alone, whatever else it lacks.
+        if len(adoption.statements) > count and str(page) != text:
             adoption.changes.append(update(path, text, str(page)))
     return adoption
 
