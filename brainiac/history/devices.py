@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError, UserError
@@ -164,7 +163,7 @@ def _settle(brain: Brain, copy: str, original: str) -> Event | None:
         id=name, what=what, operation=TAKE, copy=copy, copy_hash=copy_hash, path=original, hash=digest
     )
     is_private = any(is_private_note(brain.read_text(path) or "") for path in (copy, original))
-    changes = review_change(brain, [Proposal(name, what, proposal.to_json(), is_private)])
+    changes = review_change(brain, [Proposal(proposal, is_private)])
     return brain.commit(CopyFound(proposals=(proposal,)), by=_BY, changes=changes)
 
 
@@ -191,15 +190,14 @@ def _hashes_of(brain: Brain, path: str) -> set[str | None]:
     return {digest for change in changes for digest in (change.before, change.after)}
 
 
-def taken(brain: Brain, proposal: Mapping[str, Any]) -> list[Change]:
+def taken(brain: Brain, proposal: CopyProposal) -> list[Change]:
     """Return the changes that put a copy in its original's place; none where either is not as it was proposed."""
-    wanted = CopyProposal.from_json(proposal)
-    copy, standing = brain.read(wanted.copy), brain.read(wanted.path)
+    copy, standing = brain.read(proposal.copy), brain.read(proposal.path)
     digest = content_hash(standing) if standing is not None else None
-    if copy is None or content_hash(copy) != wanted.copy_hash or digest != wanted.hash:
+    if copy is None or content_hash(copy) != proposal.copy_hash or digest != proposal.hash:
         return []
-    change = create(wanted.path, copy) if standing is None else update(wanted.path, standing, copy)
-    return [change, remove(wanted.copy, copy)]
+    change = create(proposal.path, copy) if standing is None else update(proposal.path, standing, copy)
+    return [change, remove(proposal.copy, copy)]
 
 
 def _merge(brain: Brain, copy: str, original: str, raw: bytes) -> Event:

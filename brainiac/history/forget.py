@@ -666,19 +666,18 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
 
 
 def _put_before_person(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:
-    changes = review_change(brain, [Proposal(proposal.id, proposal.what, proposal.to_json(), is_private)])
+    changes = review_change(brain, [Proposal(proposal, is_private)])
     brain.commit(ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
 
 
-def settle(brain: Brain, proposal: Mapping[str, Any]) -> Event | None:
+def settle(brain: Brain, proposal: ForgetProposal) -> Event | None:
     """Forget what a person ticked; the prompt that asked for it and its answer go with it.
 
     Returns:
         The event; None when nothing of it stands any more.
     """
-    wanted = ForgetProposal.from_json(proposal)
-    target = Target(wanted.exchanges, wanted.blocks, wanted.items, wanted.pages, wanted.answers)
-    event, prompt = forget(brain, target, by="person"), wanted.prompt
+    parts: dict[str, Any] = {name: getattr(proposal, name) for name in _PARTS}
+    event, prompt = forget(brain, Target(**parts), by="person"), proposal.prompt
     for path in (prompt, *(response_path(prompt, number) for number in range(1, 4))) if prompt else ():
         file = brain.tree.confine(path, inside=brain.tree.inbox)
         file.unlink(missing_ok=True)  # off the record: no journal may hold its words, so no commit removes it
