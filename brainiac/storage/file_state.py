@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from brainiac.events import Event, RecordedChange, TreeAdopted
-from brainiac.storage.files import is_damage, locked, make_way
+from brainiac.events import Event, NoteMerged, RecordedChange, TreeAdopted
+from brainiac.storage.files import is_damage, locked, open_derived, remove_derived
 from brainiac.storage.journal import Journal
 from brainiac.tree import Tree
 
@@ -75,7 +75,7 @@ class FileStates:
         self._path, self._tree, self._journal = path, tree, journal
         self._mutex = threading.RLock()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._database = self._open()
+        self._database = open_derived(path, _SCHEMA)
 
     def close(self) -> None:
         """Close the file."""
@@ -148,8 +148,8 @@ class FileStates:
                 raise
         with locked(self._journal.lock), self._mutex:  # in the order in which a commit takes them
             self._database.close()
-            self._remove()
-            self._database = self._connect()
+            remove_derived(self._path)
+            self._database = open_derived(self._path, _SCHEMA)
             self._follow()
             return work()
 
@@ -179,35 +179,6 @@ class FileStates:
         with self._database:
             self._fold(event)
             self._set_position(event.seq, event.id)
-
-    def _open(self) -> sqlite3.Connection:
-        for path in self._paths:
-            make_way(path)
-        try:
-            return self._connect()
-        except sqlite3.DatabaseError:  # torn by a power failure; it is derived
-            self._remove()
-            return self._connect()
-
-    def _remove(self) -> None:
-        for path in self._paths:
-            make_way(path)
-            path.unlink(missing_ok=True)
-
-    @property
-    def _paths(self) -> list[Path]:
-        return [self._path.with_name(self._path.name + name) for name in ("", "-wal", "-shm")]
-
-    def _connect(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self._path, check_same_thread=False, timeout=30)
-        try:
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = OFF")  # a crash loses nothing; a power failure only work
-            database.executescript(_SCHEMA)
-        except sqlite3.DatabaseError:
-            database.close()
-            raise
-        return database
 
     def _position(self) -> tuple[int, str]:
         row = self._database.execute("SELECT seq, id FROM position").fetchone()
@@ -270,7 +241,8 @@ def _successor(known: FileState | None, change: RecordedChange, after: str, even
     if known is not None and known.hash == after:
         return replace(known, path=change.path)
     is_persons = event.by == "person" or change.op == "observe"
-    is_told = known is None or known.is_told or (is_persons and "displaced_by" not in event.data)
+    is_rescued = isinstance(event.what, NoteMerged) and bool(event.what.displaced_by)
+    is_told = known is None or known.is_told or (is_persons and not is_rescued)
     trail = _trail(known, change, is_persons=is_persons)
     return FileState(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_persons, is_told=is_told)
 
