@@ -127,7 +127,7 @@ class Store:
             self.places,
             self.journal,
             self.clock,
-            tell=self._announce,
+            announce=self._announce,
             holds_secret=self.holds_secret,
         )
 
