@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.organization.run import organize
-from brainiac_plugins.organization.stale import find_stale
+from brainiac_plugins.organization.usage import find_stale
 from brainiac_plugins.promotion.run import Outcome, promote
 from hostile import Case
 from hostile import cases as hostile_cases

@@ -97,37 +97,10 @@ class LiteLLMEngine:
     # --- an answer, with tools where the model takes them ------------------------------------------------------
 
     def _answer(self, request: AnswerRequest) -> Answer:
-        """Let the model answer in a bounded number of rounds.
-
-        Raises:
-            ModelError: It failed, refused, said nothing twice, or asked for tools without end.
-        """
-        settings = self._library.settings
         gate = Gate(self._library, is_remote=self.is_remote, is_kept=not request.off_record)
-        room = tool_tokens(budget_tokens(settings, self.name))
+        room = tool_tokens(budget_tokens(self._library.settings, self.name))
         toolbox = Toolbox(self._library, request, gate, room_tokens=room)
-        rounds = settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
-        messages = self._messages(request, gate, toolbox.descriptions() if rounds else ())
-        tokens, cost_usd, was_empty = 0, 0.0, False
-        # after the rounds one call without tools, and one more for a model whose text was empty
-        for left in range(rounds, -2, -1):
-            options: dict[str, Any] = {}
-            if rounds:
-                options = {"tools": toolbox.definitions(), "tool_choice": "auto" if left > 0 else "none"}
-            completion = self._call(request, gate, messages, options)
-            if completion.usage:
-                tokens += completion.usage.input + completion.usage.output
-            cost_usd += completion.cost_usd
-            if completion.tool_calls and left > 0:
-                messages = [*messages, *_tool_messages(completion, toolbox)]
-                continue
-            _check_refusal(completion, self.name)
-            if completion.text.strip():
-                break
-            if was_empty or left < 0:
-                why = "it kept asking for tools." if completion.tool_calls else "its text was empty, twice."
-                raise ModelError(f"`{self.name}` gave no answer: {why}", advice="Ask again, or choose another model.")
-            was_empty = True
+        completion, tokens, cost_usd = self._talk(request, gate, toolbox)
         text = completion.text.strip()
         if completion.finish == "length":
             text += CUT_OFF.format(tokens=self._max_output(request.purpose))
@@ -142,6 +115,38 @@ class LiteLLMEngine:
             cost_usd=round(cost_usd, 8),
         )
 
+    def _talk(self, request: AnswerRequest, gate: Gate, toolbox: Toolbox) -> tuple[Completion, int, float]:
+        """Let the model call tools in a bounded number of rounds, then answer.
+
+        Returns:
+            The last call, and the tokens and USD of all of them.
+
+        Raises:
+            ModelError: It failed, refused, said nothing twice, or asked for tools without end.
+        """
+        rounds = self._library.settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
+        messages = self._messages(request, gate, toolbox.descriptions() if rounds else ())
+        tokens, cost_usd, was_empty = 0, 0.0, False
+        # after the rounds one call without tools, and one more for a model whose text was empty
+        for left in range(rounds, -2, -1):
+            options: dict[str, Any] = {}
+            if rounds:
+                options = {"tools": toolbox.definitions(), "tool_choice": "auto" if left > 0 else "none"}
+            completion = self._call(request, gate, messages, options)
+            tokens += completion.usage.input + completion.usage.output
+            cost_usd += completion.cost_usd
+            if completion.tool_calls and left > 0:
+                messages = [*messages, *_tool_messages(completion, toolbox)]
+                continue
+            _check_refusal(completion, self.name)
+            if completion.text.strip():
+                return completion, tokens, cost_usd
+            if was_empty:
+                break
+            was_empty = True
+        why = "it kept asking for tools." if completion.tool_calls else "its text was empty, twice."
+        raise ModelError(f"`{self.name}` gave no answer: {why}", advice="Ask again, or choose another model.")
+
     # --- everything else: JSON by a schema ---------------------------------------------------------------------
 
     def _typed(self, request: Request) -> Result:
@@ -149,6 +154,7 @@ class LiteLLMEngine:
         gate = Gate(self._library, is_remote=self.is_remote)
         messages = self._messages(request, gate)
         problems = ""
+        # asked again once, with what was wrong
         for _ in range(2):
             completion = self._call(request, gate, messages, {"response_format": request.result, "temperature": 0})
             _check_refusal(completion, self.name)
@@ -156,6 +162,7 @@ class LiteLLMEngine:
                 return request.result.model_validate_json(_json_in(completion.text))
             except ValidationError as error:
                 problems = _problems(error, completion)
+            # cut, or a model that did not find its end would fill its own window
             again = [{"role": "assistant", "content": completion.text[:4000] or "(nothing)"}]
             messages = [*messages, *again, {"role": "user", "content": ASK_AGAIN.format(problems=problems)}]
         raise ModelError(
@@ -192,6 +199,7 @@ class LiteLLMEngine:
             refused = {name for name in offered if any(word in problem for word in _OPTIONAL.get(name, ()))}
             if error.retryable or not refused:
                 raise
+            # remembered: the server will not learn it before it is restarted
             self._refused_options |= refused
             left = {name: value for name, value in offered.items() if name not in refused}
             return self._paid(request, gate.release(messages), left)
@@ -270,6 +278,7 @@ def _with_true_links(
     A link counts as citing only where it names a page that the model was shown. One that bears an identity and leads
     nowhere was made up, as small models do: its title stays.
     """
+    # the uuid is the truth: models copy it right where they shorten a path
     shown = {hit.path: hit.uuid for hit in gate.hits(request.hits)} | dict.fromkeys(read, "")
     by_uuid = {uuid: path for path, uuid in shown.items() if uuid}
     folder = posixpath.dirname(request.prompt.path)

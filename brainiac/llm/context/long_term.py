@@ -11,10 +11,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
+from urllib.parse import unquote
 
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import split
-from brainiac.formats.links import find_links
 from brainiac.formats.prompt import Prompt
 from brainiac.library import Library
 from brainiac.llm.context.blocks import Block, Count, Stability, shortened
@@ -30,6 +30,12 @@ FOCUS_SHARE = 0.25
 MAX_FOCUSED = 10
 HUBS = 10
 _CONVERSATIONS = 256
+# more lenient than a page's links (`formats.links`): in a prompt people write paths with spaces in them
+_LINK = re.compile(
+    r"!?\[\[(?P<wiki>[^\[\]\n]{1,300})\]\]"
+    r'|(?<!!)\[[^\[\]\n]{0,300}\]\(<?(?P<path>[^)<>\n"]{1,500}?)>?(?:\s+"(?P<title>[^"\n]*)")?\)'
+)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -47,6 +53,7 @@ class PageOrder:
         """Return the paths, those that stood here last time first and in that order, new ones after them."""
         with self._mutex:
             kept = [path for path in self._orders.pop(conversation, []) if path in paths]
+            # put back as the last: the conversation that was quiet for longest is forgotten first
             order = self._orders[conversation] = list(dict.fromkeys([*kept, *paths]))
             if len(self._orders) > _CONVERSATIONS:
                 self._orders.popitem(last=False)
@@ -95,6 +102,7 @@ def page_text(library: Library, hits: Sequence[Hit], count: Count) -> str:
     lines = [f"### {reference(first.title, first.path, first.uuid)}{_dated(library, first)}"]
     seen: set[str] = set()
     for hit in hits:
+        # several queries find one statement
         if hit.text.strip() in seen:
             continue
         seen.add(hit.text.strip())
@@ -139,6 +147,7 @@ class ShownPages:
         target, uuid = _target_and_uuid(link)
         if uuid:
             path = self._graph.path_of(uuid.lower())
+            # a uuid that no page bears any more may stand beside a path that leads somewhere
             if path or not target or uuid == target:
                 return self._shown([path])
         name = target.strip().strip("/")
@@ -153,6 +162,7 @@ class ShownPages:
         if not wanted:
             return []
         pages = self._graph.pages
+        # editors link by a file's name, or the end of its path; people by a title
         by_path = self._shown(path for path in pages if f"/{path.casefold()}".endswith(f"/{wanted}.md"))
         by_title = (path for path, page in pages.items() if page.title.casefold() == wanted)
         return sorted(by_path or self._shown(by_title), key=lambda page: page.path)
@@ -179,13 +189,16 @@ class ShownPages:
 
 def _target_and_uuid(link: str) -> tuple[str, str]:
     """Return what a link leads to, without its fragment, and the uuid that it bears or is."""
-    link = link.strip().removeprefix("!")
-    parsed = find_links(link)
-    if parsed and parsed[0].end - parsed[0].start == len(link):
-        target, uuid = parsed[0].target, parsed[0].uuid
+    link = link.strip()
+    # a whole link, as people copy it, or only its target
+    if match := _LINK.fullmatch(link):
+        target = unquote(match["path"]) if match["path"] else match["wiki"].partition("|")[0]
+        identity = _UUID.search(match["title"] or "")
     else:
-        target, uuid = link.removeprefix("uuid:").partition("#")[0], ""
-    return target, uuid or (target if _UUID.fullmatch(target) else "")
+        target, identity = link.removeprefix("uuid:"), None
+    target = target.partition("#")[0].strip()
+    identity = identity or _UUID.fullmatch(target)
+    return target, identity.group() if identity else ""
 
 
 # --- what "this" means ---------------------------------------------------------------------------------------------
@@ -201,7 +214,8 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
         count: Tokens of a text.
         gate: What may be shown of them.
     """
-    linked = [prompt.text[link.start : link.end] for link in find_links(prompt.text) if not link.is_external]
+    matches = _LINK.finditer(prompt.text)
+    linked = [match.group() for match in matches if not _ADDRESS.match(match["path"] or match["wiki"])]
     links = list(dict.fromkeys([*prompt.focus, *linked]))[:MAX_FOCUSED]
     if not links:
         return []
