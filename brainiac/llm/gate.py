@@ -26,7 +26,7 @@ from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.endpoints import Endpoint
 from brainiac.llm.redaction import redact
-from brainiac.llm.schemas import Answer, Engine, Existing, Request, Result
+from brainiac.llm.schemas import Answer, Engine, Existing, PageName, Request, Result
 from brainiac.search.hit import Hit
 from brainiac.storage.files import read_bytes
 from brainiac.tree import Tree
@@ -263,13 +263,13 @@ class Gate:
                 changed |= {"conversation": self.turns(request.conversation), "hits": self.hits(request.hits)}
             case schemas.ReflectRequest():
                 changed["exchange"] = self._without_secrets(request.exchange)
-            case schemas.AnalyzeRequest():
-                titles = [title for title in request.subjects if self._knows_title(title)]
-                changed |= {"events": self.events(request.events), "subjects": titles}
-            case schemas.IntegrateRequest():
-                changed["existing"] = self._existing(request.existing)
+            case schemas.ConsolidateRequest():
+                changed["said"] = [said for said in request.said if self._is_shown(said.event)]
+                changed |= {"existing": self._existing(request.existing), "pages": self._page_names(request.pages)}
+                changed["marked"] = ()  # nobody but the keyless engine, which is on this machine, needs them
             case schemas.SynthesizeRequest():
                 changed |= {"events": self.events(request.events), "folders": self._folders(request.folders)}
+                changed["standing"] = self._existing(request.standing)
             case schemas.SummarizeRequest():
                 changed |= {"remaining": self.events(request.remaining), "archived": self.events(request.archived)}
             case schemas.OrganizeRequest():
@@ -346,19 +346,25 @@ class Gate:
 
     def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
         """Return the statements that stand on what may be shown of their pages."""
-        paths = self._library.recall.links
-        found = []
-        for one in statements:
-            path = paths.path_of(one.id.partition("#")[0]) or one.id.partition("#")[0]
-            page, rest = self._page(path) if path.endswith(".md") else ("", "")
-            said = _folded(one.content)
-            is_cut = rest is None or (said in _folded(page) and said not in _folded(rest))
-            if not is_cut and not PRIVATE.search(one.content) and (not page or self.knows(path)):
-                found.append(replace(one, content=self._lines(path, one.content) or WITHHELD))
-        return found
+        shown = []
+        for statement in statements:
+            page, rest = self._page(statement.path)
+            text = _folded(statement.content)
+            is_cut = rest is None or (text in _folded(page) and text not in _folded(rest))
+            if not is_cut and not PRIVATE.search(statement.content) and self.knows(statement.path):
+                content = self._lines(statement.path, statement.content) or WITHHELD
+                shown.append(replace(statement, content=content))
+        return shown
 
-    def _knows_title(self, title: str) -> bool:
-        return _key(PRIVATE.sub("", title)) not in _hidden_names(self._tree)
+    def _page_names(self, pages: Iterable[PageName]) -> list[PageName]:
+        """Return the pages that may be known, each with what of its line stands openly there."""
+        shown = []
+        for page in pages:
+            if self.knows(page.path):
+                _, rest = self._page(page.path)
+                is_open = rest is not None and _folded(page.about) in _folded(rest)
+                shown.append(replace(page, about=self._lines(page.path, page.about) if is_open else ""))
+        return shown
 
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
         """Return the folders that may be known, each with what its index page tells."""
@@ -487,7 +493,7 @@ def is_private_request(library: Library, request: Request) -> bool:
     is_said = (prompt is not None and prompt.private) or (exchange is not None and exchange.is_private)
     if is_said or (prompt is not None and prompt.path and is_hidden(library.tree, prompt.path)):
         return True
-    events = getattr(request, "events", ()) if hasattr(request, "candidate") else ()
+    events = getattr(request, "events", ()) if hasattr(request, "candidates") else ()
     return any(is_private_event(event) for event in events)  # what was made of them would tell of them
 
 

@@ -20,9 +20,9 @@ from brainiac.llm.endpoints import Endpoint, endpoint_of
 from brainiac.llm.gate import Gate, Released
 from brainiac.llm.metered import metered
 from brainiac.llm.schemas import (
-    AnalyzeRequest,
     AnswerRequest,
-    Candidates,
+    Consolidation,
+    ConsolidateRequest,
     Purpose,
     QueriesRequest,
     ReflectRequest,
@@ -34,7 +34,6 @@ from brainiac.llm.schemas import (
 MAX_OUTPUT_TOKENS = {
     Purpose.QUERIES: 400,
     Purpose.REFLECT: 2000,
-    Purpose.INTEGRATE: 1000,
     Purpose.SYNTHESIZE: 1000,
     Purpose.SUMMARIZE: 1500,
 }
@@ -87,7 +86,7 @@ class LiteLLMEngine:
         try:
             return self._typed(request)
         except WindowError:
-            if isinstance(request, AnalyzeRequest) and len(request.events) > 1:
+            if isinstance(request, ConsolidateRequest) and len(request.said) > 1:
                 return self._halved(request)
             raise
 
@@ -157,6 +156,8 @@ class LiteLLMEngine:
             try:
                 return request.result.model_validate_json(_json_in(completion.text))
             except ValidationError as error:
+                if completion.finish == "length" and isinstance(request, ConsolidateRequest) and len(request.said) > 1:
+                    return self._halved(request)  # less to say about fewer exchanges
                 problems = _sentences(error, completion)
             again = [{"role": "assistant", "content": completion.text[:4000] or "(nothing)"}]
             messages = [*messages, *again, {"role": "user", "content": ASK_AGAIN.format(problems=problems)}]
@@ -166,13 +167,13 @@ class LiteLLMEngine:
             advice=f"A larger model may do better: llm.models: {{{request.purpose}: ...}} in system/config.yaml.",
         )
 
-    def _halved(self, request: AnalyzeRequest) -> Candidates:
-        """Analyze a log that is longer than the window in two parts: nothing of it may be left unread."""
+    def _halved(self, request: ConsolidateRequest) -> Consolidation:
+        """Consolidate more than the window holds in two parts: nothing of what was said may be left unread."""
         from dataclasses import replace
 
-        middle = len(request.events) // 2
-        found = [self.run(replace(request, events=part)) for part in (request.events[:middle], request.events[middle:])]
-        return Candidates(candidates=[candidate for part in found for candidate in part.candidates])  # type: ignore[attr-defined]
+        middle = len(request.said) // 2
+        parts = [self.run(replace(request, said=part)) for part in (request.said[:middle], request.said[middle:])]
+        return Consolidation(operations=[operation for part in parts for operation in part.operations])  # type: ignore[attr-defined]
 
 
 def _about(request: Request) -> str:

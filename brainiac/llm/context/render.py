@@ -18,7 +18,7 @@ from brainiac.llm.context.roles import instructions, schema_of
 from brainiac.llm.context.sections import SECTIONS, Reader
 from brainiac.llm.context.short_term import ListsSoFar, has_lost_changes
 from brainiac.llm.gate import Gate
-from brainiac.llm.schemas import IntegrateRequest, Purpose, Request
+from brainiac.llm.schemas import ConsolidateRequest, Purpose, Request
 
 HEADINGS = ("## Core Identity", "## Short-Term Memory", "## Relevant Long-Term Memory", "## User Prompt")
 WITH_WORKFLOWS = frozenset({Purpose.QUERIES, Purpose.ANSWER})
@@ -92,7 +92,7 @@ class Assembler:
             "background": background is not None,
         }
         base = instructions(library, gate, "base", **common)
-        complaint = bool(isinstance(request, IntegrateRequest) and request.complaint)
+        complaint = bool(isinstance(request, ConsolidateRequest) and request.refused)
         role = instructions(
             library, gate, request.purpose.value, schema=schema_of(request.result), complaint=complaint, **common
         )

@@ -20,14 +20,15 @@ from brainiac.llm.context.short_term import ListsSoFar, conversation_blocks, eve
 from brainiac.llm.context.workflows import listed, started, workflows
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
-    AnalyzeRequest,
     AnswerRequest,
-    Candidate,
-    IntegrateRequest,
+    ConsolidateRequest,
+    Existing,
     OrganizeRequest,
+    PageName,
     Purpose,
     QueriesRequest,
     ReflectRequest,
+    Refused,
     Request,
     SummarizeRequest,
     SynthesizeRequest,
@@ -114,48 +115,78 @@ def _reflect(reader: Reader, request: ReflectRequest) -> list[Block]:
     ]
 
 
-def _analyze(reader: Reader, request: AnalyzeRequest) -> list[Block]:
-    titles = [f"- {one_line(subject)}" for subject in request.subjects]
-    existing = Block(
-        "existing pages", titles, Stability.LONG_TERM, "## Existing Long-Term Memory", share=0.2, cut_order=10
-    )
-    return [
-        reader.events("event log", "## Short-Term Memory Event Log", request.events),
-        existing,
-        _task("candidates", "## Promotion Candidates", ["List what of the event log deserves long-term memory."]),
+def _consolidate(reader: Reader, request: ConsolidateRequest) -> list[Block]:
+    """What is open, what is known, and what was said: that is new each time, and stands at the end."""
+    memory = request.short_term
+    open_items = [f"- {item.text}" for item in (*memory.goals, *memory.tasks) if not item.is_done]
+    log = [quoted(memory.summary)] if memory.summary.strip() else []
+    log += ["Open goals and tasks:\n" + quoted("\n".join(open_items))] if open_items else []
+    said = [
+        event_text(event, reader.limit_tokens, reader.count, with_id=True, thread=said.thread)
+        for said in request.said
+        for event in reader.timed([replace(said.event, id=said.id)])
     ]
-
-
-def _integrate(reader: Reader, request: IntegrateRequest) -> list[Block]:
-    days = [reader.library.day_of(each.created_at) for each in request.existing]
-    known = [
-        quoted(f"[{one_line(each.id)}] {each.content}" + (f" ({day})" if day else ""))
-        for each, day in zip(request.existing, days, strict=True)
+    refused = [_refused(each) for each in request.refused]
+    ending = [
+        "A check refused these operations of your former answer. Answer with what is to stand in their place only; "
+        "what you leave out is dropped.",
+        *refused,
     ]
-    existing = "## Existing Long-Term Memory"
-    complaint = f"A check refused the former attempt:\n{quoted(request.complaint)}" if request.complaint else ""
     return [
-        Block("event", [quoted(request.message)] if request.message else [], Stability.SHORT_TERM, "## Event"),
+        Block("event log", log, Stability.SHORT_TERM, "## Short-Term Memory Event Log"),
         Block(
-            "existing memory", known or ["No existing memories: only NEW is possible."], Stability.LONG_TERM, existing
+            "existing memory",
+            _known(reader, request.pages, request.existing) or ["Nothing is known yet: only `new` is possible."],
+            Stability.LONG_TERM,
+            "## Existing Long-Term Memory",
+            share=0.6,
+            cut_order=10,
         ),
-        _task("candidate", "## Promotion Candidate", [_candidate(request.candidate), complaint]),
+        Block("new exchanges", said, Stability.FOCUS, "## New Exchanges"),
+        _task("operations", "## Operations", ending if refused else ["What becomes of long-term memory?"]),
     ]
 
 
-def _candidate(candidate: Candidate) -> str:
-    wish = " The person asks to forget it." if candidate.is_forget else ""
-    return f"Importance {candidate.importance:.1f}.{wish}\n{quoted(candidate.statement)}"
+def _known(reader: Reader, pages: Sequence[PageName], existing: Sequence[Existing]) -> list[str]:
+    """Return a part for each page, its near statements below it, the page with the nearest one first."""
+    top = reader.library.tree.relative(reader.library.tree.long_term) + "/"
+    named = {page.path: page for page in pages}
+    lines: dict[str, list[str]] = {statement.path: [] for statement in existing} | {page.path: [] for page in pages}
+    for statement in existing:
+        lines[statement.path].append(_statement(statement))
+    parts = []
+    for path, statements in lines.items():
+        page = named.get(path) or PageName(path, (statements[0],) if not path else ())
+        names = "; ".join(map(one_line, page.names))
+        about = f". {one_line(page.about)}" if page.about and not statements else ""
+        parts.append(quoted("\n".join([f"{one_line(path.removeprefix(top))}: {names}{about}", *statements])))
+    return parts
+
+
+def _statement(statement: Existing) -> str:
+    since = f" ({statement.since})" if statement.since else ""
+    return f"[{one_line(statement.id)}] {statement.content}{since}"
+
+
+def _refused(refused: Refused) -> str:
+    operation = refused.operation
+    return quoted(f"{operation.action} {', '.join(operation.ids)} “{operation.text}”: {refused.problem}")
 
 
 def _synthesize(reader: Reader, request: SynthesizeRequest) -> list[Block]:
     folders = [f"- `{one_line(name)}`: {one_line(about, 200)}" for name, about in sorted(request.folders.items())]
-    about = f"Subject: {one_line(request.candidate.subject)}. Kind: {request.candidate.kind}."
     structure = Block("folders", folders, Stability.LONG_TERM, "## Existing Long-Term Memory", share=0.4, cut_order=10)
+    standing = Block(
+        "page", [quoted(_statement(each)) for each in request.standing], Stability.FOCUS, "## The Page So Far"
+    )
+    about = f"{request.kind}: {one_line(request.title)}"
+    candidates = [quoted(_statement(candidate)) for candidate in request.candidates]
+    steps = [quoted("\n".join(request.steps))] if request.steps else []
     return [
         reader.events("events", "## Events Behind It", request.events),
         structure,
-        _task("candidate", "## Promotion Candidate", [about, _candidate(request.candidate)]),
+        standing,
+        _task("candidates", "## Promotion Candidates", [about, *candidates, *steps]),
     ]
 
 
@@ -191,8 +222,7 @@ SECTIONS = cast(
         Purpose.QUERIES: _queries,
         Purpose.ANSWER: _answer,
         Purpose.REFLECT: _reflect,
-        Purpose.ANALYZE: _analyze,
-        Purpose.INTEGRATE: _integrate,
+        Purpose.CONSOLIDATE: _consolidate,
         Purpose.SYNTHESIZE: _synthesize,
         Purpose.SUMMARIZE: _summarize,
         Purpose.ORGANIZE: _organize,

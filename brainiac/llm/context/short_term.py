@@ -144,11 +144,13 @@ def has_lost_changes(blocks: Sequence[Block], fitted: Sequence[Block]) -> bool:
     return told != kept
 
 
-def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False) -> str:
+def event_text(
+    event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False, thread: str = ""
+) -> str:
     """Return one exchange as data, its texts by whole sentences where it is very long."""
     said = [("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)]
     named = f" (id {one_line(event.id)})" if with_id else ""
-    lines = [f"#### {one_line(event.at)}{named}"]
+    lines = [f"#### {one_line(event.at)}{named}" + (f" in “{one_line(thread)}”" if thread else "")]
     for speaker, text in said:
         if text.strip():
             lines += [f"{speaker}:", quoted(shortened(text, longest_tokens // 2, count))]

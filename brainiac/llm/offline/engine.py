@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from brainiac.clock import day_in
-from brainiac.llm.offline.keeping import NOTES
+from brainiac.llm.offline.keeping import NOTES, keep
 from brainiac.llm.offline.quoting import answer
 from brainiac.llm.schemas import (
-    AnalyzeRequest,
     AnswerRequest,
-    Candidates,
-    Decision,
-    Decisions,
-    IntegrateRequest,
+    Consolidation,
+    ConsolidateRequest,
     OrganizeRequest,
     Page,
     Queries,
@@ -48,12 +47,11 @@ class OfflineEngine:
                 return result
             case ReflectRequest():
                 return Reflection()  # what a person marked is noted whoever answers
-            case AnalyzeRequest():
-                return Candidates()  # what was marked is consolidated; nothing else is judged
-            case IntegrateRequest():
-                return Decisions(operations=[Decision(operation="NEW", content=request.candidate.statement)])
+            case ConsolidateRequest():  # what was marked is kept; nothing else is judged
+                zone = request.now.tzinfo or UTC
+                return Consolidation(operations=[keep(marked, request.pages, zone) for marked in request.marked])
             case SynthesizeRequest():
-                return Page(kind=request.candidate.kind, title=request.candidate.subject or NOTES, folder=NOTES)
+                return Page(kind=request.kind, title=request.title or NOTES, folder=NOTES, steps=list(request.steps))
             case SummarizeRequest():
                 return Summary(text=_summary(request))
             case OrganizeRequest():
