@@ -38,13 +38,11 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso, parse_iso
 from brainiac.formats.prompt import parse_prompt
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
-from brainiac.llm.catalog import facts
+from brainiac.llm.catalog import count, endpoint_of, facts
 from brainiac.llm.completion import Call, Completion, complete
 from brainiac.llm.context.fence import quoted
 from brainiac.llm.context.long_term import page_text
 from brainiac.llm.context.render import Assembler
-from brainiac.llm.context.tokens import count
-from brainiac.llm.endpoints import endpoint_of
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest, QueriesRequest
 from brainiac.search.hit import Hit

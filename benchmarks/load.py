@@ -27,7 +27,7 @@ from typing import Any
 
 from answering import WORDS, Scratch, cpu_seconds, quantile
 
-from brainiac.llm.context.tokens import count
+from brainiac.llm.catalog import count
 
 AT_REST, PROBE_SECONDS = 20, 2.0
 STRETCHES = ("start", "middle", "end")

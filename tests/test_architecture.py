@@ -15,7 +15,6 @@ PRODUCT = sorted([*(ROOT / "brainiac").rglob("*.py"), *(ROOT / "plugins").glob("
 WRITERS = {
     "brainiac/storage/files.py": "the one place that writes the tree",
     "brainiac/storage/journal.py": "the device id, in the state folder",
-    "brainiac/storage/damaged.py": "sets a damaged file aside, in the state folder",
     "brainiac/storage/file_state.py": "removes a damaged table from the state folder",
     "brainiac/storage/heartbeat.py": "a daemon's heartbeat, which is no note and is told from one by its name",
     "brainiac/storage/runstate.py": "the daemon's report, in the state folder",

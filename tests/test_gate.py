@@ -18,13 +18,13 @@ from brainiac.cli.session import name_brain
 from brainiac.errors import ModelError
 from brainiac.events import PathKind
 from brainiac.formats.short_term import EMPTY, Item, parse_short_term
+from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.completion import Completion, embed
 from brainiac.llm.context.blocks import Block
 from brainiac.llm.context.privacy import rests_on_private
 from brainiac.llm.context.render import Assembler
-from brainiac.llm.endpoints import endpoint_of
 from brainiac.llm.gate import Gate, Released, released_texts
-from brainiac.llm.providers import LiteLLMEngine
+from brainiac.llm.litellm_engine import LiteLLMEngine
 from brainiac.llm.schemas import Answer, AnswerRequest, Purpose, Request, Result, Summary
 from brainiac.search.documents import page_of
 from brainiac.settings import MachineSettings
@@ -87,7 +87,10 @@ def test_only_one_module_calls_models_and_takes_only_what_was_released():
                 importing.add(name)
     assert {"brainiac/llm/completion.py"} == calling
     assert {"brainiac/llm/gate.py"} == making
-    assert importing <= {"brainiac/llm/completion.py", "brainiac/llm/failures.py"}  # the classes of what it raises
+    assert importing <= {
+        "brainiac/llm/completion.py",
+        "brainiac/llm/provider_errors.py",
+    }  # the classes of what it raises
     source = (ROOT / "brainiac/llm/completion.py").read_text("utf-8")
     assert 2 == source.count(".for_endpoint(endpoint)")
     assert "messages=messages," in source

@@ -13,7 +13,7 @@ from pipeline import eventually
 
 from brainiac.formats.dialogue import render_event
 from brainiac.formats.short_term import parse_short_term
-from brainiac.llm.context.tokens import count
+from brainiac.llm.catalog import count
 
 LIMIT = 400
 SETTINGS = f"{CONFIG}promotion: {{max_tokens: {LIMIT}, idle_seconds: 100000}}\n"

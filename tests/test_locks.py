@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from brainiac.errors import LockedError
-from brainiac.storage.locks import locked
+from brainiac.storage.files import locked
 
 _TRY = """
-import sys; from pathlib import Path; from brainiac.errors import LockedError; from brainiac.storage.locks import locked
+import sys; from pathlib import Path; from brainiac.errors import LockedError; from brainiac.storage.files import locked
 try:
     with locked(Path(sys.argv[1]), 0): print("got it")
 except LockedError: print("busy")

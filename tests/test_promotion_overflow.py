@@ -24,7 +24,7 @@ from brainiac.formats.memory import parse_exchanges
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.health.doctor import examine
 from brainiac.history.undo import undo
-from brainiac.llm.context.tokens import count
+from brainiac.llm.catalog import count
 from brainiac.llm.schemas import AnalyzeRequest, Purpose, Reflection, ReflectRequest, Request, Result
 from brainiac.storage.commit import Committer
 from brainiac.storage.filed import FILED, MAX_WAITING, filed

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from brainiac.errors import ModelError
-from brainiac.llm.catalog import facts, provider_of
+from brainiac.llm.catalog import Endpoint, endpoint_of, facts, is_loopback, provider_of
 from brainiac.llm.completion import litellm
-from brainiac.llm.endpoints import Endpoint, endpoint_of, is_loopback, scrub
-from brainiac.llm.failures import FAILURES, model_error, retry_after_seconds
+from brainiac.llm.provider_errors import FAILURES, model_error, retry_after_seconds, scrub
 from brainiac.settings import MachineSettings
 from tests.models import answer_request, model_brain, write_machine
 from tests.openai_server import ChatServer

@@ -9,8 +9,7 @@ import pytest
 from brainiac.clock import parse_iso
 from brainiac.formats.prompt import Prompt
 from brainiac.formats.short_term import ShortTermMemory
-from brainiac.llm.offline import OfflineEngine
-from brainiac.llm.offline.quoting import FIRST, FOUND, NOTED, NOTHING
+from brainiac.llm.offline import FIRST, FOUND, NOTED, NOTHING, OfflineEngine
 from brainiac.llm.schemas import Answer, AnswerRequest
 from brainiac.search.hit import Hit
 from brainiac.text.tokens import ends_as_question, likeness

@@ -18,7 +18,7 @@ from brainiac.history.undo import undo
 from brainiac.history.why import why
 from brainiac.llm.gate import Gate
 from brainiac.pipeline.daemon import Daemon, answer_one, run_once
-from brainiac.storage.locks import locked
+from brainiac.storage.files import locked
 from brainiac.storage.record import MADE_PRIVATE
 from tests.models import make_brain, write_machine
 from tests.openai_server import ChatServer

@@ -12,7 +12,9 @@ from typing import Any
 
 from brainiac.errors import FormatError
 from brainiac.formats.dialogue import StmEvent, parse_exchanges, render_exchange
+from brainiac.formats.discretion import is_off_record, is_private_note
 from brainiac.formats.frontmatter import edit_meta, render_meta, split
+from brainiac.formats.links import Link, find_links
 from brainiac.formats.prose import end_of_content, one_line, splice, unescape
 from brainiac.formats.statements import (
     HISTORY,
@@ -78,6 +80,32 @@ class Memory:
     def statements(self) -> tuple[Statement, ...]:
         """The statements in the order of the page, those under History included."""
         return find_statements(self.text, self.offset)
+
+    @cached_property
+    def links(self) -> tuple[Link, ...]:
+        """The links on the page in order, those in code left out."""
+        return tuple(find_links(self.text))
+
+    @property
+    def subject(self) -> str:
+        """Whom or what the page is about; "User" for what is kept about the user by topic."""
+        return _word(self.meta, "subject")
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Its other names, as written."""
+        aliases = self.meta.get("aliases")
+        return tuple(str(alias) for alias in aliases if alias) if isinstance(aliases, list) else ()
+
+    @cached_property
+    def is_private(self) -> bool:
+        """Whether it must not be shown to a remote model."""
+        return is_private_note(self.text)
+
+    @cached_property
+    def is_off_record(self) -> bool:
+        """Whether it asks that nothing of it is kept."""
+        return is_off_record(self.text.encode("utf-8", "surrogateescape"))
 
     @property
     def steps(self) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from brainiac.events import PathKind
 from brainiac.formats.prompt import error_path, response_path
 from brainiac.health.readiness import nobody_answers, notices, shortfalls, survey
 from brainiac.history.devices import rivals
+from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import seen_lately, serves
-from brainiac.storage.locks import locked
 from brainiac.storage.runstate import LOCK, read_run_state
 
 COUNTED = {

@@ -11,7 +11,7 @@ from brainiac.errors import SettingsError
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
 from brainiac.settings import MachineSettings, Settings, retired
-from brainiac.storage.damaged import were_set_aside
+from brainiac.storage.files import were_set_aside
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
 ANSWERS = "core_loop"

@@ -11,7 +11,7 @@ from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event
 from brainiac.formats.commands import parse_commands
 from brainiac.formats.memory import parse_memory
-from brainiac.llm.offline.quoting import FIXED
+from brainiac.llm.offline import FIXED
 from brainiac.storage.statements import text_hash
 from brainiac.text.tokens import pieces
 

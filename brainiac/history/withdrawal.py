@@ -26,10 +26,10 @@ from brainiac.history.exchanges import Exchanges
 from brainiac.history.ledger import Ledger
 from brainiac.history.retraction import Retraction
 from brainiac.history.traces import pieces_of, standing
+from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.costs import KIND as CALLED
-from brainiac.llm.endpoints import endpoint_of
 from brainiac.llm.gate import is_hidden
-from brainiac.storage.locks import locked
+from brainiac.storage.files import locked
 from brainiac.storage.record import MADE_PRIVATE
 from brainiac.storage.statements import ANALYZED, PROMOTED, text_hash
 

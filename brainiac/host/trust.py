@@ -14,8 +14,7 @@ from pathlib import Path
 
 from brainiac.errors import UserError
 from brainiac.events import content_hash
-from brainiac.storage.damaged import make_way
-from brainiac.storage.files import read_bytes
+from brainiac.storage.files import make_way, read_bytes
 
 
 class TrustStore:

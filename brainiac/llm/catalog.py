@@ -1,16 +1,47 @@
-"""What is known of models by name: window and prices, read from the list that litellm ships, without importing it."""
+"""What is known of a model by its name: its window and prices, the tokens it counts, where it is served, which key.
+
+Endpoints and keys come from the environment or this machine's own config, never from the tree, since a synced
+`config.yaml` must not send a key to a stranger (design 5).
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import ipaddress
 import json
-from dataclasses import dataclass
+import os
+import re
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from brainiac.llm.context.tokens import litellm_folder
+from brainiac.errors import ModelError
+from brainiac.settings import MachineSettings
 
 UNKNOWN_WINDOW_TOKENS = 8_192
-_LIST = "model_prices_and_context_window_backup.json"
+_PRICE_LIST = "model_prices_and_context_window_backup.json"
+# sha1 of the address tiktoken would download the table from: its name in a cache folder
+_CL100K_FILE = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
+_PIECE_CHARS = 8_000  # one long run of spaces overflows the tokenizer's stack; nothing real is lost at the seams
+_OTHERS_MARGIN = 1.15  # other families cut the same text into up to so many more tokens
+# servers that run beside us unless said otherwise; named here, so that we know that nothing leaves the machine
+LOCAL_DEFAULTS = {
+    "ollama": "http://127.0.0.1:11434",
+    "ollama_chat": "http://127.0.0.1:11434",
+    "lm_studio": "http://127.0.0.1:1234/v1",
+    "llamafile": "http://127.0.0.1:8080/v1",
+}
+_NO_KEY = "none"  # clients refuse to call without one; servers that need none ignore it
+_NAME = re.compile(r"[\w.:@+-]+(?:/[\w.:@+-]+)*", re.ASCII)
+# Ollama hands models of such names (`glm-4.6:cloud`, `gpt-oss:120b-CLOUD`) on to its makers' servers
+_IN_THE_CLOUD = re.compile(r"(?<![a-z0-9])cloud(?![a-z0-9])", re.IGNORECASE)
+
+
+# --- window and prices, from the list that litellm ships -----------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,57 +90,194 @@ class ModelFacts:
     is_reasoning: bool = False
 
 
-@lru_cache(maxsize=1)
-def _listed() -> dict[str, dict[str, Any]]:
-    folder = litellm_folder()
-    try:
-        return json.loads((folder / _LIST).read_bytes()) if folder else {}
-    except (OSError, ValueError):
-        return {}
-
-
 @lru_cache(maxsize=256)
 def facts(model: str) -> ModelFacts:
     """Return what is known of a model by its litellm name, `provider/model` or a bare one."""
-    listed = _entry(model)
-    if listed is None:
-        return ModelFacts()
-    window = listed.get("max_input_tokens") or listed.get("max_tokens")
+    models = _price_list()
+    provider, _, bare_name = model.partition("/")
+    entry = models.get(model)
+    if entry is None:
+        entry = models.get(bare_name, {})
+        if entry.get("litellm_provider") != provider:
+            return ModelFacts()
     return ModelFacts(
-        window_tokens=int(window or UNKNOWN_WINDOW_TOKENS),
-        max_output_tokens=listed.get("max_output_tokens"),
-        price=_price(listed),
-        has_tools=bool(listed.get("supports_function_calling")),
-        is_reasoning=bool(listed.get("supports_reasoning")),
+        window_tokens=int(entry.get("max_input_tokens") or entry.get("max_tokens") or UNKNOWN_WINDOW_TOKENS),
+        max_output_tokens=entry.get("max_output_tokens"),
+        price=_price(entry),
+        has_tools=bool(entry.get("supports_function_calling")),
+        is_reasoning=bool(entry.get("supports_reasoning")),
     )
 
 
 def provider_of(model: str) -> str:
     """Return litellm's name of a model's provider; `openai` for a bare name that no list knows."""
-    listed = _listed()
     prefix, slash, _ = model.partition("/")
-    if slash:
-        return prefix
-    return str(listed.get(model, {}).get("litellm_provider") or "openai")
+    return prefix if slash else str(_price_list().get(model, {}).get("litellm_provider") or "openai")
 
 
-def _entry(model: str) -> dict[str, Any] | None:
-    known = _listed()
-    provider, _, name = model.partition("/")
-    if model in known:
-        return known[model]
-    bare = known.get(name)
-    return bare if bare and bare.get("litellm_provider") == provider else None
+def litellm_folder() -> Path | None:
+    """Return where litellm is installed, without importing it (4 s, 170 MB)."""
+    spec = importlib.util.find_spec("litellm")
+    return Path(spec.origin).parent if spec and spec.origin else None
 
 
-def _price(listed: dict[str, Any]) -> Price | None:
-    needed = {"input_cost_per_token"} | (set() if listed.get("mode") == "embedding" else {"output_cost_per_token"})
-    if not needed <= listed.keys():
+@lru_cache(maxsize=1)
+def _price_list() -> dict[str, dict[str, Any]]:
+    folder = litellm_folder()
+    try:
+        return json.loads((folder / _PRICE_LIST).read_bytes()) if folder else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _price(entry: dict[str, Any]) -> Price | None:
+    # an embedding model writes nothing; of every other one a price that is not listed is unknown, not zero
+    needed = {"input_cost_per_token"} | (set() if entry.get("mode") == "embedding" else {"output_cost_per_token"})
+    if not needed <= entry.keys():
         return None
-    fresh = float(listed["input_cost_per_token"] or 0)
+    fresh = float(entry["input_cost_per_token"] or 0)
     return Price(
         fresh=fresh,
-        output=float(listed.get("output_cost_per_token") or 0),
-        cached=float(listed.get("cache_read_input_token_cost") or fresh),
-        cache_write=float(listed.get("cache_creation_input_token_cost") or fresh),
+        output=float(entry.get("output_cost_per_token") or 0),
+        cached=float(entry.get("cache_read_input_token_cost") or fresh),
+        cache_write=float(entry.get("cache_creation_input_token_cost") or fresh),
     )
+
+
+# --- tokens, without a network -------------------------------------------------------------------------------------
+
+
+def count(text: str, model: str = "") -> int:
+    """Return about how many tokens a model reads for a text; rather more than fewer.
+
+    Args:
+        text: Any text; without surrogates.
+        model: A litellm name; families other than OpenAI's get a margin.
+    """
+    exact = sum(_count_piece(text[at : at + _PIECE_CHARS]) for at in range(0, len(text), _PIECE_CHARS))
+    return exact if model.startswith(("openai/", "azure/", "gpt-", "o1", "o3", "o4")) else int(exact * _OTHERS_MARGIN)
+
+
+@lru_cache(maxsize=2048)  # a piece has up to 8 kB, and is kept
+def _count_piece(text: str) -> int:
+    encode = _encoder()
+    # without tables: three bytes a token errs on the safe side for prose and code alike
+    return len(encode(text)) if encode else len(text.encode()) // 3 + 1
+
+
+@lru_cache(maxsize=1)
+def _encoder() -> Callable[[str], list[int]] | None:
+    """Return a real tokenizer whose tables come with litellm; None without them, since tiktoken would download them."""
+    tables = litellm_folder()
+    folder = tables and tables / "litellm_core_utils" / "tokenizers"
+    if not folder or not (folder / _CL100K_FILE).is_file():
+        return None
+    before = os.environ.get("TIKTOKEN_CACHE_DIR")
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    try:
+        # a tenth of a second and a Rust library: a keyless brain never counts
+        import tiktoken
+
+        return tiktoken.get_encoding("cl100k_base").encode_ordinary
+    finally:
+        if before is None:
+            del os.environ["TIKTOKEN_CACHE_DIR"]
+        else:
+            os.environ["TIKTOKEN_CACHE_DIR"] = before
+
+
+# --- where it is served, and with which key ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where requests for a model go.
+
+    Attributes:
+        api_base: None for the provider's own.
+        api_key: None where litellm reads the provider's usual variable.
+        is_local: Nothing leaves this machine.
+    """
+
+    model: str
+    provider: str
+    api_base: str | None
+    api_key: str | None = field(repr=False)
+    is_local: bool
+
+    @property
+    def place(self) -> str:
+        """Where it is, for a person."""
+        return self.api_base or self.provider
+
+
+def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str] = os.environ) -> Endpoint:
+    """Return where a model is served.
+
+    Args:
+        model: A litellm name. One that holds an address is refused: some providers would call it.
+        machine: This machine's own settings.
+        environ: The environment.
+
+    Raises:
+        ModelError: The name cannot be one, or the variable that should hold the key is not set.
+    """
+    if not _NAME.fullmatch(model):
+        raise ModelError(
+            f"`{model[:80]!r}` is not the name of a model.",
+            advice="Use `offline` or a litellm name such as `openai/gpt-5-mini`; no addresses in it.",
+        )
+    provider = provider_of(model)
+    family = provider.removesuffix("_chat").upper()
+    base = (
+        machine.api_bases.get(model)
+        or machine.api_bases.get(provider)
+        or environ.get(f"{family}_API_BASE")
+        or environ.get(f"{family}_BASE_URL")
+        or LOCAL_DEFAULTS.get(provider)
+    )
+    is_local = base is not None and is_loopback(base) and not _IN_THE_CLOUD.search(model)
+    key: str | None = None
+    if variable := machine.api_key_variables.get(model) or machine.api_key_variables.get(provider):
+        key = environ.get(variable)
+        if not key:
+            raise missing_key(model, [variable])
+    elif base is not None:
+        # the provider's own key is never sent to a server on this machine, which did not ask for it
+        key = (None if is_local else environ.get(f"{provider.upper()}_API_KEY")) or _NO_KEY
+    return Endpoint(model, provider, base, key, is_local)
+
+
+def missing_key(model: str, variables: list[str]) -> ModelError:
+    """Return the error for a key that is not set; waiting does not help, so it is not retryable."""
+    return ModelError(
+        f"There is no key for `{model}`: {' or '.join(variables) or 'its variable'} is not set in the environment.",
+        advice="Set it where brainiac runs, or name another variable in this machine's config (api_key_variables), "
+        "or set `llm.model: offline`.",
+    )
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether an address is this machine; a name counts where it leads, and elsewhere if that is unknown."""
+    host = host_of(address)
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return (host == "localhost" or host.endswith(".localhost")) and _leads_here(host)
+
+
+def host_of(address: str) -> str:
+    """Return the host of an address, in lower case; "" where there is none."""
+    try:
+        return urlsplit(address if "//" in address else f"//{address}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _leads_here(host: str) -> bool:
+    """Return whether all that a name resolves to is this machine: whoever calls it may take any of them."""
+    try:
+        addresses = {str(entry[4][0]).partition("%")[0] for entry in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    return bool(addresses) and all(ipaddress.ip_address(address).is_loopback for address in addresses)

@@ -1,23 +1,253 @@
-"""One call through litellm: imported only here, when first needed (4 s, 170 MB); streamed, bounded, abandonable."""
+"""One call through litellm: imported only here, when first needed (4 s, 170 MB); streamed, bounded, abandonable.
+
+Every call is made within the budget: its worst case is set aside while it runs, what it took is journaled after it.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from brainiac.clock import SYSTEM
 from brainiac.errors import ModelError
-from brainiac.llm.costs import PATIENCE, Usage
-from brainiac.llm.endpoints import Endpoint, host_of, missing_key
-from brainiac.llm.failures import is_unreachable, model_error
+from brainiac.llm.catalog import Endpoint, count, facts, host_of, missing_key
+from brainiac.llm.costs import PATIENCE, Ledger, Usage
 from brainiac.llm.gate import Released
+from brainiac.llm.provider_errors import is_unreachable, model_error
 
 _CHARS_PER_TOKEN = 16  # a server that ignores max_tokens is cut off here
+_MAX_TOOL_CALLS = 64  # that are told apart in one answer
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """A tool the model wants called; `arguments` is JSON as it wrote it."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(slots=True)
+class Completion:
+    """What a call gave.
+
+    Attributes:
+        finish: `stop`, `length`, `tool_calls`, `content_filter`; "" when the stream broke off.
+        usage: None while the server has not said; of a metered call that is over always known.
+        cost_usd: Of a metered call that is over.
+        is_begun: The server may have worked: it began to answer, or took the request and said nothing in time.
+    """
+
+    text: str = ""
+    refusal: str = ""
+    finish: str = ""
+    tool_calls: list[ToolCall] = field(default_factory=list)
+    usage: Usage | None = None
+    cost_usd: float = 0.0
+    is_begun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request.
+
+    Attributes:
+        messages: What the gate let through.
+        options: Further arguments of `litellm.completion`: tools, response_format, temperature.
+        on_text: Called with each piece of text.
+        abandon: Asked between pieces; true ends the call.
+    """
+
+    endpoint: Endpoint
+    messages: Released
+    max_tokens: int
+    timeout_seconds: float
+    options: dict[str, Any] = field(default_factory=dict)
+    on_text: Callable[[str], None] | None = None
+    abandon: Callable[[], bool] | None = None
+
+
+@contextmanager
+def metered(
+    ledger: Ledger,
+    endpoint: Endpoint,
+    purpose: str,
+    input_tokens: int,
+    max_tokens: int,
+    cause: str | None = None,
+    about: str = "",
+) -> Iterator[Completion]:
+    """Give a completion to fill in, within the budget, and journal what it took.
+
+    Args:
+        ledger: The brain's.
+        endpoint: Where the model is.
+        purpose: What it is for.
+        input_tokens: An estimate.
+        max_tokens: The longest answer.
+        cause: Id of the event that led here.
+        about: Id of the prompt or exchange that it deals with.
+
+    Raises:
+        BudgetError: It does not fit the budget; it is not made.
+    """
+    price, completion, started = ledger.price_of(endpoint), Completion(), SYSTEM.monotonic()
+    with ledger.reserved(purpose, price.worst(input_tokens, max_tokens)):
+        try:
+            yield completion
+        finally:
+            # a call that failed is counted too where the server may have worked on it: nobody else says how much
+            usage = completion.usage or _estimated(completion, endpoint.model, input_tokens, max_tokens)
+            cost_usd = price.cost(usage.input, usage.output, usage.cached, usage.written)
+            completion.usage, completion.cost_usd = usage, cost_usd
+            if completion.is_begun:
+                took_ms = round((SYSTEM.monotonic() - started) * 1000)
+                is_remote = not endpoint.is_local
+                ledger.record(
+                    purpose, endpoint.model, usage, cost_usd, took_ms, cause, is_remote=is_remote, about=about
+                )
+
+
+def _estimated(completion: Completion, model: str, input_tokens: int, max_tokens: int) -> Usage:
+    # a reasoning model that broke off may have thought, unseen, all that it was allowed
+    if not completion.finish and facts(model).is_reasoning:
+        return Usage(input_tokens, max_tokens)
+    written = completion.text + "".join(tool.arguments for tool in completion.tool_calls)
+    return Usage(input_tokens, count(written, model))
+
+
+def complete(call: Call, completion: Completion) -> None:
+    """Make a call and fill in what comes, so that what had come is known even when it fails.
+
+    Raises:
+        ModelError: It failed; nothing else is raised.
+    """
+    endpoint = call.endpoint
+    messages = call.messages.for_endpoint(endpoint)
+    library = _ready_for(endpoint)
+    # not the brain's clock: a server's time does not stand still when a test's does
+    deadline = SYSTEM.monotonic() + PATIENCE * call.timeout_seconds
+    try:
+        stream = library.completion(
+            model=endpoint.model,
+            messages=messages,
+            max_tokens=call.max_tokens,
+            timeout=call.timeout_seconds,
+            stream=True,
+            stream_options={"include_usage": True},
+            max_retries=0,  # retries are the bus's: the prompt stays pending meanwhile
+            num_retries=0,
+            api_base=endpoint.api_base,
+            api_key=endpoint.api_key,
+            _skip_mcp_handler=True,  # tools would import a package that is not a dependency
+            **call.options,
+        )
+        if stream is None:  # after a 422 it tries once more without what was complained of, then ends without a word
+            raise library.exceptions.BadRequestError("status 422", endpoint.model, endpoint.provider)
+        completion.is_begun = True
+        is_too_long = False
+        with closing(_chunks(stream)) as chunks:
+            for chunk in chunks:
+                _take(chunk, completion, call.on_text)
+                _check_time(call, deadline)
+                length = len(completion.text) + sum(len(tool.arguments) for tool in completion.tool_calls)
+                is_too_long = length > call.max_tokens * _CHARS_PER_TOKEN
+                if is_too_long:
+                    break
+        completion.finish = completion.finish or ("length" if is_too_long else "")
+        if completion.finish != "length" and not getattr(stream, "received_finish_reason", None):
+            completion.finish = ""
+    except _raised() as error:
+        raise _failed(error, endpoint, completion) from None
+
+
+def embed(endpoint: Endpoint, texts: Released, timeout_seconds: float, completion: Completion) -> list[list[float]]:
+    """Return the vectors of texts, and fill in what is known of the call.
+
+    Raises:
+        ModelError: It failed; nothing else is raised.
+    """
+    given = texts.for_endpoint(endpoint)
+    library = _ready_for(endpoint)
+    try:
+        answer = library.embedding(
+            model=endpoint.model,
+            input=given,
+            timeout=timeout_seconds,
+            max_retries=0,
+            api_base=endpoint.api_base,
+            api_key=endpoint.api_key,
+        )
+        completion.is_begun, completion.finish = True, "stop"
+        completion.usage = _usage(answer.usage) if getattr(answer, "usage", None) else None
+        return [item["embedding"] for item in answer.data]
+    except _raised() as error:
+        raise _failed(error, endpoint, completion) from None
+
+
+# --- what comes ----------------------------------------------------------------------------------------------------
+
+
+def _chunks(stream: Any) -> Generator[Any, None, None]:
+    try:
+        yield from stream
+    finally:
+        close = getattr(getattr(stream, "completion_stream", None), "close", None)
+        if close:
+            close()  # a server stops generating when nobody listens
+
+
+def _check_time(call: Call, deadline: float) -> None:
+    if call.abandon and call.abandon():
+        raise ModelError("The call was given up: the person is back.", retryable=True)
+    if SYSTEM.monotonic() > deadline:
+        raise ModelError(
+            f"`{call.endpoint.model}` did not finish within {PATIENCE * call.timeout_seconds:.0f} seconds.",
+            retryable=True,
+            advice="A faster model or a higher llm.timeout_seconds helps.",
+        )
+
+
+def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | None) -> None:
+    if usage := getattr(chunk, "usage", None):
+        completion.usage = _usage(usage)
+    for choice in chunk.choices[:1]:
+        delta = choice.delta
+        completion.finish = choice.finish_reason or completion.finish
+        completion.refusal += getattr(delta, "refusal", None) or ""
+        for piece in getattr(delta, "tool_calls", None) or ():
+            _take_tool_call(piece, completion.tool_calls)
+        if text := getattr(delta, "content", None):
+            completion.text += text
+            if on_text:
+                on_text(text)
+
+
+def _take_tool_call(piece: Any, calls: list[ToolCall]) -> None:
+    index = min(piece.index or 0, _MAX_TOOL_CALLS - 1)
+    calls += [ToolCall() for _ in range(len(calls), index + 1)]
+    call = calls[index]
+    call.id = piece.id or call.id
+    if piece.function:
+        call.name = piece.function.name or call.name
+        call.arguments += piece.function.arguments or ""
+
+
+def _usage(usage: Any) -> Usage:
+    # providers name what came from their cache in one of two ways
+    details = getattr(usage, "prompt_tokens_details", None)
+    cached = getattr(details, "cached_tokens", None) or getattr(usage, "cache_read_input_tokens", None) or 0
+    written = getattr(usage, "cache_creation_input_tokens", None) or 0
+    return Usage(int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0), int(cached), int(written))
+
+
+# --- litellm -------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)
@@ -50,118 +280,6 @@ def _raised() -> tuple[type[BaseException], ...]:
     return (*own, openai.OpenAIError, httpx.HTTPError, httpx.StreamError, *oddities)
 
 
-@dataclass(slots=True)
-class ToolCall:
-    """A tool the model wants called; `arguments` is JSON as it wrote it."""
-
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-
-
-@dataclass(slots=True)
-class Completion:
-    """What a call gave.
-
-    Attributes:
-        finish: `stop`, `length`, `tool_calls`, `content_filter`; "" when the stream broke off.
-        usage: None when the server did not say.
-        is_begun: The server may have worked: it began to answer, or took the request and said nothing in time.
-    """
-
-    text: str = ""
-    refusal: str = ""
-    finish: str = ""
-    tool_calls: list[ToolCall] = field(default_factory=list)
-    usage: Usage | None = None
-    is_begun: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request.
-
-    Attributes:
-        messages: What the gate let through.
-        options: Further arguments of `litellm.completion`: tools, response_format, temperature.
-        on_text: Called with each piece of text.
-        abandon: Asked between pieces; true ends the call.
-    """
-
-    endpoint: Endpoint
-    messages: Released
-    max_tokens: int
-    timeout_seconds: float
-    options: dict[str, Any] = field(default_factory=dict)
-    on_text: Callable[[str], None] | None = None
-    abandon: Callable[[], bool] | None = None
-
-
-def complete(call: Call, completion: Completion) -> None:
-    """Make a call and fill in what comes, so that what had come is known even when it fails.
-
-    Raises:
-        ModelError: It failed; nothing else is raised.
-    """
-    endpoint = call.endpoint
-    messages = call.messages.for_endpoint(endpoint)
-    library = _ready_for(endpoint)
-    # not the brain's clock: a server's time does not stand still when a test's does
-    deadline = SYSTEM.monotonic() + PATIENCE * call.timeout_seconds
-    try:
-        stream = library.completion(
-            model=endpoint.model,
-            messages=messages,
-            max_tokens=call.max_tokens,
-            timeout=call.timeout_seconds,
-            stream=True,
-            stream_options={"include_usage": True},
-            max_retries=0,  # retries are the bus's: the prompt stays pending meanwhile
-            num_retries=0,
-            api_base=endpoint.api_base,
-            api_key=endpoint.api_key,
-            _skip_mcp_handler=True,  # tools would import a package that is not a dependency
-            **call.options,
-        )
-        if stream is None:  # after a 422 it tries once more without what was complained of, then ends without a word
-            raise library.exceptions.BadRequestError("status 422", endpoint.model, endpoint.provider)
-        completion.is_begun = True
-        with closing(_chunks(stream)) as chunks:
-            for chunk in chunks:
-                _take(chunk, completion, call.on_text)
-                if _is_over(call, completion, deadline):
-                    break
-        completion.finish = completion.finish or ("length" if _is_too_long(call, completion) else "")
-        if completion.finish != "length" and not getattr(stream, "received_finish_reason", None):
-            completion.finish = ""
-    except _raised() as error:
-        raise _failed(error, endpoint, completion) from None
-
-
-def embed(endpoint: Endpoint, texts: Released, timeout_seconds: float, completion: Completion) -> list[list[float]]:
-    """Return the vectors of texts, and fill in what is known of the call.
-
-    Raises:
-        ModelError: It failed; nothing else is raised.
-    """
-    given = texts.for_endpoint(endpoint)
-    library = _ready_for(endpoint)
-    try:
-        answer = library.embedding(
-            model=endpoint.model,
-            input=given,
-            timeout=timeout_seconds,
-            max_retries=0,
-            api_base=endpoint.api_base,
-            api_key=endpoint.api_key,
-        )
-        completion.is_begun, completion.finish = True, "stop"
-        completion.usage = _usage(answer.usage) if getattr(answer, "usage", None) else None
-        return [item["embedding"] for item in answer.data]
-    except _raised() as error:
-        raise _failed(error, endpoint, completion) from None
-
-
 def _failed(error: BaseException, endpoint: Endpoint, completion: Completion) -> ModelError:
     """Return our error; raised without the library's, whose traceback holds headers and with them the key."""
     if isinstance(error, litellm().exceptions.Timeout) and not is_unreachable(error):
@@ -169,87 +287,17 @@ def _failed(error: BaseException, endpoint: Endpoint, completion: Completion) ->
     return model_error(error, endpoint)
 
 
-def _chunks(stream: Any) -> Generator[Any, None, None]:
-    try:
-        yield from stream
-    finally:
-        close = getattr(getattr(stream, "completion_stream", None), "close", None)
-        if close:
-            close()  # a server stops generating when nobody listens
-
-
-def _is_over(call: Call, completion: Completion, deadline: float) -> bool:
-    if call.abandon and call.abandon():
-        raise ModelError("The call was given up: the person is back.", retryable=True)
-    if SYSTEM.monotonic() > deadline:
-        raise ModelError(
-            f"`{call.endpoint.model}` did not finish within {PATIENCE * call.timeout_seconds:.0f} seconds.",
-            retryable=True,
-            advice="A faster model or a higher llm.timeout_seconds helps.",
-        )
-    return _is_too_long(call, completion)
-
-
-def _is_too_long(call: Call, completion: Completion) -> bool:
-    arguments = sum(len(tool.arguments) for tool in completion.tool_calls)
-    return len(completion.text) + arguments > call.max_tokens * _CHARS_PER_TOKEN
-
-
-def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | None) -> None:
-    if usage := getattr(chunk, "usage", None):
-        completion.usage = _usage(usage)
-    for choice in chunk.choices[:1]:
-        delta = choice.delta
-        completion.finish = choice.finish_reason or completion.finish
-        completion.refusal += getattr(delta, "refusal", None) or ""
-        for piece in getattr(delta, "tool_calls", None) or ():
-            _take_tool_call(piece, completion.tool_calls)
-        if text := getattr(delta, "content", None):
-            completion.text += text
-            if on_text:
-                on_text(text)
-
-
-def _take_tool_call(piece: Any, calls: list[ToolCall]) -> None:
-    index = piece.index or 0
-    while len(calls) <= min(index, 63):
-        calls.append(ToolCall())
-    call = calls[min(index, 63)]
-    call.id = piece.id or call.id
-    call.name = (piece.function.name if piece.function else None) or call.name
-    call.arguments += (piece.function.arguments if piece.function else None) or ""
-
-
-def _usage(usage: Any) -> Usage:
-    details = getattr(usage, "prompt_tokens_details", None)
-    cached = getattr(details, "cached_tokens", None) or getattr(usage, "cache_read_input_tokens", None) or 0
-    written = getattr(usage, "cache_creation_input_tokens", None) or 0
-    return Usage(int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0), int(cached), int(written))
-
-
 def _ready_for(endpoint: Endpoint) -> Any:
+    """Return litellm where the key is there; what is said to a server on this machine is kept off proxies."""
     library = litellm()
-    _require_key(library, endpoint)
+    if not endpoint.api_key and not endpoint.api_base:
+        # litellm reports a missing key as trouble at the provider, which would be worth a retry for ever
+        variables = library.validate_environment(endpoint.model)["missing_keys"]
+        if missing := [name for name in variables if not name.endswith("_BASE")]:
+            raise missing_key(endpoint.model, missing)
     if endpoint.is_local:
-        _keep_off_proxies(endpoint)
+        own = dict.fromkeys(("127.0.0.1", "localhost", "::1", host_of(endpoint.place)))
+        for name in ("NO_PROXY", "no_proxy"):
+            hosts = list(filter(None, os.environ.get(name, "").split(",")))
+            os.environ[name] = ",".join(dict.fromkeys([*hosts, *own]))
     return library
-
-
-def _require_key(library: Any, endpoint: Endpoint) -> None:
-    """Tell a missing key before calling: litellm reports it as trouble at the provider, worth a retry for ever."""
-    if endpoint.api_key or endpoint.api_base:
-        return
-    missing = [
-        name for name in library.validate_environment(endpoint.model)["missing_keys"] if not name.endswith("_BASE")
-    ]
-    if missing:
-        raise missing_key(endpoint.model, missing)
-
-
-def _keep_off_proxies(endpoint: Endpoint) -> None:
-    """Keep what is said to a server on this machine from a proxy that the environment names."""
-    own = dict.fromkeys(("127.0.0.1", "localhost", "::1", host_of(endpoint.place)))
-    for name in ("NO_PROXY", "no_proxy"):
-        hosts = os.environ.get(name, "").split(",")
-        if missing := [host for host in own if host not in hosts]:
-            os.environ[name] = ",".join([*filter(None, hosts), *missing])

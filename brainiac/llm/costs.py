@@ -15,12 +15,10 @@ from brainiac.clock import SYSTEM, iso
 from brainiac.errors import BudgetError, storage_trouble
 from brainiac.events import Event
 from brainiac.library import Library
-from brainiac.llm.catalog import FREE, Price, facts
-from brainiac.llm.endpoints import Endpoint
+from brainiac.llm.catalog import FREE, Endpoint, Price, facts
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
-from brainiac.storage.damaged import make_way
-from brainiac.storage.locks import locked
+from brainiac.storage.files import locked, make_way
 
 Claim = tuple[bool, float, float]  # whether it is background work, USD, epoch seconds when the call is surely over
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from brainiac.errors import ModelError, StorageError
-from brainiac.llm.costs import Ledger
-from brainiac.llm.endpoints import endpoint_of
-from brainiac.llm.metered import embedded
+from brainiac.llm.catalog import FREE, count, endpoint_of
+from brainiac.llm.completion import Completion, embed, metered
+from brainiac.llm.costs import EMBED, Ledger
+from brainiac.llm.gate import released_texts
 from brainiac.search.embed import EmbedderError, Matrix, unit_norm
 from brainiac.settings import MachineSettings
 
@@ -18,7 +19,7 @@ _TIMEOUT_SECONDS = 15
 
 
 class RemoteEmbedder:
-    """Any embedding model that litellm reaches, each batch within the budget.
+    """Any embedding model that litellm reaches.
 
     Args:
         model: litellm's name, `openai/text-embedding-3-small`.
@@ -33,22 +34,32 @@ class RemoteEmbedder:
         try:
             self._endpoint = endpoint_of(model, machine)
         except ModelError as error:
-            raise _explained(error) from error
+            raise _embedder_error(error) from error
         self.name, self._ledger = model, ledger
         self.is_remote = not self._endpoint.is_local
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return vectors of unit norm, asked for in batches."""
         ledger = self._ledger() if self._ledger else None
-        batches = [texts[at : at + _BATCH] for at in range(0, len(texts), _BATCH)]
+        vectors: list[list[float]] = []
         try:
-            parts = [embedded(self._endpoint, batch, _TIMEOUT_SECONDS, ledger) for batch in batches]
+            for start in range(0, len(texts), _BATCH):
+                vectors += self._batch(texts[start : start + _BATCH], ledger)
         except ModelError as error:
-            raise _explained(error) from error
+            raise _embedder_error(error) from error
         except StorageError as error:  # what it costs cannot be kept: words answer meanwhile
             raise EmbedderError(f"recall.embedder: {error.problem}") from error
-        return unit_norm(np.array([row for rows in parts for row in rows], np.float32))
+        return unit_norm(np.array(vectors, np.float32))
+
+    def _batch(self, texts: Sequence[str], ledger: Ledger | None) -> list[list[float]]:
+        released = released_texts(texts, self._endpoint)
+        # what is free here is not journaled, since every page and question is a call
+        if ledger is None or (self._endpoint.is_local and ledger.price_of(self._endpoint) == FREE):
+            return embed(self._endpoint, released, _TIMEOUT_SECONDS, Completion())
+        estimate = sum(count(text, self.name) for text in texts)
+        with metered(ledger, self._endpoint, EMBED, estimate, 0) as completion:
+            return embed(self._endpoint, released, _TIMEOUT_SECONDS, completion)
 
 
-def _explained(error: ModelError) -> EmbedderError:
+def _embedder_error(error: ModelError) -> EmbedderError:
     return EmbedderError(f"recall.embedder: {error.problem} {error.advice}".strip())

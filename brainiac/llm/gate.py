@@ -24,7 +24,7 @@ from brainiac.formats.memory import title_of
 from brainiac.formats.prompt import Exchange, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
-from brainiac.llm.endpoints import Endpoint
+from brainiac.llm.catalog import Endpoint
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import Answer, Engine, Existing, PageName, Request, Result
 from brainiac.search.hit import Hit

@@ -93,7 +93,7 @@ class Gateway:
             return cast(Engine, OfflineEngine())
         if factory := self._registered().get(name):
             return GatedEngine(self._library, factory(self._library))
-        from brainiac.llm.providers import LiteLLMEngine
+        from brainiac.llm.litellm_engine import LiteLLMEngine
 
         return LiteLLMEngine(self._library, name, self.ledger)
 

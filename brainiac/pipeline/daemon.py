@@ -34,8 +34,8 @@ from brainiac.pipeline.quiet import QuietTimer
 from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
 from brainiac.pipeline.watch import Watcher
 from brainiac.storage.answered import EXCHANGES
+from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serves
-from brainiac.storage.locks import locked
 from brainiac.storage.runstate import LOCK, RunState, read_run_state, write_run_state
 
 LOCK_WAIT_SECONDS = 1.0  # `is_running` of another process holds the lock for a moment

@@ -14,9 +14,8 @@ from brainiac.events import Change, Event, RecordedChange, content_hash, new_id
 from brainiac.storage.concurrent_saves import Displaced
 from brainiac.storage.external_edits import Noticing, NotRestedError
 from brainiac.storage.file_state import LastSeen
-from brainiac.storage.files import Disk, read_bytes
+from brainiac.storage.files import Disk, locked, read_bytes
 from brainiac.storage.journal import Journal
-from brainiac.storage.locks import locked
 from brainiac.storage.planning import Plan, Planner, confined, confined_change, is_unkept
 from brainiac.storage.transactions import CHECKPOINT_BYTES, Recovery, Transactions
 from brainiac.tree import OUR_TEMPORARY_PREFIX, LocalPlaces, Tree

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from brainiac.events import Event, RecordedChange
-from brainiac.storage.damaged import is_damage, make_way
+from brainiac.storage.files import is_damage, locked, make_way
 from brainiac.storage.journal import BASELINE, Journal
-from brainiac.storage.locks import locked
 from brainiac.tree import Tree
 
 P = ParamSpec("P")

@@ -1,6 +1,7 @@
-"""The few system calls that durability rests on, each atomic or repeatable, behind one class.
+"""Files as everything else uses them: written, read, set aside when they are damaged, and locked.
 
-`Disk` is the seam for faults: tests subclass it to stop at the n-th operation; the product uses it as it is.
+`Disk` holds the few system calls that durability rests on, each atomic or repeatable. It is the seam for faults: tests
+subclass it to stop at the n-th operation; the product uses it as it is.
 """
 
 from __future__ import annotations
@@ -9,12 +10,20 @@ import ctypes
 import errno
 import os
 import secrets
+import sqlite3
 import stat
 import sys
-from collections.abc import Callable
-from functools import lru_cache
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from itertools import count
 from pathlib import Path
 
+import fasteners  # type: ignore[import-untyped]  # ships no types
+
+from brainiac.errors import LockedError
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
 _AT_FDCWD = -100
@@ -22,6 +31,11 @@ _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2  # linux/fs.h
 _RENAME_SWAP, _RENAME_EXCL = 2, 4  # macOS sys/stdio.h
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
+# Files of the state folder that cannot be read are set aside under this ending, so that the brain goes on and nothing
+# is destroyed. What is derived is made anew without a word; what is not is named by `status` and `doctor` until a
+# person removes it.
+DAMAGED = ".damaged"
+_CORRUPT, _NO_DATABASE, _ERROR = 11, 26, 1  # sqlite3.h; the last: a table or a column is missing
 
 
 def temporary_beside(path: str) -> str:
@@ -186,3 +200,105 @@ def _rename_with(one: Path, other: Path, linux_flag: int, macos_flag: int) -> bo
     if number in _UNSUPPORTED:
         return False
     raise OSError(number, os.strerror(number), str(one), None, str(other))
+
+
+def free_name(path: Path) -> Path:
+    """Return the name under which what stands at a path is set aside."""
+    names = (path.with_name(f"{path.name}{DAMAGED}{f'-{number}' if number else ''}") for number in count())
+    return next(name for name in names if not os.path.lexists(name))
+
+
+def make_way(path: Path) -> None:
+    """Set aside what is no file where a file is to be."""
+    if os.path.lexists(path) and not path.is_file():
+        os.rename(path, free_name(path))
+
+
+def were_set_aside(folder: Path) -> list[Path]:
+    """Return what was set aside in a folder."""
+    return sorted(folder.glob(f"*{DAMAGED}*"))
+
+
+def is_damage(error: Exception) -> bool:
+    """Return whether an error of SQLite tells of a damaged file rather than of trouble that passes."""
+    if not isinstance(error, sqlite3.Error):
+        return isinstance(error, ValueError | TypeError)  # a value of another kind than was written
+    code = getattr(error, "sqlite_errorcode", None)
+    is_undecodable = isinstance(error, sqlite3.OperationalError) and "decode" in str(error)
+    return is_undecodable or (code is not None and code & 0xFF in (_CORRUPT, _NO_DATABASE, _ERROR))
+
+
+# POSIX locks belong to the process, not to the handle: two threads of a process would both get one, and closing any
+# handle on the file releases it. So each lock file has one handle per process, kept here with a lock for its threads.
+@dataclass(slots=True)
+class _Lock:
+    between_processes: fasteners.InterProcessLock
+    within: threading.RLock = field(default_factory=threading.RLock)
+    depth: int = 0
+
+
+_locks: dict[str, _Lock] = {}  # by real path, and by every spelling of it that was asked for
+_registry = threading.Lock()
+
+
+def _forget_all() -> None:
+    """A forked child holds none of its parent's locks."""
+    global _registry
+    _registry = threading.Lock()
+    _locks.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
+
+
+@contextmanager
+def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
+    """Hold a lock file for this thread; reentrant in a thread, exclusive across threads and processes.
+
+    Args:
+        path: The lock file, in the state folder; made when missing and never removed.
+        wait_seconds: How long to wait; None: without limit; 0: not at all.
+
+    Raises:
+        LockedError: Somebody else held it all that time.
+    """
+    lock = _lock_of(path)
+    if not lock.within.acquire(timeout=-1 if wait_seconds is None else wait_seconds):
+        raise _busy(path)
+    try:
+        if lock.depth == 0 and not _acquire(lock.between_processes, wait_seconds):
+            raise _busy(path)
+        lock.depth += 1
+        try:
+            yield
+        finally:
+            lock.depth -= 1
+            if lock.depth == 0:
+                lock.between_processes.release()
+    finally:
+        lock.within.release()
+
+
+def _lock_of(path: Path) -> _Lock:
+    spelled = os.fspath(path)
+    with _registry:
+        if spelled not in _locks:
+            real = os.path.realpath(path)
+            os.makedirs(os.path.dirname(real), mode=0o700, exist_ok=True)
+            _locks[spelled] = _locks.setdefault(real, _Lock(fasteners.InterProcessLock(real)))
+        return _locks[spelled]
+
+
+def _acquire(lock: fasteners.InterProcessLock, wait_seconds: float | None) -> bool:
+    # a commit lasts a few milliseconds: fasteners' own steps of 10 ms would be most of the wait
+    acquire = partial(lock.acquire, blocking=wait_seconds != 0, delay=0.001, max_delay=0.02, timeout=wait_seconds)
+    try:
+        return bool(acquire())
+    except IsADirectoryError:
+        make_way(Path(os.fsdecode(lock.path)))
+        return bool(acquire())
+
+
+def _busy(path: Path) -> LockedError:
+    return LockedError(f"{path}: held by another process or thread of Brainiac; wait for it to end, or stop it")

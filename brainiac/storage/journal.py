@@ -20,9 +20,7 @@ from typing import Any
 from brainiac.clock import SYSTEM
 from brainiac.events import Event, RecordedChange
 from brainiac.storage.blobs import BlobStore
-from brainiac.storage.damaged import make_way
-from brainiac.storage.files import Disk, copy_attributes, make_folders, read_bytes, temporary_beside
-from brainiac.storage.locks import locked
+from brainiac.storage.files import Disk, copy_attributes, locked, make_folders, make_way, read_bytes, temporary_beside
 from brainiac.tree import LocalPlaces, Tree
 
 BASELINE = "tree-adopted"

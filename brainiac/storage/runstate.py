@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from brainiac.storage.damaged import make_way
+from brainiac.storage.files import make_way
 
 FILE = "daemon.json"
 LOCK = "daemon.lock"

@@ -5,9 +5,6 @@ What stands above adds to it: `brainiac.library` search, `brainiac.brain` models
 
 from __future__ import annotations
 
-import os
-import stat
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, time, timedelta
@@ -17,7 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from brainiac.clock import SYSTEM, Clock, day_in
-from brainiac.errors import ConfinementError, FormatError, SettingsError, storage_trouble
+from brainiac.errors import SettingsError, storage_trouble
 from brainiac.events import Change, Event
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
@@ -25,9 +22,9 @@ from brainiac.settings import MachineSettings, Settings, SettingsFile
 from brainiac.storage.adoption import Observed
 from brainiac.storage.commit import Committer
 from brainiac.storage.fallback import last_good
-from brainiac.storage.files import read_bytes
+from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
-from brainiac.storage.locks import locked
+from brainiac.storage.pages import PageSet, page_text
 from brainiac.tree import LocalPlaces, Tree
 
 
@@ -53,7 +50,7 @@ class Store:
         self._machine_file = SettingsFile(self.places.config, MachineSettings)
         self.before_commit: Callable[[], None] | None = None  # raises where this process must change nothing any more
         self._listeners: list[Callable[[Event], None]] = []
-        self._mutex = threading.RLock()
+        self._pages: PageSet | None = None  # as they were last asked for
 
     def _first_settings(self, root: Path, is_reading: bool) -> Settings:
         try:
@@ -203,18 +200,12 @@ class Store:
         Raises:
             FormatError: Something else stands there, or it cannot be read; whoever meets it goes on without it.
         """
-        try:
-            file = self.tree.confine(path)
-            content = read_bytes(file) if stat.S_ISREG(os.lstat(file).st_mode) else None
-            if content is None:
-                raise FormatError(path, "is no file of its own but a link, a folder or a device; put a file there")
-            return content.decode("utf-8")
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except (ConfinementError, OSError) as error:
-            raise FormatError(path, f"cannot be read ({error}); it is left as it is") from error
-        except UnicodeDecodeError as error:
-            raise FormatError(path, f"is not UTF-8 (from byte {error.start} on); save it as UTF-8") from error
+        return page_text(self.tree, path)
+
+    def pages(self) -> PageSet:
+        """Return all memory pages as they stand now; what did not change since the last time is not read again."""
+        self._pages = PageSet(self.tree, self._pages)
+        return self._pages
 
     def holds_secret(self, path: str, content: bytes) -> bool:
         """Return whether a text may not be kept in the journal; a bare store knows no secrets."""

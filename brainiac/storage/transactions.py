@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from brainiac.errors import StorageError
 from brainiac.events import Event
 from brainiac.storage.file_state import LastSeen
-from brainiac.storage.files import Disk
+from brainiac.storage.files import Disk, locked
 from brainiac.storage.journal import Journal
-from brainiac.storage.locks import locked
 from brainiac.storage.placing import Outcome, Placing
 from brainiac.storage.write_ahead import Intent, Step, WriteAhead
 from brainiac.tree import LocalPlaces, Tree

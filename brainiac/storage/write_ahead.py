@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from brainiac.events import Event, content_hash
-from brainiac.storage.damaged import free_name, make_way
-from brainiac.storage.files import Disk, make_folders, read_bytes
+from brainiac.storage.files import Disk, free_name, make_folders, make_way, read_bytes
 from brainiac.storage.journal import from_line, to_line
 
 

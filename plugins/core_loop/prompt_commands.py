@@ -15,7 +15,7 @@ from brainiac.formats.commands import Command, arguments, matching
 from brainiac.formats.prompt import Prompt
 from brainiac.formats.short_term import Item
 from brainiac.llm.gate import Gate
-from brainiac.llm.offline.quoting import MAX_PASSAGES, NOTHING, passages, quotations
+from brainiac.llm.offline import MAX_PASSAGES, NOTHING, passages, quotations
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import AnswerRequest
 from brainiac.search.hit import Hit

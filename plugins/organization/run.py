@@ -15,9 +15,9 @@ from brainiac.errors import ConflictError
 from brainiac.events import Change, Event
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.llm.gate import is_hidden
-from brainiac.llm.offline.organizing import organize as by_rule
+from brainiac.llm.offline import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposal, Proposals
-from brainiac.storage.locks import locked
+from brainiac.storage.files import locked
 from brainiac.storage.review import review_change
 
 from .actions import carry_out

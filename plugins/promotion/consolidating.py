@@ -14,7 +14,7 @@ from itertools import count
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, ModelError, UserError
 from brainiac.formats.short_term import Item, StmEvent
-from brainiac.llm.offline.keeping import keep
+from brainiac.llm.offline import keep
 from brainiac.llm.schemas import (
     OFFLINE,
     AnalyzeRequest,

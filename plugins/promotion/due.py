@@ -43,6 +43,6 @@ def _undone_at(brain: Brain) -> str:
 def _is_larger(text: str, tokens: int) -> bool:
     if len(text) <= tokens:  # a token is a character or more
         return False
-    from brainiac.llm.context.tokens import count
+    from brainiac.llm.catalog import count
 
     return count(text.encode("utf-8", "replace").decode("utf-8")) > tokens

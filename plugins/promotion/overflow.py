@@ -15,7 +15,7 @@ from brainiac.errors import ConflictError
 from brainiac.events import Change, Event, update
 from brainiac.formats.dialogue import Placed, StmEvent, render_event
 from brainiac.formats.short_term import ShortTermDocument
-from brainiac.llm.context.tokens import count
+from brainiac.llm.catalog import count
 from brainiac.storage.filed import FILED
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins

@@ -17,7 +17,7 @@ from brainiac.events import Event, content_hash
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.llm.schemas import SummarizeRequest, Summary
 from brainiac.storage.filed import filed, waiting_events
-from brainiac.storage.locks import locked
+from brainiac.storage.files import locked
 from brainiac.storage.relinking import Origins
 from brainiac.storage.statements import REFUSED, Past, line_id, read_past, text_hash
 

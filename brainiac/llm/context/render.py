@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from brainiac.library import Library
-from brainiac.llm.context import tokens
+from brainiac.llm.catalog import count as count_tokens
 from brainiac.llm.context.background import background_block
 from brainiac.llm.context.blocks import Block, Cut, Stability, WorkingMemory
 from brainiac.llm.context.budget import budget_tokens, fit, tokens_of, tool_tokens
@@ -52,7 +52,7 @@ class Assembler:
         """
         gate = gate or Gate(self._library, is_remote=True)
         request = gate.admit(request)
-        count = partial(tokens.count, model=model)
+        count = partial(count_tokens, model=model)
         limit = budget_tokens(self._library.settings, model)
         limit -= tool_tokens(limit) if tools else 0
         name = f"{request.purpose}:{model}:{'remote' if gate.is_remote else 'local'}"

@@ -144,9 +144,7 @@ def has_lost_changes(blocks: Sequence[Block], fitted: Sequence[Block]) -> bool:
     return told != kept
 
 
-def event_text(
-    event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False, thread: str = ""
-) -> str:
+def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False, thread: str = "") -> str:
     """Return one exchange as data, its texts by whole sentences where it is very long."""
     said = [("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)]
     named = f" (id {one_line(event.id)})" if with_id else ""

@@ -14,12 +14,12 @@ from brainiac.errors import ConfinementError, FormatError
 from brainiac.formats.dialogue import StmEvent, parse_exchanges
 from brainiac.formats.prompt import Exchange, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.library import Library
+from brainiac.llm.catalog import count
 from brainiac.llm.context.budget import TOOL_TOKENS, shortened
 from brainiac.llm.context.fence import one_line, quoted, reference
 from brainiac.llm.context.long_term import dated, page_text
 from brainiac.llm.context.pages import Pages
 from brainiac.llm.context.short_term import event_text
-from brainiac.llm.context.tokens import count
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest
 from brainiac.search.hit import Hit

@@ -1,0 +1,148 @@
+"""What each error of a provider means here: whether waiting helps, and what a person can do (seeds P3, design 8).
+
+One table for all exception classes of litellm; a test fails when the installed one has a class that stands not in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from brainiac.errors import ModelError, WindowError
+from brainiac.llm.catalog import Endpoint, missing_key
+
+_WAIT = "It is tried again by itself."
+_REQUEST = "See the message; another model may take it (llm.model, or `model:` in the prompt)."
+_FILTER = "Rephrase the prompt, or choose another model."
+_WINDOW = "Set context.budget_tokens to what the model takes, or choose a larger one."
+
+Failure = tuple[bool, str, str]  # whether waiting helps, what happened, what to do
+
+# classes of the same meaning stand in one row
+_ROWS: tuple[tuple[str, bool, str, str], ...] = (
+    ("AuthenticationError", False, "the key was refused", "Check the key in the environment where brainiac runs."),
+    ("PermissionDeniedError", False, "the key may not use this model", "Check the account, or choose another model."),
+    ("PaymentRequiredError", False, "the account has no credit", "Add credit at the provider."),
+    ("NotFoundError", False, "there is no such model or endpoint", "Check llm.model and this machine's api_bases."),
+    ("LiteLLMUnknownProvider", False, "no such provider is known", "Check llm.model: `provider/model`."),
+    ("ModelNotMappedError", False, "the model is not known", "Check llm.model."),
+    ("BadRequestError InvalidRequestError UnprocessableEntityError ImageFetchError", False,
+     "the request was refused", _REQUEST),
+    ("UnsupportedParamsError", False, "the model does not take a parameter", _REQUEST),
+    ("VectorStoreSearchError", False, "the provider's search failed", _REQUEST),
+    ("ContextWindowExceededError", False, "the request is longer than the model's window", _WINDOW),
+    ("ContentPolicyViolationError", False, "the provider's content filter refused it", _FILTER),
+    ("RejectedRequestError GuardrailRaisedException GuardrailInterventionNormalStringError BlockedPiiEntityError "
+     "SensitiveDataRouteException", False, "the request was rejected by a filter", _FILTER),
+    ("ModifyResponseException", False, "the answer was replaced by a filter", _FILTER),
+    ("BudgetExceededError", False, "a budget set outside brainiac is used up", "Raise it where it was set."),
+    ("MockException", False, "a mocked call failed", _REQUEST),
+    ("Timeout", True, "no answer in time", _WAIT + " llm.timeout_seconds gives it longer."),
+    ("RateLimitError", True, "the provider asks to slow down", _WAIT),
+    ("InternalServerError", True, "the provider has trouble", _WAIT),
+    ("ServiceUnavailableError", True, "the provider is overloaded or down", _WAIT),
+    ("BadGatewayError", True, "the provider is not reachable behind its gateway", _WAIT),
+    ("APIConnectionError", True, "the connection failed", _WAIT),
+    ("APIError OpenAIError", True, "the provider failed", _WAIT),
+    ("APIResponseValidationError", True, "the provider's reply cannot be read", _WAIT),
+    ("JSONSchemaValidationError", True, "the answer does not follow its schema", _WAIT),
+    ("MidStreamFallbackError", True, "the answer broke off", _WAIT),
+)  # fmt: skip
+FAILURES: dict[str, Failure] = {
+    name: (is_retryable, what, advice) for names, is_retryable, what, advice in _ROWS for name in names.split()
+}
+_BY_STATUS = {
+    401: "AuthenticationError",
+    402: "PaymentRequiredError",
+    403: "PermissionDeniedError",
+    404: "NotFoundError",
+}
+_PASSING_STATUSES = (408, 409, 425, 429)
+_REFUSED = ("ConnectError", "ConnectionRefusedError", "ConnectTimeout")
+_KEY_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)(?:_|$)")
+
+
+def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
+    """Return our error for one of the provider library's.
+
+    Args:
+        error: As raised by litellm or below it.
+        endpoint: Where the request went.
+    """
+    text = str(error)
+    if "missing credentials" in text.lower() or "api_key client option must be set" in text.lower():
+        return missing_key(endpoint.model, [])
+    if is_unreachable(error):
+        return ModelError(
+            f"Nothing answers at {endpoint.place} for `{endpoint.model}`.",
+            retryable=True,
+            advice="Is the server running, is the address right, is this machine online? It is tried again by itself.",
+        )
+    # its own message would repeat it all
+    if "repeating the same chunk" in text:
+        problem = f"`{endpoint.model}` repeated itself without end and was stopped."
+        return ModelError(problem, advice="Ask again, or choose another model.")
+    retryable, what, advice = _failure(error)
+    if "insufficient_quota" in text:  # comes as "slow down", but no waiting helps
+        retryable, what, advice = FAILURES["PaymentRequiredError"]
+    is_window = type(error).__name__ == "ContextWindowExceededError"
+    message = scrub(" ".join(text.split())).removeprefix("litellm.")
+    return (WindowError if is_window else ModelError)(
+        f"`{endpoint.model}`: {what} ({message if len(message) <= 300 else message[:299] + '…'}).",
+        retryable=retryable,
+        retry_after_seconds=retry_after_seconds(error) if retryable else None,
+        advice=advice,
+    )
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether the request reached no server at all."""
+    return any(type(link).__name__ in _REFUSED for link in _chain(error))
+
+
+def retry_after_seconds(error: BaseException) -> float | None:
+    """Return what a `Retry-After` header asks for, as seconds or as a date."""
+    for link in _chain(error):
+        headers: Any = getattr(getattr(link, "response", None), "headers", None) or {}
+        extra: Any = getattr(link, "litellm_response_headers", None) or {}
+        if value := headers.get("retry-after") or extra.get("retry-after"):
+            with suppress(ValueError):
+                return max(0.0, float(value))
+            with suppress(ValueError):
+                return max(0.0, (parsedate_to_datetime(str(value)) - datetime.now(UTC)).total_seconds())
+            return None
+    return None
+
+
+def scrub(text: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Return a provider's message without keys: the environment's, and what looks like one."""
+    for name, value in environ.items():
+        if len(value) >= 8 and _KEY_NAME.search(name.upper()):
+            text = text.replace(value, "[key]")
+    text = re.sub(r"\b(?:sk|pk|rk|gsk|xai|AIza|key)[-_]?[A-Za-z0-9_*-]{8,}", "[key]", text)
+    return re.sub(r"(?i)(bearer|basic|api[-_ ]key(?: provided)?:?)\s+\S{6,}", r"\1 [key]", text)
+
+
+def _failure(error: BaseException) -> Failure:
+    for link in _chain(error):  # litellm trips over some replies: what they were stands behind
+        for cls in type(link).__mro__:
+            if failure := FAILURES.get(cls.__name__):
+                # some refusals come in a class for passing trouble; their status tells them from it
+                status = getattr(link, "status_code", None) or 500
+                if failure[0] and 400 <= status < 500 and status not in _PASSING_STATUSES:
+                    return FAILURES[_BY_STATUS.get(status, "BadRequestError")]
+                return failure
+    return True, "the call failed", _WAIT
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

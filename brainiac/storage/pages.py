@@ -1,0 +1,212 @@
+"""All memory pages of a brain at one moment: read and parsed once, found by path, uuid, name or folder (design: 3, 10).
+
+Whoever needs more than a page or two takes them from here: `store.pages()`. Decide on what stands there, then build
+changes with `change`, which hold the texts as they were read: a page that moved meanwhile has the commit refused.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from brainiac.errors import ConfinementError, FormatError
+from brainiac.events import Change, PathKind, create, update
+from brainiac.formats.links import Link
+from brainiac.formats.memory import Memory, Statement, parse_memory
+from brainiac.storage.files import read_bytes
+from brainiac.tree import Tree, slugify
+
+INDEX = "_index.md"
+_KINDS = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED})
+# Two saves within one tick of a file system's clock bear one time: what was written so lately is read again.
+_SETTLED_NS = 2_000_000_000
+
+_Stamp = tuple[int, int, int, int]
+
+
+class PageSet:
+    """The memories, index pages and archived pages as they stood when the set was made; nothing of it changes.
+
+    Args:
+        tree: The brain's places.
+        former: An earlier set; pages whose files are as they were then are taken from it and not read again.
+
+    Attributes:
+        root: The folder of long-term memory, relative.
+        archive: The folder of the archive, relative.
+        pages: Every readable page by its path, in the order of paths.
+        broken: The other pages and what is wrong with each. Nobody can tell what they say, so they are left alone.
+        memories: The pages of long-term memory that are no index pages.
+    """
+
+    def __init__(self, tree: Tree, former: PageSet | None = None) -> None:
+        self._tree = tree
+        self.root, self.archive = tree.relative(tree.long_term), tree.relative(tree.archive)
+        self.pages: dict[str, Memory] = {}
+        self.broken: dict[str, FormatError] = {}
+        self._settled: dict[str, tuple[_Stamp, Memory | FormatError]] = {}
+        self._names: dict[str, set[str]] = {}
+        settled = former._settled if former else {}
+        for path, entry in sorted((tree.relative(entry.path), entry) for entry in self._entries()):
+            self._take(path, entry, settled.get(path))
+        self.memories = {path: page for path, page in self.pages.items() if tree.kind_of(path) is PathKind.MEMORY}
+
+    def _entries(self) -> Iterator[os.DirEntry[str]]:
+        for entry in self._tree.walk(self._tree.long_term, self._tree.archive):
+            if self._tree.kind_of(self._tree.relative(entry.path)) in _KINDS:
+                yield entry
+
+    def _take(self, path: str, entry: os.DirEntry[str], former: tuple[_Stamp, Memory | FormatError] | None) -> None:
+        try:
+            # Looked at before it is read: a file written in between is then read again by the next set.
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            return  # it vanished
+        stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+        if former is not None and former[0] == stamp:
+            page: Memory | FormatError | None = former[1]
+        else:
+            page = self._read(path)
+        if page is None:
+            return
+        if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _SETTLED_NS:
+            self._settled[path] = (stamp, page)
+        if isinstance(page, Memory):
+            self.pages[path] = page
+        else:
+            self.broken[path] = page
+
+    def _read(self, path: str) -> Memory | FormatError | None:
+        try:
+            text = page_text(self._tree, path)
+            return None if text is None else parse_memory(path, text)
+        except FormatError as error:
+            return error
+
+    # --- identity ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def by_uuid(self) -> Mapping[str, list[str]]:
+        """Paths by the uuid that the pages bear; more than one where a page was copied."""
+        paths: dict[str, list[str]] = defaultdict(list)
+        for path, page in self.pages.items():
+            if page.uuid:
+                paths[page.uuid].append(path)
+        return paths
+
+    @cached_property
+    def place_of(self) -> Mapping[str, str]:
+        """Path by uuid; a uuid that two pages bear is left out, since it names neither."""
+        return {uuid: paths[0] for uuid, paths in self.by_uuid.items() if len(paths) == 1}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, list[Memory]]:
+        """Memories by title, subject and alias, each casefolded."""
+        pages: dict[str, list[Memory]] = defaultdict(list)
+        for page in self.memories.values():
+            for name in {name.casefold() for name in (page.title, page.subject, *page.aliases) if name}:
+                pages[name].append(page)
+        return pages
+
+    def kind_of(self, path: str) -> str:
+        """Return the first folder below long-term memory: `concrete`, `events`, `skills`."""
+        return path.removeprefix(self.root + "/").partition("/")[0]
+
+    def statement(self, uuid: str, block_id: str) -> Statement | None:
+        """Return a statement by its page's uuid and its block id; None where there is none."""
+        page = self.pages.get(self.place_of.get(uuid, ""))
+        statements = page.statements if page and block_id else ()
+        return next((statement for statement in statements if statement.block_id == block_id), None)
+
+    # --- links ------------------------------------------------------------------------------------------
+
+    def target(self, page: Memory, link: Link) -> str:
+        """Return the path that a link on a page means: where its uuid is now, else the path it names."""
+        return self.place_of.get(link.uuid) or linked_path(link, page.path)
+
+    @cached_property
+    def linking_to(self) -> Mapping[str, set[str]]:
+        """By path: the other pages that link to it, index pages included; wiki links aside."""
+        sources: dict[str, set[str]] = defaultdict(set)
+        for path, page in self.pages.items():
+            for link in page.links:
+                if not link.is_wiki and not link.is_external and (target := self.target(page, link)) != path:
+                    sources[target].add(path)
+        return sources
+
+    # --- folders ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def children(self) -> Mapping[str, set[str]]:
+        """Memories and subfolders of each folder of long-term memory by path, as its manifest lists them."""
+        children: dict[str, set[str]] = {self.root: set()}
+        for path in self.pages:
+            if path.startswith(self.root + "/"):
+                child = posixpath.dirname(path) if posixpath.basename(path) == INDEX else path
+                while child != self.root:
+                    children.setdefault(posixpath.dirname(child), set()).add(child)
+                    child = posixpath.dirname(child)
+        return children
+
+    def names_in(self, folder: str) -> set[str]:
+        """Return the names of all that stands in a folder, whatever it is, casefolded."""
+        if folder not in self._names:
+            try:
+                names = os.listdir(self._tree.absolute(folder))
+            except OSError:
+                names = []  # it is still to be made
+            self._names[folder] = {name.casefold() for name in names}
+        return self._names[folder]
+
+    def free_path(self, folder: str, title: str, taken: set[str] | None = None) -> str:
+        """Return where a new page of a folder may stand.
+
+        Args:
+            folder: Relative; it need not be there yet.
+            title: Of the page; its file name is made of it.
+            taken: Further names, casefolded with `.md`, that are given to pages which do not stand yet.
+        """
+        names = self.names_in(folder) | (taken or set())
+        return f"{folder}/{slugify(title, {posixpath.splitext(name)[0] for name in names})}.md"
+
+    # --- changes ----------------------------------------------------------------------------------------
+
+    def change(self, path: str, after: str) -> Change:
+        """Return the change that leaves a page with a text, made on the text as it was read; a new page where none is.
+
+        Args:
+            path: Relative.
+            after: The whole text.
+        """
+        page = self.pages.get(path)
+        return create(path, after) if page is None else update(path, page.text, after)
+
+
+def linked_path(link: Link, page: str) -> str:
+    """Return the path that a link on a page names, relative to the root."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), link.target))
+
+
+def page_text(tree: Tree, path: str) -> str | None:
+    """Return the text of a page that may be changed; None where nothing stands.
+
+    Raises:
+        FormatError: Something else stands there, or it cannot be read; whoever meets it goes on without it.
+    """
+    try:
+        file = tree.confine(path)
+        content = read_bytes(file) if stat.S_ISREG(os.lstat(file).st_mode) else None
+        if content is None:
+            raise FormatError(path, "is no file of its own but a link, a folder or a device; put a file there")
+        return content.decode("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ConfinementError, OSError) as error:
+        raise FormatError(path, f"cannot be read ({error}); it is left as it is") from error
+    except UnicodeDecodeError as error:
+        raise FormatError(path, f"is not UTF-8 (from byte {error.start} on); save it as UTF-8") from error
