@@ -151,7 +151,8 @@ def _known(reader: Reader, pages: Sequence[PageName], existing: Sequence[Existin
     """Return a part for each page, its near statements below it, the page with the nearest one first."""
     top = reader.library.tree.relative(reader.library.tree.long_term) + "/"
     named = {page.path: page for page in pages}
-    lines: dict[str, list[str]] = {statement.path: [] for statement in existing} | {page.path: [] for page in pages}
+    paths = dict.fromkeys([*(statement.path for statement in existing), *named])
+    lines: dict[str, list[str]] = {path: [] for path in paths}
     for statement in existing:
         lines[statement.path].append(_statement(statement))
     parts = []
