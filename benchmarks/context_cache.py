@@ -40,9 +40,9 @@ from brainiac.formats.prompt import parse_prompt
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.llm.catalog import count, endpoint_of, facts
 from brainiac.llm.completion import Call, Completion, complete
+from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.fence import quoted
 from brainiac.llm.context.long_term import page_text
-from brainiac.llm.context.render import Assembler
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest, QueriesRequest
 from brainiac.search.hit import Hit
@@ -117,7 +117,9 @@ class Script:
         self.memory = ShortTermMemory(summary=f"{self.pages} exchanges were archived by now.", tasks=open_tasks)
 
 
-def naive_messages(request: QueriesRequest | AnswerRequest, head: str, *, has_mark: bool) -> list[dict[str, Any]]:
+def naive_messages(
+    brain: Brain, request: QueriesRequest | AnswerRequest, head: str, *, has_mark: bool
+) -> list[dict[str, Any]]:
     """Return the request as a first version would send it: the same words in the naive order."""
     pages: dict[str, list[Hit]] = {}
     for hit in getattr(request, "hits", ()):
@@ -130,7 +132,7 @@ def naive_messages(request: QueriesRequest | AnswerRequest, head: str, *, has_ma
     ]
     pieces = [
         *(["## Relevant Long-Term Memory"] if pages else []),
-        *(page_text(hits, count) for hits in pages.values()),
+        *(page_text(brain, hits, count) for hits in pages.values()),
         "## Short-Term Memory",
         quoted(memory.summary),
         quoted(lists),
@@ -160,7 +162,7 @@ def conversation(turns: int, promote_every: int, model: str, *, is_naive: bool) 
         for turn in range(turns):
             for request in script.requests(turn):
                 if is_naive:
-                    messages = naive_messages(request, heads[request.purpose], has_mark=model == ANTHROPIC)
+                    messages = naive_messages(brain, request, heads[request.purpose], has_mark=model == ANTHROPIC)
                     sent = Gate(brain, is_remote=True).release(messages)
                     complete(Call(endpoint_of(model, brain.machine), sent, 100, 30), Completion())
                 else:

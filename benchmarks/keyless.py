@@ -34,8 +34,8 @@ from brainiac.formats.frontmatter import split
 from brainiac.formats.memory import Memory, parse_exchanges, parse_memory
 from brainiac.health.doctor import examine
 from brainiac.llm.redaction import redact
-from brainiac.pipeline.announce import exchange_of
 from brainiac.pipeline.daemon import answer_one
+from brainiac.pipeline.dispatch import exchange_of
 from brainiac.pipeline.inbox import Inbox
 from brainiac.skeleton import create_brain
 from brainiac.storage.answered import CAPTURED

@@ -30,9 +30,9 @@ from learning import Example, learn, score, write_weights
 
 from brainiac.clock import iso
 from brainiac.formats.dialogue import StmEvent, render_exchange
-from brainiac.search import Recall
 from brainiac.search.fusion import searches
 from brainiac.search.retrieval import Ranked
+from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 

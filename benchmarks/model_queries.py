@@ -35,9 +35,9 @@ from brainiac.errors import ModelError
 from brainiac.formats.prompt import parse_prompt
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.llm.schemas import Queries, QueriesRequest
-from brainiac.search import Recall
 from brainiac.search.fusion import merged, searches
 from brainiac.search.hit import Hit
+from brainiac.search.search import Recall
 from tests.models import make_brain, write_machine
 
 OFFLINE = "offline"

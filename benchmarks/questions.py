@@ -33,10 +33,10 @@ from brainiac.clock import iso, parse_iso
 from brainiac.formats.dialogue import StmEvent, render_exchange
 from brainiac.formats.memory import new_memory
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
-from brainiac.search import Recall
 from brainiac.search.documents import page_of
 from brainiac.search.fusion import searches
 from brainiac.search.retrieval import Ranked
+from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.text.times import format_date
 from brainiac.tree import LocalPlaces, Tree

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from recall_scale import vocabulary, write_brain
 
-from brainiac.search import Hit, Recall
+from brainiac.search.hit import Hit
+from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 

@@ -39,7 +39,7 @@ __all__ = [
     "remove",
     "update",
 ]
-_MODULES = ("brain", "errors", "events", "notes.memory", "notes.prompt", "recall.hit")
+_MODULES = ("brain", "errors", "events", "formats.memory", "formats.prompt", "search.hit")
 
 
 def __getattr__(name: str) -> Any:

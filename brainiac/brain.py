@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from brainiac.clock import SYSTEM, Clock
 from brainiac.errors import StorageError
@@ -16,8 +17,10 @@ from brainiac.library import Library
 if TYPE_CHECKING:
     from brainiac.host.plugins import PluginHost
     from brainiac.llm.gateway import Gateway
-    from brainiac.search import Recall
     from brainiac.search.index import Index
+    from brainiac.search.search import Recall
+
+T = TypeVar("T")
 
 
 class Brain(Library):
@@ -34,6 +37,8 @@ class Brain(Library):
 
     def __init__(self, root: Path | str, *, clock: Clock = SYSTEM, is_reading: bool = False) -> None:
         super().__init__(root, clock=clock, is_reading=is_reading)
+        self._states: dict[str, Any] = {}
+        self._making_state = threading.RLock()
         self.stream_to: Callable[[str], None] | None = None  # who wants an answer's text as it comes
 
     @cached_property
@@ -41,7 +46,7 @@ class Brain(Library):
         """Search."""
         from brainiac.llm.embedding import RemoteEmbedder
         from brainiac.llm.gate import may_be_embedded
-        from brainiac.search import Recall
+        from brainiac.search.search import Recall
         from brainiac.storage.muted import muted
 
         name = self.settings.recall.index
@@ -74,6 +79,19 @@ class Brain(Library):
         host.load()
         return host
 
+    def state_of(self, plugin: str, make: Callable[[], T]) -> T:
+        """Return what a plugin keeps in memory of this brain, made when first asked for; gone when the brain is closed.
+
+        Args:
+            plugin: Its name.
+            make: Makes the state, once; two threads that ask at the same time get the same.
+        """
+        with self._making_state:
+            if plugin not in self._states:
+                self._states[plugin] = make()
+            state: T = self._states[plugin]
+            return state
+
     def holds_secret(self, path: str, content: bytes) -> bool:
         """Return whether a text holds a secret that may not be kept in the journal."""
         from brainiac.llm.redaction import holds_secret
@@ -93,6 +111,7 @@ class Brain(Library):
         opened = self.__dict__.pop("recall", None)
         if opened is not None:
             opened.close()
+        self._states.clear()
         super().close()
 
     def _announce(self, event: Event) -> None:

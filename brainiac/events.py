@@ -1,13 +1,19 @@
-"""What happens in a brain, as values: events of the journal, the changes they make, and what is seen in the tree."""
+"""What happens in a brain, as values: events of the journal, the changes they make, and what is seen in the tree.
+
+Each kind of event of ours is a class below; docs/events.md is made from them. A new kind needs its class here and the
+place that commits it, nothing else.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
-from typing import Any, Literal
+from functools import cached_property
+from types import NoneType
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, get_args, get_origin, get_type_hints
 
 import uuid_utils
 
@@ -99,7 +105,7 @@ class RecordedChange:
     source: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Event:
     """One journal line.
 
@@ -110,7 +116,7 @@ class Event:
         kind: Past tense with hyphens, `prompt-answered`.
         by: Who did it: a plugin's name, `person`, `kernel`, `cli`.
         cause: The id of the event that led here, or None.
-        data: Plain JSON values.
+        data: Plain JSON values, as they stand in the journal.
         changes: What it did to the tree.
     """
 
@@ -122,6 +128,12 @@ class Event:
     cause: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[RecordedChange, ...] = ()
+
+    @cached_property
+    def what(self) -> EventData | PluginEvent:
+        """What happened, as a value of its kind's class."""
+        kind = KINDS.get(self.kind)
+        return PluginEvent(self.kind, self.data) if kind is None else kind.from_json(self.data)
 
 
 class PathKind(StrEnum):
@@ -165,3 +177,1189 @@ class FileChange:
     kind: PathKind
     old_path: str | None = None
     is_ours: bool = False
+
+
+# --- JSON objects as values --------------------------------------------------------------------------------------
+
+
+class _Field(NamedTuple):
+    """How a field of a record stands in JSON."""
+
+    name: str
+    key: str
+    type: Any
+    default: Any  # MISSING where there is none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A JSON object as a value; its fields are those of the dataclass.
+
+    A field with a default is left out of the JSON while it holds that. A field that is missing, or holds what its type
+    does not allow, is read as its default, or as the empty value of its type: other versions and other devices write
+    journals too. What was read is written back as it was, keys that are not known here included.
+
+    Attributes:
+        stored: The object that this was read from; None when it was made here.
+    """
+
+    stored: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    _read_as: ClassVar[tuple[_Field, ...]]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """Read a JSON object, however old or damaged it is."""
+        stored = data if isinstance(data, Mapping) else {}
+        return cls(**{each.name: _read_field(each, stored) for each in cls._fields()}, stored=stored)
+
+    @classmethod
+    def _fields(cls) -> tuple[_Field, ...]:
+        """Return the fields of the class; a name that Python reserves has a `_` behind it that its key has not."""
+        if "_read_as" not in cls.__dict__:  # finding the types out takes a hundred times as long as reading a record
+            types = get_type_hints(cls)
+            cls._read_as = tuple(
+                _Field(
+                    each.name,
+                    each.name.rstrip("_"),
+                    types[each.name],
+                    each.default if each.default_factory is MISSING else each.default_factory(),
+                )
+                for each in fields(cls)
+                if each.name != "stored"
+            )
+        return cls._read_as
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        data = dict(self.stored or {})
+        as_read = None if self.stored is None else type(self).from_json(self.stored)
+        for name, key, _, default in self._fields():
+            value = getattr(self, name)
+            if as_read is not None and value == getattr(as_read, name):
+                continue
+            if value == default:
+                data.pop(key, None)
+            else:
+                data[key] = _plain(value)
+        return data
+
+
+def _read_field(wanted: _Field, stored: Mapping[str, Any]) -> Any:
+    if wanted.key in stored:
+        try:
+            return _typed(wanted.type, stored[wanted.key])
+        except (TypeError, ValueError):
+            pass
+    return _empty(wanted.type) if wanted.default is MISSING else wanted.default
+
+
+def _typed(wanted: Any, value: Any) -> Any:
+    """Return a JSON value as a field's type has it.
+
+    Raises:
+        TypeError: It is none of that type.
+        ValueError: It has too many parts, or too few.
+    """
+    origin, arguments = get_origin(wanted), get_args(wanted)
+    if NoneType in arguments:
+        return None if value is None else _typed(arguments[0], value)
+    if origin is tuple and isinstance(value, (list, tuple)):
+        if arguments[-1] is Ellipsis:
+            return tuple(_typed(arguments[0], part) for part in value)
+        return tuple(_typed(type_, part) for type_, part in zip(arguments, value, strict=True))
+    if origin is Mapping and isinstance(value, Mapping):
+        return {key: _typed(arguments[1], part) for key, part in value.items()}
+    if origin is None and issubclass(wanted, Record) and isinstance(value, Mapping):
+        return wanted.from_json(value)
+    if origin is None and isinstance(value, (int, float) if wanted is float else wanted):
+        return value
+    raise TypeError(f"{value!r} is no {wanted}")
+
+
+def _empty(wanted: Any) -> Any:
+    """Return what a field of a type holds when nothing is known of it."""
+    if NoneType in get_args(wanted):
+        return None
+    made = get_origin(wanted) or wanted
+    return {} if made is Mapping else made()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_json()
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    return value
+
+
+KINDS: dict[str, type[EventData]] = {}  # every kind of ours, by its name in the journal
+
+
+class EventData(Record):
+    """What happened, in fields; one class for each kind of ours."""
+
+    kind: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in cls.__dict__:
+            KINDS[cls.kind] = cls
+
+
+@dataclass(frozen=True)
+class PluginEvent:
+    """An event of a kind that is not ours: a plugin's, or a later version's.
+
+    Attributes:
+        kind: Past tense with hyphens.
+        data: Plain JSON values, kept as they are.
+    """
+
+    kind: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the data."""
+        return dict(self.data)
+
+
+def kind_and_data(event: EventData | PluginEvent | str, data: Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
+    """Return kind and data of an event to be recorded.
+
+    Args:
+        event: What happened; or a kind that is not ours, by its name.
+        data: Further plain JSON values.
+    """
+    if isinstance(event, str):
+        return event, dict(data or {})
+    return event.kind, event.to_json() | dict(data or {})
+
+
+def kinds_of(*classes: type[EventData] | str) -> frozenset[str]:
+    """Return the kinds of classes of events by their names in the journal, those of their subclasses too."""
+    names = {one for one in classes if isinstance(one, str)}
+    ours = tuple(one for one in classes if not isinstance(one, str))
+    return frozenset(names | {kind for kind, each in KINDS.items() if issubclass(each, ours)})
+
+
+# --- rows of events ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatementRef(Record):
+    """A statement at one moment.
+
+    Attributes:
+        block: Its block id.
+        hash: Of its text.
+        since: When it was said, an ISO date.
+        history: Block id under which the page's History has its text.
+    """
+
+    block: str = ""
+    hash: str = ""
+    since: str = ""
+    history: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatementRecord(Record):
+    """What was done to one statement of a page.
+
+    Attributes:
+        candidate: Id of the candidate it came from: that of its analysis, `#`, its number there.
+        operation: What was done: `NEW`, `UPDATE`, `DELETE`, `REINFORCE`; none where it was only adopted.
+        path: The page's path.
+        page: The page's uuid.
+        block: Block id of the statement that stands now; none where none does.
+        hash: Of its text.
+        since: When it was said, an ISO date.
+        sources: Ids of the exchanges it rests on.
+        importance: `low`, `medium` or `high`; none where nobody judged it.
+        relevance: How near it is to what it replaced, 0 to 0.9.
+        reasoning: Why it was done, as the model said.
+        model: Who decided it.
+        found_by: Who found the candidate.
+        marked_by: How a person had marked what was to be kept.
+        replaced: The statement that it took the place of, or that was retired.
+        proposed: A person's own statement, whose end was put before them.
+        steps: The statements of a how-to, in order.
+        is_whole: It made the whole body of the page.
+    """
+
+    candidate: str = ""
+    operation: str = ""
+    path: str = ""
+    page: str = ""
+    since: str = ""
+    sources: tuple[str, ...] = ()
+    importance: str = ""
+    relevance: float = 0.0
+    reasoning: str = ""
+    model: str = ""
+    found_by: str = ""
+    marked_by: str = ""
+    block: str = ""
+    hash: str = ""
+    replaced: StatementRef | None = None
+    proposed: StatementRef | None = None
+    steps: tuple[StatementRef, ...] = ()
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateRecord(Record):
+    """Something worth remembering, as it was found in the event log.
+
+    Attributes:
+        statement: What it states.
+        kind: `concrete`, `event` or `skill`; none for `concrete`.
+        subject: What it is about.
+        events: Ids of the exchanges it rests on.
+        tags: Its tags.
+        canonical_key: The key of its page.
+    """
+
+    statement: str = ""
+    kind: str = ""
+    subject: str = ""
+    events: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    canonical_key: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateEnd(Record):
+    """How a candidate ended in a run.
+
+    Attributes:
+        end: `written`, `proposed`, `left` for another run, or `refused` for good.
+        reason: Why it was left or refused.
+    """
+
+    end: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused(Record):
+    """Something that was not done.
+
+    Attributes:
+        candidate: Its id, where it was a candidate.
+        statement: What it stated, at most 300 characters.
+        proposal: What Organization was asked to do.
+        reason: Why not.
+        model: Who had said it.
+    """
+
+    candidate: str = ""
+    statement: str = ""
+    proposal: str = ""
+    reason: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptText(Record):
+    """A text that was kept word for word.
+
+    Attributes:
+        exchange: Id of the exchange it is.
+        text: What it says, cut to what a person reads.
+    """
+
+    exchange: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breaker(Record):
+    """A run that would have retired too much.
+
+    Attributes:
+        would_retire: How many statements.
+        statements: How many there are.
+    """
+
+    would_retire: int
+    statements: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedWords(Record):
+    """Words that led an answer.
+
+    Attributes:
+        path: Of the page or file they stand in.
+        anchor: Id of their statement or exchange there.
+        hash: Of their text.
+    """
+
+    path: str
+    anchor: str
+    hash: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteCalls(Record):
+    """Calls to one model elsewhere that held an exchange, or may have.
+
+    Attributes:
+        model: Which.
+        purposes: What they were for.
+        calls: How many.
+        first: When the first was, ISO 8601 UTC.
+        last: When the last was.
+        is_own: They were about the exchange itself; others were made while it stood in memory.
+    """
+
+    model: str
+    purposes: tuple[str, ...]
+    calls: int
+    first: str
+    last: str
+    is_own: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrganizedAction(Record):
+    """What Organization did with pages.
+
+    Attributes:
+        action: What it did, such as `link` or `move`.
+        uuids: The pages.
+        from_: Their paths before.
+        to: Their paths after.
+        reason: Why.
+    """
+
+    action: str
+    uuids: tuple[str, ...]
+    from_: tuple[str, ...]
+    to: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposalRecord(Record):
+    """Something put before a person in `memory/review.md`; each operation has its class below.
+
+    Attributes:
+        id: Its identity, which the line in `review.md` shows.
+        what: One sentence for a person.
+    """
+
+    id: str
+    what: str
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """Read a proposal as one of its operation's class."""
+        stored = data if isinstance(data, Mapping) else {}
+        operation = stored.get("operation", "organize" if "action" in stored else "")
+        made = _PROPOSALS.get(str(operation), cls) if cls is ProposalRecord else cls
+        return super().from_json(stored) if made is cls else cast(Self, made.from_json(stored))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetireProposal(ProposalRecord):
+    """To retire a statement that a person wrote.
+
+    Attributes:
+        operation: `retire`.
+        page: The page's uuid.
+        path: The page's path.
+        block: The statement's block id.
+        hash: Of its text.
+        replaced_by: Block id of what holds now; "".
+        on: Since when, an ISO date.
+        sources: Ids of the exchanges that say so.
+    """
+
+    operation: str
+    page: str
+    path: str
+    block: str
+    hash: str
+    replaced_by: str
+    on: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyProposal(ProposalRecord):
+    """To take another device's version of a file, which sync put beside it.
+
+    Attributes:
+        operation: `take-copy`.
+        copy: Path of that version.
+        copy_hash: Of its content.
+        path: The file.
+        hash: Of the file's content; null where there was none.
+    """
+
+    operation: str
+    copy: str
+    copy_hash: str
+    path: str
+    hash: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgetProposal(ProposalRecord):
+    """To forget what holds certain words, or what a deleted page came from.
+
+    Attributes:
+        operation: `forget`.
+        prompt: Path of the prompt that asks for it.
+        deleted: Uuid of the page that was deleted, or its path.
+        path: Where that stood.
+        exchanges: Ids of the exchanges to be forgotten.
+        blocks: Statements: page uuid or path, and hash of the text.
+        items: Hashes of items of short-term memory.
+        pages: Paths of whole pages.
+        answers: Paths of answers.
+    """
+
+    operation: str
+    prompt: str = ""
+    deleted: str = ""
+    path: str = ""
+    exchanges: tuple[str, ...]
+    blocks: tuple[tuple[str, str], ...] = ()
+    items: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrganizeProposal(ProposalRecord):
+    """To do what Organization does not do unasked.
+
+    Attributes:
+        action: What is to be done, such as `move` or `archive`.
+        pages: Uuid, path and content hash of each page it is about.
+        target: Where to.
+    """
+
+    action: str
+    pages: tuple[tuple[str, str, str], ...]
+    target: str
+
+
+_PROPOSALS: dict[str, type[ProposalRecord]] = {
+    "retire": RetireProposal,
+    "take-copy": CopyProposal,
+    "forget": ForgetProposal,
+    "organize": OrganizeProposal,
+}
+
+
+# --- prompts and answers -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptEvent(EventData):
+    """Something about a prompt and its answer.
+
+    Attributes:
+        prompt: The prompt's path.
+        prompt_id: Its identity, which it keeps when it moves.
+        prompt_sha256: Of its normalized text.
+        response: The response's path; null where there is none.
+        response_hash: Of the response's content, also where the journal keeps no text of it.
+    """
+
+    prompt: str
+    prompt_id: str
+    prompt_sha256: str
+    response: str | None
+    response_hash: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangeEvent(PromptEvent):
+    """An exchange to be remembered; the event's id is that of the exchange."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptAnswered(ExchangeEvent):
+    """A prompt was answered.
+
+    Attributes:
+        model: Who answered.
+        led: Words of memory that led the answer.
+    """
+
+    kind = "prompt-answered"
+    model: str
+    led: tuple[LedWords, ...]
+
+
+class ResponseArrived(ExchangeEvent):
+    """A response appeared beside a prompt that a person wrote by hand."""
+
+    kind = "response-arrived"
+
+
+class NoteCaptured(ExchangeEvent):
+    """A note of `inbox/notes/` was taken in; it is remembered and not answered."""
+
+    kind = "note-captured"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptMoved(PromptEvent):
+    """An answered prompt was renamed or moved, and its response moved along.
+
+    Attributes:
+        moved_from: Where the prompt was.
+    """
+
+    kind = "prompt-moved"
+    moved_from: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptRefused(EventData):
+    """A prompt cannot be answered; an error file beside it says why.
+
+    Attributes:
+        prompt: Its path.
+        reason: Why.
+    """
+
+    kind = "prompt-refused"
+    prompt: str
+    reason: str
+
+
+class ErrorCleared(EventData):
+    """An error file went, since its prompt was answered or is gone."""
+
+    kind = "error-cleared"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerDiscarded(EventData):
+    """An answer was thrown away: its prompt was changed or answered elsewhere meanwhile.
+
+    Attributes:
+        prompt: The prompt's path.
+        prompt_sha256: Of the normalized text that was answered.
+    """
+
+    kind = "answer-discarded"
+    prompt: str
+    prompt_sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCalled(EventData):
+    """A model was called.
+
+    Attributes:
+        purpose: What for.
+        model: Which.
+        is_remote: Whether the call left this machine; older journals do not say.
+        about: Id of the prompt or exchange it dealt with.
+        input_tokens: Tokens that were sent.
+        cached_tokens: Of those, read from the provider's cache.
+        output_tokens: Tokens that came back.
+        cost_usd: What it cost.
+        took_ms: How long it took.
+    """
+
+    kind = "model-called"
+    purpose: str
+    model: str
+    is_remote: bool | None
+    about: str = ""
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_usd: float
+    took_ms: int
+
+
+# --- what follows from an exchange -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomeEvent(EventData):
+    """What followed from an exchange.
+
+    Attributes:
+        exchange: Its id.
+    """
+
+    exchange: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangeReflected(OutcomeEvent):
+    """An exchange was noted in short-term memory, or what follows from it was added there later.
+
+    Attributes:
+        prompt: The prompt's path.
+        is_extracted: Whether a model said what follows from it; otherwise it is asked again later.
+        items: Hashes of the list items that were written.
+        thoughts: Hash of the thoughts that were written; "" where there are none.
+        is_redacted: The prompt's file is the only copy of a secret: it is never tidied away.
+        supersedes: Id of the exchange that it revises.
+    """
+
+    kind = "exchange-reflected"
+    prompt: str = ""
+    is_extracted: bool = True
+    items: tuple[str, ...] = ()
+    thoughts: str = ""
+    is_redacted: bool = False
+    supersedes: str = ""
+
+
+class ExchangeOffRecord(OutcomeEvent):
+    """An exchange is off the record: nothing of it is kept."""
+
+    kind = "exchange-off-record"
+
+
+class ExchangeUnreflected(OutcomeEvent):
+    """No plugin noted an exchange, and none will."""
+
+    kind = "exchange-unreflected"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangesFiled(EventData):
+    """Short-term memory was full: its oldest exchanges moved to the pages of their days, to be consolidated later.
+
+    Attributes:
+        exchanges: Their ids.
+        episodes: Path of each page they were put on, with their ids.
+    """
+
+    kind = "exchanges-filed"
+    exchanges: tuple[str, ...]
+    episodes: Mapping[str, tuple[str, ...]]
+
+
+# --- Promotion ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromotionStarted(EventData):
+    """A run of Promotion began; the run's other events have this one as their cause.
+
+    Attributes:
+        exchanges: How many exchanges it looks at.
+    """
+
+    kind = "promotion-started"
+    exchanges: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventsAnalyzed(EventData):
+    """A part of the event log was looked through for what is worth remembering.
+
+    Attributes:
+        events: Ids of the exchanges that were read, with a hash of what each said.
+        model: Who looked.
+        candidates: What was found.
+        refused: What was found and does not hold.
+    """
+
+    kind = "events-analyzed"
+    events: Mapping[str, str]
+    model: str
+    candidates: tuple[CandidateRecord, ...]
+    refused: tuple[Refused, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidatesRefused(EventData):
+    """A run of Promotion came to nothing.
+
+    Attributes:
+        refused: What was refused.
+        candidates: How each candidate ended, by its id.
+    """
+
+    kind = "candidates-refused"
+    refused: tuple[Refused, ...]
+    candidates: Mapping[str, CandidateEnd]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryPromoted(EventData):
+    """A run of Promotion wrote long-term memory and took what it had consolidated out of short-term memory.
+
+    Attributes:
+        exchanges: Ids of the exchanges that were consolidated.
+        left: Ids of those that stay for another run, with the reason.
+        statements: What was done to each statement.
+        episodes: Path of each page that exchanges were put on, with their ids.
+        proposals: What was put before a person.
+        refused: What was refused.
+        candidates: How each candidate ended, by its id.
+        kept: Notes that were kept whole.
+        filed: Exchanges that were filed and not consolidated.
+        breaker: Set where the run would have retired too much and retired nothing.
+        summarized_by: Who wrote the summary of short-term memory; null where nobody did.
+        summary: Hashes of the paragraphs of that summary.
+    """
+
+    kind = "memory-promoted"
+    exchanges: tuple[str, ...]
+    left: Mapping[str, str]
+    statements: tuple[StatementRecord, ...]
+    episodes: Mapping[str, tuple[str, ...]]
+    proposals: tuple[ProposalRecord, ...]
+    refused: tuple[Refused, ...]
+    candidates: Mapping[str, CandidateEnd]
+    kept: tuple[KeptText, ...]
+    filed: tuple[KeptText, ...]
+    breaker: Breaker | None = None
+    summarized_by: str | None = None
+    summary: tuple[str, ...] = ()
+
+
+# --- Organization ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryOrganized(EventData):
+    """A run of Organization counted how pages are used, and moved, linked or tidied them.
+
+    Attributes:
+        lines: How many lines of the access log were counted, and taken out.
+        used: Uuid of each page that was used, with the last day and how often an answer cited it.
+        together: Uuids of two pages that one answer cited, with how often.
+        asked: Hash of what the model was asked; "" where it was not.
+        done: What was done.
+        statements: Statements that were written.
+        proposals: What was put before a person.
+        refused: What was not done.
+    """
+
+    kind = "memory-organized"
+    lines: int
+    used: Mapping[str, tuple[str, int]]
+    together: tuple[tuple[str, str, int], ...]
+    asked: str
+    done: tuple[OrganizedAction, ...]
+    statements: tuple[StatementRecord, ...]
+    proposals: tuple[ProposalRecord, ...]
+    refused: tuple[Refused, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinksHealed(EventData):
+    """Links were mended after pages had moved.
+
+    Attributes:
+        moved: The pages' paths before, with those after.
+    """
+
+    kind = "links-healed"
+    moved: Mapping[str, str] = field(default_factory=dict)
+
+
+class ManifestsDerived(EventData):
+    """Index pages were made anew from the pages of their folders."""
+
+    kind = "manifests-derived"
+
+
+class NoteCompleted(EventData):
+    """A page that a person made got its uuid and dates."""
+
+    kind = "note-completed"
+
+
+# --- what a person is asked --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposalEvent(EventData):
+    """What became of a proposal.
+
+    Attributes:
+        proposal: Its id.
+    """
+
+    proposal: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposalApplied(ProposalEvent):
+    """A person ticked a proposal, and it was done.
+
+    Attributes:
+        statements: Statements that were written.
+    """
+
+    kind = "proposal-applied"
+    statements: tuple[StatementRecord, ...] = ()
+
+
+class ProposalDeclined(ProposalEvent):
+    """A person declined a proposal."""
+
+    kind = "proposal-declined"
+
+
+class ProposalExpired(ProposalEvent):
+    """A person ticked a proposal, but what it was about has changed since; nothing was done."""
+
+    kind = "proposal-expired"
+
+
+class ReviewTidied(EventData):
+    """The lines of what was decided went from `memory/review.md`."""
+
+    kind = "review-tidied"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgettingProposed(EventData):
+    """A person was asked whether something is to be forgotten.
+
+    Attributes:
+        proposals: What is to be forgotten.
+    """
+
+    kind = "forgetting-proposed"
+    proposals: tuple[ProposalRecord, ...]
+
+
+# --- undo, forget, purge -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventUndone(EventData):
+    """An event was taken back; one of this kind may be taken back too.
+
+    Attributes:
+        undone: Its id.
+        kind_: Its kind.
+    """
+
+    kind = "event-undone"
+    undone: str
+    kind_: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangeForgotten(EventData):
+    """Exchanges were forgotten: they and what rests on them alone left the tree.
+
+    Attributes:
+        exchanges: Their ids.
+        blocks: Statements that were to go too: page uuid or path, and hash of the text.
+        items: Hashes of items of short-term memory that were to go too.
+        pages: Paths of pages that were to go too.
+        answers: Paths of answers that were to go too.
+        taken_out: Statements that were taken out or taken back.
+        left: What stays, one sentence each.
+    """
+
+    kind = "exchange-forgotten"
+    exchanges: tuple[str, ...]
+    blocks: tuple[tuple[str, str], ...] = ()
+    items: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    taken_out: tuple[StatementRecord, ...]
+    left: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryForgotten(EventData):
+    """A page was forgotten.
+
+    Attributes:
+        page: Its uuid.
+        path: Where it stood.
+        exchanges: Ids of the exchanges that stood on it.
+        taken_out: Statements that were taken out or taken back.
+        left: What stays, one sentence each.
+    """
+
+    kind = "memory-forgotten"
+    page: str
+    path: str
+    exchanges: tuple[str, ...]
+    taken_out: tuple[StatementRecord, ...]
+    left: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextsPurged(EventData):
+    """A purge began: what is named here is to be destroyed on every device.
+
+    Attributes:
+        exchanges: Ids of exchanges.
+        page: Uuid of a page, or its path; null where no page was named.
+        statements: Hashes of statements.
+        items: Hashes of items of short-term memory.
+        hashes: Hashes of the contents that hold any of it.
+        events: Ids of journal events whose data hold any of it.
+    """
+
+    kind = "texts-purged"
+    exchanges: tuple[str, ...]
+    page: str | None
+    statements: tuple[str, ...]
+    items: tuple[str, ...]
+    hashes: tuple[str, ...]
+    events: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PurgeHonoured(EventData):
+    """This device destroyed what a purge names.
+
+    Attributes:
+        tombstone: Id of the event that names it.
+    """
+
+    kind = "purge-honoured"
+    tombstone: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangeMadePrivate(EventData):
+    """A prompt asked later to be kept private, or off the record: what came of it was taken back.
+
+    Attributes:
+        prompt: The prompt's path.
+        statements: Statements that were worded anew.
+        left: What stays, one sentence each.
+        exchanges: Ids of the exchanges; none while a promotion ran, which is followed by one that has them.
+        sent: Calls to models elsewhere that held them.
+    """
+
+    kind = "exchange-made-private"
+    prompt: str
+    statements: tuple[StatementRecord, ...]
+    left: tuple[str, ...]
+    exchanges: tuple[str, ...] = ()
+    sent: tuple[RemoteCalls, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatementsAdopted(EventData):
+    """A person released statements: from now on they are rewritten like those that a process wrote.
+
+    Attributes:
+        statements: Which.
+    """
+
+    kind = "statements-adopted"
+    statements: tuple[StatementRecord, ...]
+
+
+# --- the tree and its devices ------------------------------------------------------------------------------------
+
+
+class TreeAdopted(EventData):
+    """The tree was seen for the first time on this device, and recorded as it stood."""
+
+    kind = "tree-adopted"
+
+
+class NoteEdited(EventData):
+    """A person made or changed a file."""
+
+    kind = "note-edited"
+
+
+class NotesEdited(EventData):
+    """Files were found made, changed or moved at a start."""
+
+    kind = "notes-edited"
+
+
+class NoteMoved(EventData):
+    """A person moved a file."""
+
+    kind = "note-moved"
+
+
+class NoteDeleted(EventData):
+    """A person deleted a file."""
+
+    kind = "note-deleted"
+
+
+class NotesDeleted(EventData):
+    """Deletions that had been held were confirmed."""
+
+    kind = "notes-deleted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeletionsHeld(EventData):
+    """Many memories vanished at once: nothing is concluded from it until a person confirms it.
+
+    Attributes:
+        count: How many.
+        paths: The first twenty.
+    """
+
+    kind = "deletions-held"
+    count: int
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoteOffRecord(EventData):
+    """A person saved a file that is off the record, or made one so; no text of it is kept.
+
+    Attributes:
+        off_record: Hash of its content.
+    """
+
+    kind = "note-off-record"
+    off_record: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoteMerged(EventData):
+    """A person's save was merged with what we had written meanwhile.
+
+    Attributes:
+        displaced_by: Id of the event whose write displaced the save.
+        save: Hash of the save.
+        conflict: The file, where both changed the same lines.
+        stale: Hash of what we had written, where an editor saved a buffer that lacked it.
+        texts: The save's path and hash, where no change names it.
+    """
+
+    kind = "note-merged"
+    displaced_by: str = ""
+    save: str = ""
+    conflict: str = ""
+    stale: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+class NoteMended(EventData):
+    """The doctor mended a file."""
+
+    kind = "note-mended"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftoversSwept(EventData):
+    """Temporary files that a crash had left were removed; a text that stood nowhere else is kept.
+
+    Attributes:
+        texts: Their paths, with the hashes of the texts.
+    """
+
+    kind = "leftovers-swept"
+    texts: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyFound(EventData):
+    """Sync put another device's version beside a file, and a person was asked which counts.
+
+    Attributes:
+        proposals: What they were asked.
+    """
+
+    kind = "copy-found"
+    proposals: tuple[ProposalRecord, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopySetAside(EventData):
+    """Another device's version went from the tree: its text is kept already, or a person declined it.
+
+    Attributes:
+        copy: Its path.
+        of: The file beside which it stood.
+    """
+
+    kind = "copy-set-aside"
+    copy: str
+    of: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyMerged(EventData):
+    """Another device's version of short-term memory was merged into it.
+
+    Attributes:
+        copy: Its path.
+        of: The file it was merged into.
+        differs: Ids of events that say something else there; ours stand.
+    """
+
+    kind = "copy-merged"
+    copy: str
+    of: str
+    differs: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceTookOver(EventData):
+    """This device became the one that runs the processes.
+
+    Attributes:
+        device: Its id.
+        from_: Id of the one that did before; null where none was named.
+    """
+
+    kind = "device-took-over"
+    device: str
+    from_: str | None
+
+
+# --- plugins -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginTrusted(EventData):
+    """A person trusted a plugin of the brain on this machine.
+
+    Attributes:
+        plugin: Its name.
+        files: Each file of it with the hash of its content.
+    """
+
+    kind = "plugin-trusted"
+    plugin: str
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginDistrusted(EventData):
+    """A person took the trust in a plugin back.
+
+    Attributes:
+        plugin: Its name.
+    """
+
+    kind = "plugin-distrusted"
+    plugin: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginFailed(EventData):
+    """A hook of a plugin raised an error, or the plugin did not load; the event is `by` the plugin.
+
+    Attributes:
+        hook: Which hook, or `load`.
+        error: What went wrong, at most 500 characters.
+    """
+
+    kind = "plugin-failed"
+    hook: str
+    error: str

@@ -1,20 +1,23 @@
-"""Writes the reference pages from the code: settings.md, hooks.md and cli.md. A test fails when they are stale.
+"""Writes the reference pages from the code: settings, hooks, events and cli. A test fails when they are stale.
 
 Run it as `python docs/generate.py`.
 """
 
 from __future__ import annotations
 
-import importlib
+import ast
+import dataclasses
 import inspect
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import typer
 from pydantic import BaseModel
 
-from brainiac.cli.app import GROUPS, app
+from brainiac import events
+from brainiac.cli.app import app, register_all
 from brainiac.host import hookspecs
 from brainiac.settings import MachineSettings, Settings
 
@@ -114,6 +117,94 @@ def _signature(function: Any) -> str:
     return f"({arguments}){result}"
 
 
+def events_page() -> str:
+    """Return the reference of all events."""
+    lines = [
+        "# Events\n",
+        NOTE,
+        "Every commit is one line of JSON in `logs/journal/DEVICE/DAY.jsonl` ([format.md](format.md) describes it).",
+        "Here is what `data` holds for each kind of ours. `brainiac log` lists events; a plugin reads `event.kind` and",
+        "`event.data`, or `event.what`, which is a value of the class named here (`from brainiac import events`). A",
+        "field with a default is left out while it holds that, and older journals may lack any field. To any kind,",
+        "plugins' kinds included, a commit may add:\n",
+        "| field | type | meaning |",
+        "|---|---|---|",
+        "| `off_record` | list of text | hashes of contents that are off the record: the journal has no text of them |",
+        "| `displaced` | list of text | paths where a person's save came between; it is merged |",
+        "| `left` | list of text | paths that a person changed in the moment of writing; they were not written |",
+        "| `left_texts` | map of text | hashes of what was to be written there, by path |",
+        "\nKinds that plugins or a later version record are kept as they are.\n",
+    ]
+    committers = committers_of_events()
+    for kind, event in sorted(events.KINDS.items()):
+        lines += [f"## `{kind}`\n", f"`{event.__name__}`. {_described(event)}\n"]
+        if packages := committers[event.__name__]:
+            lines.append(f"Recorded by {', '.join(f'`{package}`' for package in packages)}.\n")
+        lines += _fields_table(event)
+    lines += ["# Parts of events\n", "Objects within the fields above.\n"]
+    for record in records():
+        lines += [f"## {record.__name__}\n", f"{_described(record)}\n", *_fields_table(record)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def records() -> list[type[events.Record]]:
+    """Return the classes of what stands within events, in the order of the file."""
+    classes = (each for each in vars(events).values() if inspect.isclass(each) and issubclass(each, events.Record))
+    return [each for each in classes if each is not events.Record and not issubclass(each, events.EventData)]
+
+
+def committers_of_events() -> dict[str, list[str]]:
+    """Return the packages whose code makes an event of each class, by the class' name."""
+    committers: dict[str, dict[str, None]] = {event.__name__: {} for event in events.KINDS.values()}
+    root = FOLDER.parent
+    for path in sorted((*root.glob("brainiac/**/*.py"), *root.glob("plugins/**/*.py"))):
+        calls = [node.func for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Call)]
+        names = {getattr(call, "attr", getattr(call, "id", "")) for call in calls}
+        for name in names & committers.keys():
+            package = path.parent if len(path.relative_to(root).parts) > 2 else path.with_suffix("")
+            committers[name][package.relative_to(root).as_posix()] = None
+    return {name: list(packages) for name, packages in committers.items()}
+
+
+def meanings_of(record: type[events.Record]) -> dict[str, str]:
+    """Return what the fields of an event, or of a part of one, mean, as its docstring and those of its bases say."""
+    meanings: dict[str, str] = {}
+    for base in reversed(record.__mro__):
+        _, _, attributes = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")
+        joined = re.sub(r"\n {8}", " ", attributes)
+        meanings |= dict(re.findall(r"^ {4}(\w+): (.*)$", joined, re.MULTILINE))
+    return meanings
+
+
+def _described(record: type[events.Record]) -> str:
+    return inspect.getdoc(record).partition("\n\nAttributes:")[0]  # type: ignore[union-attr]
+
+
+def _fields_table(record: type[events.Record]) -> Iterator[str]:
+    meanings, types = meanings_of(record), get_type_hints(record)
+    names = [each.name for each in dataclasses.fields(record) if each.name != "stored"]
+    if names:
+        yield "| field | type | meaning |"
+        yield "|---|---|---|"
+    for name in names:
+        yield f"| `{name.rstrip('_')}` | {_json_type(types[name])} | {meanings[name]} |"
+    if names:
+        yield ""
+
+
+def _json_type(annotation: Any) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if type(None) in arguments:
+        return f"{_json_type(arguments[0])} or null"
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return f"list of {_json_type(arguments[0])}"
+    if origin is tuple:
+        return f"[{', '.join(map(_json_type, arguments))}]"
+    if origin is Mapping:
+        return f"map of {_json_type(arguments[1])}"
+    return {str: "text", int: "number", float: "number", bool: "true or false"}.get(annotation, annotation.__name__)
+
+
 def cli_page() -> str:
     """Return the reference of all commands."""
     lines = [
@@ -134,8 +225,7 @@ def cli_page() -> str:
 
 def commands() -> list[tuple[str, Any]]:
     """Return full name and click command of every command."""
-    for group in GROUPS:
-        importlib.import_module(f"brainiac.cli.{group}").register(app)
+    register_all(app)
     return sorted(_walk(typer.main.get_command(app), ""))
 
 
@@ -165,7 +255,7 @@ def _options(command: Any) -> Iterator[str]:
             yield f"- {name}: {each.help or ''}"
 
 
-PAGES = {"settings.md": settings_page, "hooks.md": hooks_page, "cli.md": cli_page}
+PAGES = {"settings.md": settings_page, "hooks.md": hooks_page, "events.md": events_page, "cli.md": cli_page}
 
 if __name__ == "__main__":
     for page, render in PAGES.items():

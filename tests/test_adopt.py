@@ -13,8 +13,7 @@ from brainiac.brain import Brain
 from brainiac.clock import Clock
 from brainiac.errors import UserError
 from brainiac.formats.memory import parse_memory
-from brainiac.history.adoption import adopt
-from brainiac.storage.statements import read_past
+from brainiac.storage.statements import adopt, read_statements
 from brainiac.testing import make_brain
 from tests.commands import Shell
 from tests.promotions import ScriptedEngine, set_model, with_model
@@ -72,7 +71,7 @@ def brain(tmp_path: Path, clock: MovedClock) -> Iterator[Brain]:
 
 def ours(brain: Brain, path: str) -> list[bool]:
     """Whether each statement that holds on a page is ours."""
-    past, memory = read_past(brain, "9999"), parse_memory(path, brain.read_text(path) or "")
+    past, memory = read_statements(brain, "9999"), parse_memory(path, brain.read_text(path) or "")
     return [past.is_ours(memory.uuid, one) for one in memory.statements if not one.is_history]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.verdicts import settle_reviews
+from brainiac_plugins.organization.upkeep import settle_reviews
 
 from brainiac.brain import Brain
 from brainiac.events import create, update

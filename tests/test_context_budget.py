@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from brainiac.errors import ModelError
 from brainiac.llm.catalog import count
-from brainiac.llm.context.blocks import Block, Stability
-from brainiac.llm.context.budget import budget_tokens, fit, shortened, tokens_of
-from brainiac.llm.context.render import Assembler
+from brainiac.llm.context.assembler import Assembler
+from brainiac.llm.context.blocks import Block, Stability, budget_tokens, fit, shortened, tokens_of
 from brainiac.settings import ContextSettings, Settings
 from tests.models import MODEL, answer_request, hit_of, make_brain, prompt_of, short_term
 

@@ -11,8 +11,8 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
 from brainiac.formats.prompt import Exchange, Response
+from brainiac.llm.context.assembler import HEADINGS, Assembler
 from brainiac.llm.context.blocks import Block, Stability
-from brainiac.llm.context.render import HEADINGS, Assembler
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
     AnalyzeRequest,

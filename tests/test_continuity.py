@@ -14,7 +14,7 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.events import create, update
 from brainiac.health.doctor import Problem, check_journal, mend
-from brainiac.history.forget import meant
+from brainiac.history.forget import find_target
 from brainiac.history.purge import purge
 from brainiac.testing import make_brain, run_once
 
@@ -188,7 +188,7 @@ def test_a_purge_is_no_damage(tmp_path: Path) -> None:
     shutil.copytree(brain.journal.folder, brain.tree.journal / "other-123456")
     assert [] == told(brain)
     (event,) = (each for each in brain.journal.events(kinds={"prompt-answered"}) if each.data["prompt"] == "inbox/a.md")
-    purged = purge(brain, meant(brain, event.id))
+    purged = purge(brain, find_target(brain, event.id))
     assert purged.texts
     assert [] == told(brain)
     brain.close()

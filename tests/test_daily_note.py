@@ -47,7 +47,7 @@ def test_a_line_for_each_answer_with_links_that_lead_there(brain: Brain) -> None
 def test_a_second_call_changes_nothing(brain: Brain) -> None:
     """An exchange that is told of again, as after a crash, adds no second line."""
     lines = ask(brain, "one.md", "I live in Portland.")
-    from brainiac.pipeline.announce import exchange_of
+    from brainiac.pipeline.dispatch import exchange_of
 
     (event,) = brain.journal.events(kinds={"prompt-answered"})
     brain.plugins.call("response_arrived", brain=brain, exchange=exchange_of(brain, event))

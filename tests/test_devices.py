@@ -16,7 +16,7 @@ from brainiac.errors import UserError
 from brainiac.formats.discretion import is_private_note
 from brainiac.health.overview import overview
 from brainiac.history.devices import takeover, with_setting
-from brainiac.history.forget import meant
+from brainiac.history.forget import find_target
 from brainiac.history.purge import purge
 from brainiac.settings import Settings, load
 from brainiac.testing import make_brain, run_once
@@ -244,7 +244,7 @@ def test_a_purge_is_honoured_by_the_other_device(devices: tuple[Device, Device])
         exchange = next(
             e for e in brain.journal.events(kinds={"prompt-answered"}) if e.data["prompt"] == "inbox/two.md"
         )
-        purge(brain, meant(brain, exchange.id))
+        purge(brain, find_target(brain, exchange.id))
     assert [] == holders(desk.root, desk.home)
     synced(desk, laptop)
     stm.write_text(edited)  # its own version was newer

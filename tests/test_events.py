@@ -51,3 +51,45 @@ def test_events_do_not_change() -> None:
     event = events.Event(1, events.new_id(), "2025-09-16T15:30:00Z", "note-edited", "person")
     with pytest.raises(dataclasses.FrozenInstanceError):
         event.kind = "other"  # type: ignore[misc]
+
+
+def test_every_kind_reads_its_own_lines() -> None:
+    """What is written of an event is read as the same value, and by any other reader as the same kind."""
+    answered = events.PromptAnswered(
+        prompt="inbox/q.md",
+        prompt_id="p",
+        prompt_sha256="s",
+        response="inbox/q.response.md",
+        model="m",
+        led=(events.LedWords(path="memory/a.md", anchor="b1", hash="h"),),
+    )
+    line = events.Event(1, events.new_id(), "2025-09-16T15:30:00Z", answered.kind, "core_loop", data=answered.to_json())
+    assert answered == line.what
+    assert ["prompt", "prompt_id", "prompt_sha256", "response", "model", "led"] == list(line.data)
+
+
+def test_what_is_not_known_of_an_event_is_kept() -> None:
+    """An older or a later line is read as far as it goes, and written back key by key as it was."""
+    data = {"items": ["h"], "later": {"a": 1}, "exchange": "e", "prompt": None}
+    reflected = events.ExchangeReflected.from_json(data)
+    assert ("e", ("h",), "", True) == (reflected.exchange, reflected.items, reflected.prompt, reflected.is_extracted)
+    assert list(data.items()) == list(reflected.to_json().items())
+    reworded = dataclasses.replace(reflected, items=("other",)).to_json()
+    assert list((data | {"items": ["other"]}).items()) == list(reworded.items())
+
+
+@pytest.mark.parametrize("event", events.KINDS.values(), ids=lambda event: event.kind)
+@given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())))
+def test_no_line_is_too_damaged_to_be_read(event: type[events.EventData], rest: dict[str, object]) -> None:
+    """Journals come from other versions and by way of sync: whatever a line holds, reading it raises nothing."""
+    keys = [field.name.rstrip("_") for field in dataclasses.fields(event)]
+    for value in rest.values():
+        data = rest | dict.fromkeys(keys, value)
+        assert data == event.from_json(data).to_json()
+
+
+def test_kinds_that_are_not_ours_are_kept() -> None:
+    """A plugin's event has its data as they are."""
+    line = events.Event(1, events.new_id(), "2025-09-16T15:30:00Z", "tag-added", "x", data={"b": [1], "a": None})
+    assert events.PluginEvent("tag-added", {"b": [1], "a": None}) == line.what
+    assert line.data == line.what.to_json()

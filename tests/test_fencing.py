@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from brainiac.brain import Brain
 from brainiac.formats.short_term import Item
+from brainiac.llm.context.assembler import HEADINGS, Assembler
 from brainiac.llm.context.fence import clean, one_line, quoted, reference, spoken
-from brainiac.llm.context.render import HEADINGS, Assembler
-from brainiac.llm.context.tools import Toolbox
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import Candidate, Existing, IntegrateRequest, OrganizeRequest, SynthesizeRequest
+from brainiac.llm.tools import Toolbox
 from tests.models import (
     MODEL,
     NOW,

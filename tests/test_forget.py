@@ -10,7 +10,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
-from brainiac.history.forget import Forgetting, forget, meant
+from brainiac.history.forget import Target, find_target, forget, plan_forget
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
 from brainiac.testing import make_brain
@@ -38,10 +38,10 @@ def standing(brain: Brain, words: str) -> list[str]:
     return sorted(path for path, text in texts(brain).items() if words.casefold() in text.casefold())
 
 
-def forgotten(brain: Brain, named: str) -> Forgetting:
-    forgetting = meant(brain, named)
-    assert forget(brain, forgetting)
-    return forgetting
+def forgotten(brain: Brain, named: str) -> Target:
+    target = find_target(brain, named)
+    assert forget(brain, target)
+    return target
 
 
 @pytest.fixture
@@ -91,9 +91,9 @@ def test_what_rests_on_it_alone_goes(brain: Brain) -> None:
     second = tell(brain, "two", "My sister Anna works at Google.")
     promote(brain)
     assert standing(brain, "Anna")
-    forgetting = forgotten(brain, "inbox/two.md")
+    target = forgotten(brain, "inbox/two.md")
     assert [] == standing(brain, "Anna")
-    assert [second] == forgetting.data["exchanges"]
+    assert (second,) == target.exchanges
     assert any("tea over coffee" in text for path, text in texts(brain).items() if "concrete/" in path)
     day = next(path for path in texts(brain) if "/events/" in path and not path.endswith("_index.md"))
     assert second not in (brain.read_text(day) or "")
@@ -108,8 +108,8 @@ def test_what_others_say_too_stays(brain: Brain) -> None:
     promote(brain)
     second = tell(brain, "two", "I prefer tea over coffee.")
     promote(brain)
-    found = meant(brain, second).plan()
-    assert [True] == ["rests on other exchanges too" in line for line in found.left]
+    plan = plan_forget(brain, find_target(brain, second))
+    assert [True] == ["rests on other exchanges too" in line for line in plan.kept]
     forgotten(brain, second)
     (page,) = [
         path for path in standing(brain, "prefer tea over coffee") if "concrete/" in path and "_index" not in path
@@ -159,8 +159,8 @@ def test_a_page_goes_and_what_was_said_stays(brain: Brain) -> None:
     """A memory is taken out by its title; the exchanges it rests on are named and stand word for word."""
     first = tell(brain, "one", "My sister Anna works at Google.")
     promote(brain)
-    found = meant(brain, "Anna").plan()
-    assert [f"what was said stays, word for word: {first}"] == found.left
+    plan = plan_forget(brain, find_target(brain, "Anna"))
+    assert [f"what was said stays, word for word: {first}"] == plan.kept
     forgotten(brain, "Anna")
     assert [] == [path for path in standing(brain, "Anna") if "concrete/" in path]
     assert [path for path in standing(brain, "My sister Anna works at Google.") if "/events/" in path]
@@ -179,7 +179,7 @@ def test_the_command_shows_and_asks(brain: Brain, capsys: pytest.CaptureFixture[
     assert "Nothing of it stands" in shell("forget", "inbox/one.md", "--yes").out
     assert 1 == shell("forget", "nothing of that name", "--yes").code
     with pytest.raises(UserError, match="names no exchange"):
-        meant(brain, "inbox")
+        find_target(brain, "inbox")
 
 
 def test_a_persons_remark_stays_where_its_exchange_goes(brain: Brain) -> None:
@@ -247,8 +247,8 @@ def test_a_page_of_a_note_that_a_person_wrote_into_stays(tmp_path: Path) -> None
     path = brain.tree.absolute(page)
     path.write_text(path.read_text() + "\nSapphires too.\n")
     brain.observed.adopt()
-    forgetting = forgotten(brain, "inbox/notes/one.md")
+    target = forgotten(brain, "inbox/notes/one.md")
     assert "Sapphires too." in (brain.read_text(page) or "")
     assert [page] == standing(brain, "nobody knows")
-    assert forgetting.data["exchanges"]
+    assert target.exchanges
     brain.close()

@@ -10,8 +10,7 @@ from brainiac_plugins.organization.upkeep import Upkeep
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
-from brainiac.history.forget import forget
-from brainiac.history.forget_words import find_holding, of_holding
+from brainiac.history.forget import find_words, forget
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
 from brainiac.storage.muted import muted
@@ -59,22 +58,22 @@ def test_all_that_holds_the_words_goes_and_nothing_else(brain: Brain) -> None:
     tell(brain, "two", "/todo paint the blue locker")
     tell(brain, "three", "A blue bicycle.")
     page = put(brain)
-    holding = find_holding(brain, "blue LOCKER")
-    assert (2, 2, 1, 0) == tuple(map(len, (holding.exchanges, holding.blocks, holding.items, holding.pages)))
-    assert forget(brain, of_holding(brain, holding))
+    target = find_words(brain, "blue LOCKER")
+    assert (2, 2, 1, 0) == tuple(map(len, (target.exchanges, target.blocks, target.items, target.pages)))
+    assert forget(brain, target)
     assert [] == standing(brain, "locker")
     rest = brain.read_text(page) or ""
     assert "The ferry leaves at nine. ^bbbb" in rest
     assert "A paragraph on gulls." in rest
     assert standing(brain, "blue bicycle")
-    assert not find_holding(brain, "blue locker")
+    assert not find_words(brain, "blue locker")
 
 
 def test_words_of_a_script_without_spaces_are_found(brain: Brain) -> None:
     """Where words are not parted by spaces a run of signs is a word."""
     tell(brain, "one", "駅前のロッカーの番号は四七一一です。")
-    assert 1 == len(find_holding(brain, "ロッカー").exchanges)
-    assert not find_holding(brain, "自転車")
+    assert 1 == len(find_words(brain, "ロッカー").exchanges)
+    assert not find_words(brain, "自転車")
 
 
 def test_the_command_shows_and_asks(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,8 +135,8 @@ def test_nothing_holds_no_words(brain: Brain, words: str) -> None:
     """A script whose variable is not set forgets nothing; a sign alone is looked for as it stands."""
     tell(brain, "one", "My blue locker - the one at the pier...")
     tell(brain, "two", "A party 🎉 on Monday.")
-    assert not find_holding(brain, words)
-    assert 1 == len(find_holding(brain, "🎉").exchanges)
+    assert not find_words(brain, words)
+    assert 1 == len(find_words(brain, "🎉").exchanges)
 
 
 @pytest.mark.parametrize("words", ["model", "offline", "memory", "noted", "uuid", "01990000", "bbbb"])
@@ -146,7 +145,7 @@ def test_what_we_write_beside_a_persons_words_holds_none(brain: Brain, words: st
     tell(brain, "one", "My blue locker has the code 4711.")
     tell(brain, "two", "Where is the blue locker?")
     put(brain)
-    assert not find_holding(brain, words)
+    assert not find_words(brain, words)
 
 
 def test_what_was_said_stays_where_only_its_answer_quoted_the_words(brain: Brain) -> None:
@@ -154,7 +153,7 @@ def test_what_was_said_stays_where_only_its_answer_quoted_the_words(brain: Brain
     tell(brain, "one", "The garage Sundance fixes my Volvo brakes.")
     tell(brain, "two", "My Volvo brakes failed on 5 May. What fixes Volvo brakes?")
     assert "Sundance" in (brain.root / "inbox/two.response.md").read_text()
-    assert forget(brain, of_holding(brain, find_holding(brain, "Sundance")))
+    assert forget(brain, find_words(brain, "Sundance"))
     assert [] == standing(brain, "Sundance")
     assert standing(brain, "failed on 5 May")
     assert (brain.root / "inbox/two.md").is_file()
@@ -163,8 +162,8 @@ def test_what_was_said_stays_where_only_its_answer_quoted_the_words(brain: Brain
 def test_whole_words_are_whole_with_accents(brain: Brain) -> None:
     """`Öl` is no part of `Köln`."""
     tell(brain, "one", "Mein Büro ist in Köln.")
-    assert not find_holding(brain, "Öl")
-    assert find_holding(brain, "köln")
+    assert not find_words(brain, "Öl")
+    assert find_words(brain, "köln")
 
 
 def test_a_page_of_that_name_is_not_all(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,7 +182,7 @@ def test_a_forgotten_note_that_is_brought_back_is_no_new_one(brain: Brain) -> No
     run_once(brain)
     promote(brain)
     before = sorted(standing(brain, "5512"))
-    event = forget(brain, of_holding(brain, find_holding(brain, "gate code")))
+    event = forget(brain, find_words(brain, "gate code"))
     assert event
     undo(brain, event)
     run_once(brain)

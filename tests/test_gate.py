@@ -20,9 +20,9 @@ from brainiac.events import PathKind
 from brainiac.formats.short_term import EMPTY, Item, parse_short_term
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.completion import Completion, embed
+from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import Block
 from brainiac.llm.context.privacy import rests_on_private
-from brainiac.llm.context.render import Assembler
 from brainiac.llm.gate import Gate, Released, released_texts
 from brainiac.llm.litellm_engine import LiteLLMEngine
 from brainiac.llm.schemas import Answer, AnswerRequest, Purpose, Request, Result, Summary

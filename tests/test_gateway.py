@@ -352,7 +352,7 @@ def test_keys_appear_in_no_error_journal_or_log(
 
 def test_events_of_private_exchanges_stay_here(tmp_path: Path, server: ChatServer) -> None:
     """What was said in private stands in no request to a remote model later on."""
-    from brainiac.llm.context.render import Assembler
+    from brainiac.llm.context.assembler import Assembler
 
     brain = model_brain(tmp_path, server)
     events = (event_of(2), event_of(1, "My diagnosis is secret.", is_private=True))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.pipeline.growth import AccessLogTail
+from brainiac.pipeline.bus import AccessLogTail
 
 
 def line(number: int) -> str:

@@ -44,4 +44,4 @@ def test_each_hook_is_named_by_a_test(hook: str) -> None:
 def test_names_follow_one_pattern() -> None:
     """A hook is an event in the past tense, a `register_` of a plural, or one of the few that ask for a result."""
     odd = {name for name in HOOKS if not re.fullmatch(r"register_\w+s|\w+_\w+(ed|ew)", name)}
-    assert {"startup", "shutdown", "quiet", "retrieve", "rerank", "context_blocks", "redact"} == odd
+    assert {"startup", "shutdown", "quiet", "retrieve", "rerank", "context_blocks", "redact", "find_stale"} == odd

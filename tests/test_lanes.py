@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline import eventually
 
-from brainiac.pipeline.lanes import Job, Lanes
+from brainiac.pipeline.dispatch import Job, KeyedExecutor
 
 
-def lanes(workers: int, bugs: list[BaseException] | None = None) -> Lanes:
-    return Lanes("test", workers, lambda: None, (bugs if bugs is not None else []).append)
+def lanes(workers: int, bugs: list[BaseException] | None = None) -> KeyedExecutor:
+    return KeyedExecutor("test", workers, lambda: None, (bugs if bugs is not None else []).append)
 
 
 @settings(max_examples=20, deadline=None)
@@ -76,7 +76,7 @@ def test_while_a_tier_is_crowded_the_one_behind_it_stands_back():
     order: list[str] = []
     release = threading.Event()
     first = lanes(1)
-    behind = Lanes("behind", 1, lambda: None, lambda bug: None, first=first)
+    behind = KeyedExecutor("behind", 1, lambda: None, lambda bug: None, first=first)
 
     def hold() -> None:
         assert release.wait(10)
@@ -92,7 +92,7 @@ def test_while_a_tier_is_crowded_the_one_behind_it_stands_back():
     assert behind.stop(5)
 
 
-def turns_of(tier: Lanes, submit: Callable[[Callable[[str], Job]], None]) -> list[str]:
+def turns_of(tier: KeyedExecutor, submit: Callable[[Callable[[str], Job]], None]) -> list[str]:
     """Return the keys in the order of their turns, of jobs that are submitted while the only worker is held up."""
     order: list[str] = []
     release = threading.Event()

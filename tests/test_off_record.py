@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.indexes import derive_manifests
+from brainiac_plugins.organization.actions import derive_manifests
 from living import Living, living, living_brain, trusted
 from pipeline import Scripted, eventually, running
 

@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.healing import healed
 from brainiac_plugins.organization.upkeep import Upkeep
 from organized import ARCHIVE, NOW, TOP, Scene, construct, expected_places, make_scene
 from pipeline import eventually
@@ -20,6 +19,7 @@ from brainiac.formats.index_page import parse_index
 from brainiac.formats.links import find_links
 from brainiac.formats.memory import parse_memory
 from brainiac.pipeline.daemon import Daemon
+from brainiac.storage.relinking import healed
 
 ALONE = "\nplugins: {disabled: [core_loop, reflection, promotion]}\ninbox: {settle_ms: 20}\n"
 EAGER = ALONE + "organization: {min_entries: 40, max_entries: 20}\n"
@@ -251,7 +251,7 @@ def test_a_brain_has_one_upkeep(scene: Scene) -> None:
     """Two tiers that ask for it at once, for the first time, get the same one."""
     plugin = next(each for name, each in scene.brain.plugins._pluggy.list_name_plugin() if name == "organization")
     for _ in range(20):
-        plugin.shutdown(scene.brain)
+        scene.brain._states.clear()
         barrier, found = threading.Barrier(4), set()
 
         def ask(barrier: threading.Barrier = barrier, found: set[Upkeep] = found) -> None:

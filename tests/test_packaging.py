@@ -87,7 +87,7 @@ def test_a_checkout_works_as_it_is(tmp_path: Path) -> None:
     brainiac(ROOT, tmp_path, "init", "brain")
     status = json.loads(brainiac(ROOT, ROOT, "status", "--json", "--brain", str(tmp_path / "brain")))
     core_loop = next(plugin for plugin in status["plugins"] if plugin["name"] == "core_loop")
-    assert ("ready", str(ROOT / "plugins/core_loop/__init__.py")) == (core_loop["state"], core_loop["path"])
+    assert ("ready", str(ROOT / "plugins/core_loop")) == (core_loop["state"], core_loop["path"])
 
 
 def test_each_library_is_used_for_what_it_is_for() -> None:
@@ -99,7 +99,7 @@ def test_each_library_is_used_for_what_it_is_for() -> None:
         "watchdog": "brainiac/pipeline/watch.py",
         "frontmatter": "brainiac/formats/yaml_handler.py",
         "ruamel.yaml": "brainiac/formats/yaml_handler.py",
-        "fasteners": "brainiac/storage/locks.py",
+        "fasteners": "brainiac/storage/files.py",
         "pluggy": "brainiac/host/plugins.py",
         "structlog": "brainiac/logs.py",
         "litellm": "brainiac/llm/completion.py",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.indexes import derive_manifests
+from brainiac_plugins.organization.actions import derive_manifests
 from brainiac_plugins.promotion.draft import Catalogue
 from brainiac_plugins.promotion.run import promote
 from living import events_of, living, living_brain, places_of

@@ -260,6 +260,7 @@ def test_a_page_that_may_not_be_read_costs_nothing_but_itself(tmp_path: Path) ->
 import os, sys
 sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parent.parent)]!r}
 from pathlib import Path
+import conftest
 from test_promotion_isolation import *
 root = Path({str(tmp_path / "b")!r})
 brain = make_brain(root)

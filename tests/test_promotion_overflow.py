@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.indexes import derive_manifests
+from brainiac_plugins.organization.actions import derive_manifests
 from brainiac_plugins.promotion.due import is_due
 from brainiac_plugins.promotion.episodes import PAGE_CHARACTERS
 from brainiac_plugins.promotion.overflow import file_overflow

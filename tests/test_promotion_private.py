@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.verdicts import settle_reviews
+from brainiac_plugins.organization.upkeep import settle_reviews
 from brainiac_plugins.promotion.applying import Applier, Step
 from brainiac_plugins.promotion.draft import Catalogue, Draft
 from brainiac_plugins.promotion.placement import Place
@@ -20,7 +20,7 @@ from brainiac.formats.dialogue import PRIVATE_MARK
 from brainiac.formats.discretion import is_private, shareable
 from brainiac.llm.gate import Gate, without_hidden
 from brainiac.llm.schemas import Candidate, Candidates, Operation, Purpose, Request, Result, Summary
-from brainiac.storage.statements import Past
+from brainiac.storage.statements import StatementLog
 from tests.models import write_settings
 from tests.openai_server import ChatServer, by_request
 
@@ -91,11 +91,11 @@ def test_a_page_begun_private_is_private_whatever_becomes_of_the_step_that_began
     for number, meta in enumerate([{"private": True, "subject": "User"}, {}]):
         place = Place(f"{LTM}concrete/about-user.md", "About user", meta)
         steps.append(Step(f"c#{number}", Operation(action="new", text=f"User decided PRV{number}"), events, place))
-        Applier(brain, Draft(brain, catalogue), Past()).apply(steps[-1])
+        Applier(brain, Draft(brain, catalogue), StatementLog()).apply(steps[-1])
     for kept in ([0], [1], [1, 0]):
         draft = Draft(brain, catalogue)
         for number in kept:
-            Applier(brain, draft, Past()).apply(steps[number])
+            Applier(brain, draft, StatementLog()).apply(steps[number])
         (change,) = draft.changes("2026-03-02T10:00:00Z")
         text = (change.after or b"").decode()
         assert ("private: true" in text, "subject: User" in text) == (True, True)

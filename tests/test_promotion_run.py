@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from pathlib import Path
 
-from brainiac_plugins.organization.verdicts import settle_reviews
+from brainiac_plugins.organization.upkeep import settle_reviews
 from brainiac_plugins.promotion.run import promote
 from promotions import LTM, ScriptedEngine, make_brain, page_with, pages, statements, tell
 

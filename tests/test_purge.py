@@ -13,8 +13,8 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
-from brainiac.history.forget import meant
-from brainiac.history.purge import Tombstones, purge
+from brainiac.history.forget import find_target
+from brainiac.history.purge import apply_tombstones, purge
 from brainiac.history.undo import undo
 from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal
@@ -69,7 +69,7 @@ def test_nothing_is_left(brain: Brain, is_promoted: bool) -> None:
     assert brain.recall.search("emeralds willow")
     brain.recall.flush()
     assert everywhere(brain)
-    purged = purge(brain, meant(brain, exchange))
+    purged = purge(brain, find_target(brain, exchange))
     brain.close()
     assert [] == everywhere(brain)
     assert {} == purged.still
@@ -92,7 +92,7 @@ def test_a_page_that_was_changed_and_merged_is_purged(brain: Brain) -> None:
     path = brain.tree.absolute(page)
     path.write_text(path.read_text() + "\n\n")
     brain.observed.adopt()
-    purge(brain, meant(brain, exchange))
+    purge(brain, find_target(brain, exchange))
     brain.close()
     assert [] == [each for each in everywhere(brain) if not each.endswith(f"/{path.name}")]
 
@@ -101,7 +101,7 @@ def test_what_others_said_is_not_destroyed(brain: Brain) -> None:
     """The same words in another exchange stand, and are told; their history is kept."""
     tell(brain, "first", "I prefer tea over coffee.")
     second = tell(brain, "second", "I prefer tea over coffee.")
-    purged = purge(brain, meant(brain, second))
+    purged = purge(brain, find_target(brain, second))
     assert "I prefer tea over coffee." in purged.still
     event = next(e for e in brain.journal.events(kinds={"prompt-answered"}) if e.data["prompt"] == "inbox/first.md")
     assert all(c.after in brain.journal.blobs for c in event.changes if c.path == "inbox/first.md" and c.after)
@@ -110,7 +110,7 @@ def test_what_others_said_is_not_destroyed(brain: Brain) -> None:
 def test_it_cannot_be_undone_and_says_so(brain: Brain) -> None:
     """Undo names the texts that are gone; the log still tells that something was."""
     exchange = told(brain)
-    purged = purge(brain, meant(brain, exchange))
+    purged = purge(brain, find_target(brain, exchange))
     assert purged.event
     with pytest.raises(UserError, match="not kept any more"):
         undo(brain, purged.event)
@@ -119,7 +119,7 @@ def test_it_cannot_be_undone_and_says_so(brain: Brain) -> None:
 
 def crashed(root: Path, stop_at: int) -> bool:
     brain, disk = Brain(root), CountingDisk(stop_at)
-    forgetting = meant(brain, "inbox/two.md")
+    forgetting = find_target(brain, "inbox/two.md")
     brain.committer.close()
     brain.__dict__["journal"] = Journal(brain.tree, brain.places, disk)
     brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)
@@ -180,7 +180,7 @@ def test_doctor_finds_what_came_back(brain: Brain, capsys: pytest.CaptureFixture
     exchange = told(brain)
     digest = next(c.after for c in brain.journal.find(exchange).changes if c.path == "inbox/two.md")  # type: ignore[union-attr]
     copy = brain.journal.blobs.get(str(digest))
-    purge(brain, meant(brain, exchange))
+    purge(brain, find_target(brain, exchange))
     brain.journal.blobs.put(copy)
     shell = Shell(capsys, str(brain.root))
     assert any("was purged" in each["what"] for each in shell("doctor", "--json").json["problems"])
@@ -192,11 +192,11 @@ def test_a_copy_that_is_synced_back_is_not_taken_in_again(brain: Brain) -> None:
     """An old short-term memory and the prompt come back with a sync: at the next look they are taken out again."""
     exchange = told(brain)
     old = {path: text for path, text in texts(brain).items() if path in ("memory/short_term.md", "inbox/two.md")}
-    purge(brain, meant(brain, exchange))
+    purge(brain, find_target(brain, exchange))
     for path, text in old.items():
         brain.tree.absolute(path).write_text(text)
     brain.observed.adopt()
-    assert Tombstones(brain).honour()
-    assert [] == Tombstones(brain).honour()
+    assert apply_tombstones(brain)
+    assert [] == apply_tombstones(brain)
     brain.close()
     assert [] == everywhere(brain)

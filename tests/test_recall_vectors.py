@@ -16,12 +16,12 @@ from brainiac.formats.dialogue import PRIVATE_MARK, StmEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.llm.embedding import RemoteEmbedder
 from brainiac.llm.gate import may_be_embedded
-from brainiac.search import Recall
 from brainiac.search.embed import EmbedderError, Matrix, local_embedder, make_embedder, unit_norm
 from brainiac.search.encode import encode
 from brainiac.search.query import parse_query
 from brainiac.search.rank import rank
 from brainiac.search.retrieval import without_speakers
+from brainiac.search.search import Recall
 from brainiac.search.signals import Units
 from brainiac.search.text import Analyzer
 from brainiac.search.units import Page, Unit, UnitKind

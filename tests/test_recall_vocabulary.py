@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from brainiac.search import Recall
+from brainiac.search.search import Recall
 from brainiac.search.vocabulary import Vocabulary, likeness
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.organization.run import organize
-from brainiac_plugins.organization.upkeep import Upkeep
-from brainiac_plugins.organization.verdicts import settle_reviews, tidy_review
+from brainiac_plugins.organization.upkeep import Upkeep, settle_reviews, tidy_review
 from hypothesis import given
 from hypothesis import strategies as st
 from organized import ARCHIVE, NOW, TOP, Scene, make_scene

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.app import GROUPS, app
+from brainiac.cli.app import app, register_all
 from brainiac.events import Event, new_id
 from brainiac.storage.journal import to_line
 from brainiac.testing import install_plugin, make_brain, run_once
@@ -94,8 +93,7 @@ ENDLESS = {"run": 6.0, "log": 3.0}
 
 def commands() -> dict[str, Any]:
     """Return every command there is, by full name, from the command line itself."""
-    for group in GROUPS:
-        import_module(f"brainiac.cli.{group}").register(app)
+    register_all(app)
     found = {**dict(_walk(typer.main.get_command(app), "")), **dict.fromkeys(OF_THE_PLUGIN)}
     return dict(sorted(found.items(), key=lambda each: LAST.index(each[0]) if each[0] in LAST else -1))
 

@@ -12,10 +12,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from brainiac_plugins.organization.catalog import Catalog
-from brainiac_plugins.organization.digest import compress
-from brainiac_plugins.organization.draft import Draft
-from brainiac_plugins.organization.splitting import divide
+from brainiac_plugins.organization.actions import Action, Draft, divide
 from brainiac_plugins.promotion.placement import day_place
 from brainiac_plugins.promotion.run import promote
 from commands import Shell
@@ -157,7 +154,8 @@ def test_devices_with_one_config_give_the_same_folders(tmp_path: Path) -> None:
     create_brain(root)
     in_zone(root)
     script = (
-        "import sys; from brainiac.brain import Brain; from brainiac_plugins.promotion.placement import day_place\n"
+        "import sys; from brainiac.brain import Brain; from brainiac.host.sources import open_namespace\n"
+        "open_namespace(); from brainiac_plugins.promotion.placement import day_place\n"
         "print(day_place(Brain(sys.argv[1]), '2026-11-21T11:42:00Z', is_private=False).path)"
     )
     found = {
@@ -230,9 +228,9 @@ def test_a_digest_and_the_parts_of_a_folder_bear_the_persons_days(tmp_path: Path
     tell(brain, "I have a cat.")
     promote(brain)
     (day,) = (page for path, page in pages(brain).items() if path.startswith("events/"))
-    draft = Draft(brain, Catalog(brain), lambda path: True)
-    records = compress(draft, f"{LTM}events/2026/11", [day], "2026-11-21T12:00:00Z", brain.day_of)
-    assert ["2026-11-22"] == [record["since"] for record in records]
+    draft = Draft(brain, brain.pages(), lambda path: True)
+    draft.carry_out([Action("compress", (day.path,), f"{LTM}events/2026/11")])
+    assert ["2026-11-22"] == [record.since for record in draft.statements]
     assert "- 2026-11-22: “I have a cat.”" in (draft.text(f"{LTM}events/2026/11/digest.md") or "")
     night = [replace(day, path=f"{LTM}events/{n}.md", created_at="2026-10-31T11:30:00Z") for n in range(6)]
     noon = [replace(day, path=f"{LTM}events/{n}.md", created_at="2026-10-30T01:00:00Z") for n in range(6, 12)]

@@ -11,10 +11,10 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
 from brainiac.formats.dialogue import render_exchange
-from brainiac.llm.context.budget import TOOL_TOKENS
-from brainiac.llm.context.tools import Toolbox
+from brainiac.llm.context.blocks import TOOL_TOKENS
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import Answer
+from brainiac.llm.tools import Toolbox
 from tests.models import (
     UUID,
     answer_request,

@@ -13,7 +13,7 @@ from pipeline import eventually
 from brainiac.brain import Brain
 from brainiac.formats.discretion import shareable
 from brainiac.formats.short_term import EMPTY
-from brainiac.history.forget import forget, meant
+from brainiac.history.forget import find_target, forget
 from brainiac.history.undo import undo
 from brainiac.history.why import why
 from brainiac.llm.gate import Gate
@@ -172,7 +172,7 @@ def test_remember_false_later_is_taken_back_and_told(brain: Brain):
     review = brain.tree.review.read_text()
     assert "brainiac forget --purge inbox/a.md" in review
     assert shareable(review) != review
-    assert forget(brain, meant(brain, "inbox/a.md"))
+    assert forget(brain, find_target(brain, "inbox/a.md"))
     standing = [path for path in brain.tree.memory.rglob("*.md") if "quillwort" in path.read_text().lower()]
     assert [] == [path for path in standing if path != brain.tree.review]
 
@@ -222,7 +222,7 @@ def test_it_can_be_explained_forgotten_and_undone(brain: Brain):
     event = next(brain.journal.events(kinds={MADE_PRIVATE}))
     undo(brain, event)
     assert telling(brain)
-    assert forget(brain, meant(brain, "inbox/a.md"))
+    assert forget(brain, find_target(brain, "inbox/a.md"))
     assert not any("have a quillwort" in path.read_text() for path in brain.tree.long_term.rglob("*.md"))
 
 

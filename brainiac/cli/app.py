@@ -16,12 +16,15 @@ import typer
 
 from brainiac.cli.session import name_brain, print_problems
 from brainiac.errors import BrainiacError, ModelError, StorageError, UserError
-from brainiac.host.sources import bundled_commands, open_namespace
+from brainiac.host.sources import bundled_commands
 from brainiac.terminal import guard
 
-GROUPS = (
-    "brains", "run", "ask", "search", "context", "history", "explain", "devices", "health", "plugins", "costs",
-)  # fmt: skip
+# Which module holds a command: only that one is imported, since a command pays for what it needs alone.
+COMMANDS = {
+    "init": "brains", "run": "run", "ask": "ask", "search": "search", "reindex": "search", "context": "context",
+    "log": "history", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
+    "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
+}  # fmt: skip
 
 app = typer.Typer(
     name="brainiac",
@@ -52,9 +55,13 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     arguments = _brain_first(arguments)
-    register_commands(app)
+    named = _command(arguments)
+    if named in COMMANDS:
+        _register(COMMANDS[named])
+    else:
+        register_all(app)
     command = typer.main.get_command(app)
-    if _is_foreign(arguments, set(getattr(command, "commands", ()))):
+    if named and named not in getattr(command, "commands", {named: None}):
         _register_plugin_commands(arguments)
         command = typer.main.get_command(app)
     try:
@@ -74,11 +81,16 @@ def run(arguments: list[str]) -> int:
     return 1
 
 
-def register_commands(app: typer.Typer) -> None:
-    """Add the commands of the program and of its bundled plugins."""
-    open_namespace()
-    for module in (*(f"brainiac.cli.{group}" for group in GROUPS), *bundled_commands()):
-        importlib.import_module(module).register(app)
+def register_all(app: typer.Typer) -> None:
+    """Add the program's own commands and those of its bundled plugins."""
+    for group in dict.fromkeys(COMMANDS.values()):
+        _register(group)
+    for module in bundled_commands():
+        module.register(app)
+
+
+def _register(group: str) -> None:
+    importlib.import_module(f"brainiac.cli.{group}").register(app)
 
 
 def _problems(error: Exception) -> Sequence[str]:
@@ -109,9 +121,10 @@ def _brain_first(arguments: list[str]) -> list[str]:
     return front + rest
 
 
-def _is_foreign(arguments: list[str], known: set[str]) -> bool:
+def _command(arguments: list[str]) -> str:
+    """Return the command that is named; "" where none is, and help is meant."""
     words = arguments[2:] if arguments[:1] == ["--brain"] else [a for a in arguments if not a.startswith("--brain=")]
-    return bool(words) and not words[0].startswith("-") and words[0] not in known
+    return words[0] if words and not words[0].startswith("-") else ""
 
 
 def _register_plugin_commands(arguments: list[str]) -> None:

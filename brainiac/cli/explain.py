@@ -12,9 +12,8 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json
 from brainiac.events import Change
-from brainiac.history.exchanges import Said
-from brainiac.history.forget import Forgetting
-from brainiac.history.provenance import Chain, Step
+from brainiac.history.forget import Target
+from brainiac.history.why import Chain, Said, Step
 from brainiac.terminal import clean, is_terminal, say
 
 if TYPE_CHECKING:
@@ -150,24 +149,25 @@ def forget(
 ) -> None:
     """Take a page, an exchange, a conversation (its folder) or all that holds some words out of memory."""
     from brainiac.history.forget import forget as take_out
+    from brainiac.history.forget import plan_forget
     from brainiac.history.purge import BEYOND, purge
 
     with opened_brain() as brain:
-        forgetting, shown = _meant(brain, named)
+        target = _target(brain, named)
         if not as_json:
-            _list_lines("These hold the words:", list(shown))
-        retraction = forgetting.plan()
+            _list_lines("These hold the words:", list(target.shown))
+        plan = plan_forget(brain, target)
         if not as_json:
-            _list_lines("To be taken out:", retraction.told)
-            _list_lines("Stays:", retraction.left)
+            _list_lines("To be taken out:", plan.actions)
+            _list_lines("Stays:", plan.kept)
         question = "Destroy it for good?" if is_purged else "Take it out?"
         if not _asked(question, is_confirmed=yes):
             raise typer.Exit(1)
-        purged = purge(brain, forgetting) if is_purged else None
-        event = purged.event if purged else take_out(brain, forgetting)
+        purged = purge(brain, target) if is_purged else None
+        event = purged.event if purged else take_out(brain, target)
     if as_json:
         found = asdict(purged) if purged else {"event": asdict(event) if event else None}
-        print_json({**found, "told": retraction.told, "left": retraction.left})
+        print_json({**found, "told": plan.actions, "left": plan.kept})
     elif purged:
         say(f"Destroyed {purged.texts} texts and the words of {purged.lines} journal lines.")
         _list_lines("Said elsewhere too:", [f"“{words}”: {', '.join(paths)}" for words, paths in purged.still.items()])
@@ -178,21 +178,17 @@ def forget(
         say("Nothing of it stands in the tree.")
 
 
-def _meant(brain: Brain, named: str) -> tuple[Forgetting, tuple[str, ...]]:
+def _target(brain: Brain, named: str) -> Target:
     """Return what a person wants forgotten: the file, page or exchange of that path or id, else all with the words.
 
     Raises:
         UserError: Nothing is called so, and nothing holds the words.
     """
-    from brainiac.history.forget import meant
-    from brainiac.history.forget_words import find_holding, of_holding
+    from brainiac.history.forget import find_target, find_words
 
     if "/" in named or named.endswith(".md") or _ID.fullmatch(named.strip()):
-        return meant(brain, named), ()
-    holding = find_holding(brain, named)
-    if not holding:
-        return meant(brain, named), ()
-    return of_holding(brain, holding), holding.shown
+        return find_target(brain, named)
+    return find_words(brain, named) or find_target(brain, named)
 
 
 def adopt(
@@ -201,8 +197,8 @@ def adopt(
     as_json: JsonOption = False,
 ) -> None:
     """Let processes update, move and retire statements that you wrote; each gets a block id where it has none."""
-    from brainiac.history.adoption import adopt as release
-    from brainiac.history.adoption import plan_adoption
+    from brainiac.storage.statements import adopt as release
+    from brainiac.storage.statements import plan_adoption
 
     with opened_brain() as brain:
         if not path and not yes:

@@ -1,4 +1,4 @@
-"""`brainiac status` and `brainiac doctor`: how a brain stands, and what is wrong with its files."""
+"""`brainiac doctor`: what is wrong with a brain's files, and what grows old in them."""
 
 from __future__ import annotations
 
@@ -7,70 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json
+from brainiac.cli.session import JsonOption, opened_brain, print_json, print_list
 from brainiac.health.doctor import Problem
 from brainiac.terminal import say
-
-SHOWN_AT_MOST = 10
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    app.command()(status)
     app.command()(doctor)
-
-
-def status(as_json: JsonOption = False) -> None:
-    """Show how the brain stands: daemon, counts, what waits and why, faults, plugins, today's spend."""
-    from brainiac.health.overview import overview
-
-    with opened_brain(is_reading=True) as brain:
-        found = overview(brain)
-    if as_json:
-        print_json(found)
-        return
-    say(f"Brain     {found['brain']} (device {found['device']})")
-    if found["active_device"] not in (None, found["device"]):
-        say(f"Waits     {found['active_device']} runs the processes; `brainiac takeover` makes it this device")
-    say(f"Daemon    {_daemon(found['daemon'])}")
-    say(f"Model     {found['model']}; spent today ${found['spent_today_usd']:.4f} of ${found['budget_usd']:.2f}")
-    say("Holds     " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in found["counts"].items()))
-    states = {plugin["name"]: plugin["state"] for plugin in found["plugins"] if plugin["state"] != "shadowed"}
-    say("Plugins   " + ", ".join(f"{name}{_unless_ready(state)}" for name, state in states.items()))
-    _list("Problems", found["problems"])
-    _list("Notices", found["notices"])
-    _list("Waiting", [f"{each['prompt']}: {each['reason']}" for each in found["pending"]])
-    _list("Not read", found["daemon"].get("passed_over", []))
-    untrusted = [plugin for plugin in found["plugins"] if plugin["state"] == "untrusted"]
-    _list("Untrusted", [f"{plugin['name']}: {plugin['detail']}" for plugin in untrusted])
-    _list("Faults in the last day", [_fault(each) for each in found["faults"]])
-
-
-def _unless_ready(state: str) -> str:
-    return "" if state == "ready" else f" ({state})"
-
-
-def _daemon(daemon: dict[str, Any]) -> str:
-    if not daemon["is_running"]:
-        return str(daemon.get("elsewhere", "not running; start it with `brainiac run`"))
-    since = f" since {local_time(daemon['since'])}" if daemon["since"] else ""
-    how = daemon["watch"].get("mode", "")
-    problem = f"; {daemon['problem']}" if daemon["problem"] else ""
-    return f"running{since} (process {daemon['pid']}{f', {how}' if how else ''}){problem}"
-
-
-def _fault(fault: dict[str, Any]) -> str:
-    return f"{local_time(fault['at'])} {fault['plugin']} in {fault.get('hook')}: {fault.get('error')}"
-
-
-def _list(title: str, lines: list[str]) -> None:
-    if not lines:
-        return
-    say(f"{title}:")
-    for line in lines[:SHOWN_AT_MOST]:
-        say(f"  {line}")
-    if len(lines) > SHOWN_AT_MOST:
-        say(f"  and {len(lines) - SHOWN_AT_MOST} more (--json shows all)")
 
 
 def doctor(
@@ -107,10 +51,10 @@ def doctor(
         for problem in found:
             say(f"{problem.path}: {problem.what}; {problem.todo}")
         say(f"{len(found)} problems." if found else "Nothing is wrong.")
-        _list("Notices", noted)
+        print_list("Notices", noted)
         for kind in dict.fromkeys(each.kind for each in rot):
             lines = [f"{each.path}: {each.what}; {each.todo}" for each in rot if each.kind == kind]
-            _list(f"Grows old ({kind}, {len(lines)})", lines)
+            print_list(f"Grows old ({kind}, {len(lines)})", lines)
     if found:
         raise typer.Exit(1)
 

@@ -14,7 +14,7 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_table
 from brainiac.errors import UserError
-from brainiac.search import Hit
+from brainiac.search.hit import Hit
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say
 

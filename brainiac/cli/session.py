@@ -18,6 +18,7 @@ from brainiac.tree import find_root
 if TYPE_CHECKING:
     from rich.console import Console
 
+SHOWN_AT_MOST = 10
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 _named: str | None = None
@@ -117,3 +118,14 @@ def print_problems(problems: Sequence[str], *, as_json: bool = False) -> None:
     for problem in problems:
         # as one text, or the second half wraps too early
         to.print(Text.assemble(("error:", "bold red"), f" {clean(problem)}"))
+
+
+def print_list(title: str, lines: list[str]) -> None:
+    """Print a heading and the lines below it, ten at most; nothing where there are none."""
+    if not lines:
+        return
+    say(f"{title}:")
+    for line in lines[:SHOWN_AT_MOST]:
+        say(f"  {line}")
+    if len(lines) > SHOWN_AT_MOST:
+        say(f"  and {len(lines) - SHOWN_AT_MOST} more (--json shows all)")

@@ -19,7 +19,7 @@ from uuid import UUID
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, PathKind, content_hash, create, new_id, update
+from brainiac.events import Change, NoteMended, PathKind, TreeAdopted, content_hash, create, new_id, update
 from brainiac.formats.dialogue import find_events
 from brainiac.formats.index_page import new_index
 from brainiac.formats.links import Link, find_links, rewrite_link
@@ -27,7 +27,6 @@ from brainiac.formats.memory import Memory, MemoryDocument, parse_memory
 from brainiac.health.readiness import shortfalls, unwritable
 from brainiac.history.continuity import faults
 from brainiac.storage.external_edits import MAX_BYTES
-from brainiac.storage.journal import BASELINE
 from brainiac.tree import OUR_TEMPORARY_PREFIX, is_printable, is_temporary
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count")
@@ -125,7 +124,7 @@ def _commit(change: Change) -> Fix:
 
 
 def _commit_now(brain: Brain, change: Change) -> None:
-    brain.commit("note-mended", by="doctor", changes=[change])
+    brain.commit(NoteMended(), by="doctor", changes=[change])
 
 
 def _edit(path: str, edit: Callable[[MemoryDocument], MemoryDocument]) -> Fix:
@@ -325,7 +324,7 @@ def check_journal(brain: Brain) -> Iterator[Problem]:
     """The journals stand as they were written, and this device's tells of every note as it stands."""
     for fault in faults(brain):
         yield Problem(brain.tree.relative(fault.file), fault.what, fault.todo)
-    if next(brain.journal.events(kinds={BASELINE}), None):  # else nobody has run this brain here yet
+    if next(brain.journal.events(kinds={TreeAdopted}), None):  # else nobody has run this brain here yet
         yield from _check_fold(brain, brain.journal.fold())
 
 
@@ -350,16 +349,16 @@ def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
 
 def check_purged(brain: Brain) -> Iterator[Problem]:
     """Nothing that was purged is here again."""
-    from brainiac.history.purge import Tombstones
+    from brainiac.history.purge import remains
 
-    for tombstone, path in Tombstones(brain).remains():
-        yield Problem(path, f"was purged ({tombstone.at}) and is here again", "--fix destroys it", _honour)
+    for tombstone, path in remains(brain):
+        yield Problem(path, f"was purged ({tombstone.at}) and is here again", "--fix destroys it", _destroy)
 
 
-def _honour(brain: Brain) -> None:
-    from brainiac.history.purge import Tombstones
+def _destroy(brain: Brain) -> None:
+    from brainiac.history.purge import apply_tombstones
 
-    Tombstones(brain).honour()
+    apply_tombstones(brain)
 
 
 def _standing(brain: Brain) -> Iterator[tuple[str, str]]:

@@ -7,23 +7,37 @@ short or a copy is synced back. Beyond reach: git history, versions of a sync se
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brainiac.brain import Brain
+from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event
-from brainiac.history.forget import Forgetting, forget, of_exchanges, of_memory
-from brainiac.history.naming import find_memory
-from brainiac.history.retraction import Retraction
-from brainiac.history.traces import cleaner, holding, pieces_of, standing, telling
+from brainiac.formats.memory import parse_memory
+from brainiac.history.forget import (
+    MIN_WORDS,
+    ForgetPlan,
+    Target,
+    forget,
+    pieces_of,
+    plan_forget,
+    standing,
+    target_of_page,
+)
+from brainiac.history.why import Exchanges, find_memory
+from brainiac.storage.following import Following
 from brainiac.storage.record import HONOURED
+from brainiac.storage.statements import text_hash
+from brainiac.storage.store import Store
 
 PURGED = "texts-purged"
 BEYOND = (
     "Not reached: git history, versions kept by a sync service, backups, and names of files in journal and access log. "
     "Other devices destroy their own when they next run."
 )
+# what holds words in the data of an event; all else is ids, hashes, paths and names of models
+_WORDED = frozenset(("statement reasoning reason canonical_key subject what content tags steps title text").split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +45,7 @@ class Purged:
     """What was destroyed.
 
     Attributes:
-        tombstone: The event that every device honours.
+        tombstone: The event that every device applies.
         event: The commit that took it out of the tree; None when nothing stood there.
         texts: How many texts of the journal.
         lines: How many lines of this device's journal lost their words.
@@ -45,47 +59,50 @@ class Purged:
     still: dict[str, list[str]]
 
 
-def purge(brain: Brain, forgetting: Forgetting) -> Purged:
+def purge(brain: Brain, target: Target) -> Purged:
     """Forget something and destroy what is kept of it; cut short after the tombstone, the next start goes on.
 
     Args:
         brain: The brain.
-        forgetting: What is to be forgotten; it may be gone from the tree already.
+        target: What is to be forgotten; it may be gone from the tree already.
     """
-    retraction = forgetting.plan()
-    after = {change.path: change.after or b"" for change in retraction.changes(brain)}
-    pieces = pieces_of(retraction.texts)
+    plan = plan_forget(brain, target)
+    after = {change.path: change.after or b"" for change in plan.changes()}
+    pieces = pieces_of(plan.texts)
     elsewhere = standing(brain, pieces, after)
-    tombstone = _tombstone(brain, forgetting, retraction, after, [each for each in pieces if each not in elsewhere])
-    event = forget(brain, forgetting, cause=tombstone.id)
-    further = {change.before for change in event.changes if change.before} if event else set()
-    lines = carry_out(brain, tombstone, further)
+    tombstone = _tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
+    event = forget(brain, target, cause=tombstone.id)
+    further = _former_texts(event)
+    lines = _carry_out(brain, tombstone, further)
     still = {piece.decode("utf-8", "replace"): paths for piece, paths in elsewhere.items()}
     return Purged(tombstone, event, len(further.union(tombstone.data["hashes"])), lines, still)
 
 
 def _tombstone(
-    brain: Brain, forgetting: Forgetting, retraction: Retraction, after: Collection[str], pieces: Collection[bytes]
+    brain: Brain, target: Target, plan: ForgetPlan, after: Collection[str], pieces: Collection[bytes]
 ) -> Event:
     """Journal what is to be destroyed, by ids and hashes alone."""
-    exchanges = [str(each) for each in forgetting.data.get("exchanges", ())]
-    statements = sorted({one["hash"] for one in retraction.statements})
+    statements = sorted({row["hash"] for row in plan.statements})
     fold = brain.journal.fold()
     kept = {digest for path, digest in fold.items() if path not in after}
-    found = holding(brain, exchanges, statements, pieces) | _named_by(brain, exchanges)
-    found |= {digest for path, digest in fold.items() if path in after}
+    hashes = _texts_holding(brain, target.exchanges, statements, pieces) | _texts_of(brain, target.exchanges)
+    hashes |= {digest for path, digest in fold.items() if path in after}
     data: dict[str, Any] = {
-        "exchanges": exchanges,
-        "page": forgetting.data.get("page") or forgetting.data.get("path"),
+        "exchanges": list(target.exchanges),
+        "page": None if target.page is None else target.page or target.pages[0],
         "statements": statements,
-        "items": retraction.items,
-        "hashes": sorted(found - kept),
-        "events": telling(brain, pieces),
+        "items": plan.items,
+        "hashes": sorted(hashes - kept),
+        "events": _events_telling(brain, pieces),
     }
     return brain.record(PURGED, by="cli", data=data)
 
 
-def carry_out(brain: Brain, tombstone: Event, further: Collection[str] = ()) -> int:
+def _former_texts(event: Event | None) -> set[str]:
+    return {change.before for change in event.changes if change.before} if event else set()
+
+
+def _carry_out(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
     """Destroy what a tombstone names; may be cut short and done again.
 
     Args:
@@ -96,118 +113,183 @@ def carry_out(brain: Brain, tombstone: Event, further: Collection[str] = ()) -> 
     Returns:
         How many lines of this device's journal lost their words.
     """
-    hashes = {str(each) for each in tombstone.data.get("hashes", ())}.union(further)
+    hashes = {str(digest) for digest in tombstone.data.get("hashes", ())}.union(further)
     brain.committer.destroy(hashes - brain.observed.standing(hashes))  # what somebody still has is his
-    lines = brain.journal.rewrite(cleaner(tombstone.data.get("exchanges", ()), tombstone.data.get("events", ())))
-    _remove_derived(brain)
+    lines = brain.journal.rewrite(_cleaner(tombstone.data.get("exchanges", ()), tombstone.data.get("events", ())))
+    # Index and vectors hold words too. They are made anew from what stands, by the next search.
+    brain.recall.close()
+    shutil.rmtree(brain.places.cache, ignore_errors=True)
     brain.record(HONOURED, by="kernel", data={"tombstone": tombstone.id}, cause=tombstone.id)
     return lines
 
 
-def _remove_derived(brain: Brain) -> None:
-    """Throw index and vectors away: they are made anew from what stands."""
-    brain.recall.close()  # opened anew by the next search
-    shutil.rmtree(brain.places.cache, ignore_errors=True)
+# --- what holds it -------------------------------------------------------------------------------------------------
 
 
-def _named_by(brain: Brain, exchanges: list[str]) -> set[str]:
+def _texts_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
     """Return the hashes of the prompts and answers of exchanges, as the events that made them known name them."""
-    wanted = set(exchanges)
-    own = (event for event in brain.journal.events() if event.id in wanted)
-    foreign = (event for _, event in brain.journal.foreign_events() if event.id in wanted)
-    changes = [change for event in (*own, *foreign) for change in event.changes if change.op != "append"]
-    return {each for change in changes for each in (change.before, change.after) if each}
+    events = Exchanges(brain).events
+    changes = [change for exchange in exchanges if exchange in events for change in events[exchange][1].changes]
+    hashes = (digest for change in changes if change.op != "append" for digest in (change.before, change.after))
+    return {digest for digest in hashes if digest}
 
 
-class Tombstones:
-    """The tombstones of all devices, honoured at a start and whenever the tree is looked over.
+def _texts_holding(
+    brain: Brain, exchanges: Collection[str], statements: Collection[str], pieces: Collection[bytes]
+) -> set[str]:
+    """Return the hashes of the journal's texts that hold any of this.
 
     Args:
         brain: The brain.
+        exchanges: Ids, as short-term memory and episodic pages mark what was said.
+        statements: Hashes of statements' texts.
+        pieces: Words.
     """
+    marks = [f"<!-- {word}: {exchange} -->".encode() for exchange in exchanges for word in ("event", "exchange")]
+    needles, hashes = (*marks, *pieces), set()
+    for digest in set(brain.journal.blobs.digests()):
+        try:
+            content = brain.journal.blobs.get(digest)
+        except BlobError:
+            continue
+        if any(needle in content for needle in needles) or (statements and _states(content, statements)):
+            hashes.add(digest)
+    return hashes
 
-    def __init__(self, brain: Brain) -> None:
-        self._brain = brain
-        self._seq = 0  # of this device's journal, all up to here was taken in;
-        self._sizes: dict[str, int] = {}  # of the other devices', all while they were so large
-        self._known: dict[str, Event] = {}
-        self._done: set[str] = set()
 
-    def honour(self) -> list[str]:
-        """Destroy what was purged elsewhere, cut short here, or synced back.
+def _states(content: bytes, statements: Collection[str]) -> bool:
+    if b"\nuuid:" not in content:
+        return False  # no page
+    try:
+        memory = parse_memory("", content.decode("utf-8", "surrogateescape"))
+    except FormatError:
+        return False
+    return any(text_hash(statement.text) in statements for statement in memory.statements)
 
-        Returns:
-            The tombstones that something was left to do for.
-        """
-        self._refresh()
-        if not self._known:
-            return []
-        return [each.id for each in self._known.values() if self._honour(each)]
 
-    def remains(self) -> list[tuple[Event, str]]:
-        """Return what of purged texts is here, by a tombstone: a file that stands, or a text of the journal."""
-        self._refresh()
-        by_hash = {digest: path for path, digest in self._brain.journal.fold().items()}
-        found = []
-        for tombstone in self._known.values():
-            for digest in tombstone.data.get("hashes", ()):
-                if digest in by_hash:
-                    found.append((tombstone, by_hash[digest]))
-                elif digest in self._brain.journal.blobs:
-                    blobs = self._brain.tree.relative(self._brain.journal.blobs.folder)
-                    found.append((tombstone, f"{blobs}/{digest[:2]}/{digest[2:]}"))
-        return found
+def _events_telling(brain: Brain, pieces: Collection[bytes]) -> list[str]:
+    """Return the ids of this device's events whose data hold any of the pieces."""
+    words = [piece.decode("utf-8", "surrogateescape") for piece in pieces]
+    return [event.id for event in brain.journal.events() if words and _tells(event.data, words)]
 
-    def _refresh(self) -> None:
-        """Take in what the journals gained; those of other devices are read again once they are not as they were."""
-        journal = self._brain.journal
-        last = journal.last()[0]
-        for event in journal.events(since_seq=min(self._seq, last), kinds={PURGED, HONOURED}):
-            self._take(event)
-        self._seq = last
-        sizes = journal.foreign_sizes()
-        if sizes != self._sizes:
-            self._sizes = sizes
-            for _, event in journal.foreign_events():
-                if event.kind == PURGED:
-                    self._take(event)
 
-    def _take(self, event: Event) -> None:
-        if event.kind == PURGED:
-            self._known[event.id] = event
-        else:
-            self._done.add(str(event.data.get("tombstone")))
+def _tells(value: Any, words: Collection[str]) -> bool:
+    if isinstance(value, str):
+        return any(word in value for word in words)
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return isinstance(value, list) and any(_tells(part, words) for part in value)
 
-    def _honour(self, tombstone: Event) -> bool:
-        data, brain = tombstone.data, self._brain
-        is_done, notes = tombstone.id in self._done, brain.observed.standing(data.get("hashes", ()))
-        is_back = bool(notes) or self._is_noted(data.get("exchanges", ()))
-        texts = [each for each in data.get("hashes", ()) if each in brain.journal.blobs and each not in notes]
-        if is_done and not is_back and not texts:
-            return False
-        further: set[str] = set()
-        event = None
-        if is_back or not is_done:
-            event, further = self._take_out(tombstone)
-        if is_done and event is None and not texts:
-            return False  # the same words, said by somebody for another reason
-        carry_out(brain, tombstone, further)
-        return True
 
-    def _take_out(self, tombstone: Event) -> tuple[Event | None, set[str]]:
-        data, brain = tombstone.data, self._brain
-        exchanges = [str(each) for each in data.get("exchanges", ())]
-        page = find_memory(brain, str(data["page"])) if data.get("page") else None
-        items = data.get("items", ())
-        forgetting = of_memory(brain, page, items) if page else of_exchanges(brain, exchanges, items)
-        retraction = forgetting.plan()
-        event = forget(brain, forgetting, by="kernel", cause=tombstone.id)
-        pieces = pieces_of(retraction.texts) if event else []
-        elsewhere = standing(brain, pieces, {})
-        pieces = [piece for piece in pieces if piece not in elsewhere]
-        found = holding(brain, exchanges, data.get("statements", ()), pieces)
-        return event, found | {change.before for change in event.changes if change.before} if event else found
+def _cleaner(exchanges: Collection[str], events: Collection[str]) -> Callable[[Event], Event]:
+    """Return what takes words out of an event's data: entries that rest on the exchanges, and whole events.
 
-    def _is_noted(self, exchanges: list[str]) -> bool:
-        text = self._brain.read_text(self._brain.tree.short_term) or ""
-        return any(f"<!-- event: {one} -->" in text for one in exchanges)
+    Ids, hashes, paths and numbers stay, so that the history can still be followed.
+    """
+    ids, whole = set(exchanges), set(events)
+
+    def clean(value: Any, is_meant: bool) -> Any:
+        if isinstance(value, dict):
+            rests_on = {*value.get("sources", ()), *(value.get("events") or ())}
+            is_meant = is_meant or not ids.isdisjoint(name for name in rests_on if isinstance(name, str))
+            return {
+                key: _blank(part) if is_meant and key in _WORDED else clean(part, is_meant)
+                for key, part in value.items()
+            }
+        if isinstance(value, list):
+            return [clean(part, is_meant) for part in value]
+        is_text = isinstance(value, str) and len(value.split()) >= MIN_WORDS
+        return "" if is_meant and is_text else value
+
+    def cleaned(event: Event) -> Event:
+        data = {key: clean(value, event.id in whole) for key, value in event.data.items()}
+        return event if data == event.data else replace(event, data=data)
+
+    return cleaned
+
+
+def _blank(value: Any) -> Any:
+    if isinstance(value, str):
+        return ""
+    return [] if isinstance(value, list) and all(isinstance(part, str) for part in value) else value
+
+
+# --- tombstones of all devices -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Tombstones:
+    """The tombstones by id, and the ids of those that this device applied."""
+
+    events: dict[str, Event] = field(default_factory=dict)
+    applied: set[str] = field(default_factory=set)
+
+
+def _take(store: Store, tombstones: _Tombstones, event: Event, is_own: bool) -> None:
+    if event.kind == PURGED:
+        tombstones.events[event.id] = event
+    elif is_own:
+        tombstones.applied.add(str(event.data.get("tombstone")))
+
+
+_following = Following(lambda store: _Tombstones(), _take, frozenset({PURGED, HONOURED}))
+
+
+def apply_tombstones(brain: Brain) -> list[str]:
+    """Destroy what was purged on another device, cut short here, or synced back.
+
+    Returns:
+        The ids of the tombstones that something was left to do for.
+    """
+    tombstones = _following.of(brain)
+    return [name for name, event in tombstones.events.items() if _apply(brain, event, name in tombstones.applied)]
+
+
+def remains(brain: Brain) -> list[tuple[Event, str]]:
+    """Return what of purged texts is here, by a tombstone: a file that stands, or a text of the journal."""
+    blobs = brain.journal.blobs
+    places = {digest: path for path, digest in brain.journal.fold().items()}
+    found = []
+    for tombstone in _following.of(brain).events.values():
+        for digest in tombstone.data.get("hashes", ()):
+            if digest in places:
+                found.append((tombstone, places[digest]))
+            elif digest in blobs:
+                found.append((tombstone, f"{brain.tree.relative(blobs.folder)}/{digest[:2]}/{digest[2:]}"))
+    return found
+
+
+def _apply(brain: Brain, tombstone: Event, is_applied: bool) -> bool:
+    data = tombstone.data
+    hashes = data.get("hashes", ())
+    notes = brain.observed.standing(hashes)
+    is_back = bool(notes) or _is_noted(brain, data.get("exchanges", ()))
+    texts = [digest for digest in hashes if digest in brain.journal.blobs and digest not in notes]
+    if is_applied and not is_back and not texts:
+        return False
+    event, further = (None, set()) if is_applied and not is_back else _take_out(brain, tombstone)
+    if is_applied and event is None and not texts:
+        return False  # the same words, said by somebody for another reason
+    _carry_out(brain, tombstone, further)
+    return True
+
+
+def _is_noted(brain: Brain, exchanges: Collection[str]) -> bool:
+    text = brain.read_text(brain.tree.short_term) or ""
+    return any(f"<!-- event: {exchange} -->" in text for exchange in exchanges)
+
+
+def _take_out(brain: Brain, tombstone: Event) -> tuple[Event | None, set[str]]:
+    """Take out of the tree what a tombstone names; return the event, and the hashes of further texts that hold it."""
+    data = tombstone.data
+    exchanges = tuple(str(exchange) for exchange in data.get("exchanges", ()))
+    page = find_memory(brain, str(data["page"])) if data.get("page") else None
+    items = tuple(data.get("items", ()))
+    target = target_of_page(page, items) if page else Target(exchanges, items=items)
+    texts = plan_forget(brain, target).texts
+    event = forget(brain, target, by="kernel", cause=tombstone.id)
+    pieces = pieces_of(texts) if event else []
+    elsewhere = standing(brain, pieces, {})
+    pieces = [piece for piece in pieces if piece not in elsewhere]
+    hashes = _texts_holding(brain, exchanges, data.get("statements", ()), pieces)
+    return event, hashes | _former_texts(event)

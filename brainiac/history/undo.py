@@ -11,9 +11,19 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, ConflictError, FormatError, UserError
-from brainiac.events import Change, Event, PathKind, RecordedChange, content_hash, create, move, remove, update
+from brainiac.events import (
+    Change,
+    Event,
+    PathKind,
+    RecordedChange,
+    TreeAdopted,
+    content_hash,
+    create,
+    move,
+    remove,
+    update,
+)
 from brainiac.history.rebase import rebased
-from brainiac.storage.journal import BASELINE
 from brainiac.storage.merge import three_way
 from brainiac.storage.record import UNDONE, changers, consequences, undone_events
 
@@ -86,8 +96,8 @@ def plan(brain: Brain, event: Event) -> Undoing:
     Raises:
         UserError: It changed nothing, or is taken back already.
     """
-    if event.kind == BASELINE:
-        raise UserError(f"{event.id} ({BASELINE}) is where this device's history begins; there is nothing before it")
+    if event.kind == TreeAdopted.kind:
+        raise UserError(f"{event.id} ({event.kind}) is where this device's history begins; there is nothing before it")
     if by := undone_events(brain).get(event.id):
         raise UserError(f"{event.id} ({event.kind}) is taken back already; `brainiac undo {by}` brings it back")
     undoing = Undoing(event, later=consequences(brain, event))

@@ -1,16 +1,461 @@
-"""The answer to `brainiac why`: the page, statement or line that is meant, with the chain behind each."""
+"""Why a memory says what it says: from a statement over every change of it to the very sentence that was typed.
+
+What the journals record of an operation is laid beside the versions of the page, so that edits by hand and by
+processes that record nothing else are told too.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 
 from brainiac.brain import Brain
-from brainiac.errors import UserError
-from brainiac.formats.dialogue import find_events
-from brainiac.history.exchanges import Exchanges, Said
-from brainiac.history.naming import find_memory, find_statement, nearest_texts
-from brainiac.history.origin import origin_of_item
-from brainiac.history.provenance import Chain, Provenance
+from brainiac.errors import ConfinementError, FormatError, UserError
+from brainiac.events import Event, PathKind, RecordedChange
+from brainiac.formats.dialogue import StmEvent, find_events
+from brainiac.formats.memory import Memory, Statement, parse_memory
+from brainiac.pipeline.dispatch import exchange_of
+from brainiac.storage.answered import EXCHANGES
+from brainiac.storage.statements import StatementChange, read_statements, text_hash
+from brainiac.text.tokens import coverage, pieces
+
+NEAR_SHARE = 0.6  # of the words asked for that a statement must have to be taken for what was meant
+MIN_ID_PART = 6  # characters of an exchange's id that name it
+
+
+# --- exchanges, by id ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One exchange.
+
+    Attributes:
+        exchange: Its id.
+        at: ISO 8601 UTC.
+        user: What was typed; "" when no text of it is left.
+        ai: The answer.
+        prompt: Path of the prompt as it was answered; "" if unknown.
+        device: Where it was answered; "" for this one.
+        model: Who answered; "" for a note, or if unknown.
+        cost_usd: Of the answer.
+        read_from: Path of the file that the words were read from, or `journal`.
+    """
+
+    exchange: str
+    at: str
+    user: str
+    ai: str = ""
+    prompt: str = ""
+    device: str = ""
+    model: str = ""
+    cost_usd: float = 0.0
+    read_from: str = ""
+
+    def sentence_for(self, statement: str) -> str:
+        """Return the words typed that a statement rests on: all of them where it is them, else the nearest piece."""
+        if statement in self.user:
+            return statement
+        return max(pieces(self.user), key=lambda piece: coverage(statement, piece), default=self.user)
+
+
+class Exchanges:
+    """The exchanges of all devices, found by id.
+
+    Args:
+        brain: The brain.
+    """
+
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+
+    @cached_property
+    def events(self) -> dict[str, tuple[str, Event]]:
+        """Device ("" for this one) and event that made each exchange known, by exchange id."""
+        return {event.id: (device, event) for device, event in self._brain.journal.all_events(EXCHANGES)}
+
+    def said(self, exchange: str) -> Said:
+        """Return what is known of an exchange; without words where none are left."""
+        device, event = self.events.get(exchange, ("", None))
+        spoken = exchange_of(self._brain, event) if event else None
+        if event is None or spoken is None:
+            return self._as_noted(exchange, device, event)
+        prompt, response = spoken.prompt, spoken.response
+        read_from = "journal" if self._brain.read(prompt.path) is None else prompt.path
+        said = Said(exchange, event.at, prompt.text, prompt=prompt.path, device=device, read_from=read_from)
+        if response is None:
+            return said
+        return replace(said, ai=response.text, model=response.model or "", cost_usd=response.cost_usd or 0.0)
+
+    def _as_noted(self, exchange: str, device: str, event: Event | None) -> Said:
+        """Return an exchange whose texts are gone from journal and inbox, as memory still holds it."""
+        path, noted = self._place_in_memory(exchange)
+        said = Said(exchange, event.at if event else "", "", device=device, read_from=path)
+        if event:
+            said = replace(said, prompt=str(event.data.get("prompt") or ""), model=str(event.data.get("model") or ""))
+        return replace(said, at=noted.at, user=noted.user, ai=noted.ai) if noted else said
+
+    def noted(self, exchange: str) -> StmEvent | None:
+        """Return an exchange as memory holds it: in short-term memory, or on the page of its day."""
+        return self._place_in_memory(exchange)[1]
+
+    def _place_in_memory(self, exchange: str) -> tuple[str, StmEvent | None]:
+        for path in self._paths(exchange):
+            text = self._brain.read_text(path) or ""
+            if exchange in text:
+                for placed in find_events(text):
+                    if placed.event.id == exchange:
+                        return path, placed.event
+        return "", None
+
+    def _paths(self, exchange: str) -> Iterator[str]:
+        """Yield the files that may hold an exchange: those where it should stand come first."""
+        tree = self._brain.tree
+        yield tree.relative(tree.short_term)
+        tops = [tree.long_term / "events", tree.archive]
+        if exchange in self.events:
+            day = self._brain.day_of(self.events[exchange][1].at)
+            tops.insert(0, tops[0] / day.replace("-", "/"))
+        for top in tops:
+            yield from sorted(tree.relative(entry.path) for entry in tree.walk(top))
+
+    def place_of(self, exchange: str) -> str:
+        """Return where the prompt of an exchange stands by now, moves followed."""
+        return self._brain.answered.place_of(exchange) or str(self.events[exchange][1].data["prompt"])
+
+    def with_same_prompt(self, exchange: str) -> list[str]:
+        """Return an exchange with its earlier and later revisions, oldest first."""
+        if exchange not in self.events:
+            return [exchange]
+        prompt = self.events[exchange][1].data.get("prompt_id")
+        return sorted(name for name, (_, event) in self.events.items() if event.data.get("prompt_id") == prompt)
+
+    def in_folder(self, folder: str) -> list[str]:
+        """Return the exchanges of a conversation."""
+        return [name for name in self.events if self.place_of(name).startswith(folder.rstrip("/") + "/")]
+
+    def find(self, named: str) -> str | None:
+        """Return the exchange that an id, a part of one, or the path of its prompt or response names."""
+        if named in self.events:
+            return named
+        paths = {
+            name: (event.data.get("prompt"), event.data.get("response"), self.place_of(name))
+            for name, (_, event) in self.events.items()
+        }
+        if matches := [name for name in paths if named in paths[name]]:
+            return max(matches)
+        if len(named) < MIN_ID_PART:
+            return None
+        matches = [name for name in self.events if name.startswith(named) or name.endswith(named)]
+        if len(matches) == 1:
+            return matches[0]
+        return named if self.noted(named) else None
+
+
+# --- pages and statements, by name ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A statement and its page.
+
+    Attributes:
+        is_exact: It was named by its id or exact words.
+    """
+
+    memory: Memory
+    statement: Statement
+    is_exact: bool = True
+
+
+def memory_pages(brain: Brain) -> Mapping[str, Memory]:
+    """Return the readable pages of long-term memory and archive by path, index pages left out."""
+    kinds = (PathKind.MEMORY, PathKind.ARCHIVED)
+    return {path: page for path, page in brain.pages().pages.items() if brain.tree.kind_of(path) in kinds}
+
+
+def find_memory(brain: Brain, named: str) -> Memory | None:
+    """Return the page of that path, uuid or title.
+
+    Raises:
+        UserError: Several pages have the title.
+        FormatError: The page of that path cannot be read.
+    """
+    pages = memory_pages(brain)
+    try:
+        path = brain.tree.relative(brain.tree.confine(named))
+    except ConfinementError:
+        path = ""
+    if path in pages:
+        return pages[path]
+    if error := brain.pages().broken.get(path):
+        raise error
+    name = _folded(named)
+    matches = [page for page in pages.values() if name in (page.uuid.casefold(), page.title.casefold())]
+    if len(matches) > 1:
+        places = ", ".join(page.path for page in matches)
+        raise UserError(f"{len(matches)} pages are called {named!r}: {places}; name one by its path")
+    return matches[0] if matches else None
+
+
+def find_statement(brain: Brain, named: str) -> Named | None:
+    """Return the statement of that block id or text, else the nearest one that has most of the words.
+
+    Raises:
+        UserError: Several pages have it.
+    """
+    wanted, block = _folded(named), named.strip().removeprefix("^")
+    matches = []
+    for page in memory_pages(brain).values():
+        # Looking for statements costs a hundred times what this does, and few pages hold it.
+        if block in page.text or wanted[:20] in _folded(page.text):
+            statements = (one for one in page.statements if one.block_id == block or _folded(one.text) == wanted)
+            matches += [Named(page, statement) for statement in statements]
+    if len(matches) > 1:
+        where = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
+        raise UserError(f"{named!r} stands {len(matches)} times: {where}; name the page, or the id of one")
+    return matches[0] if matches else _nearest(brain, named)
+
+
+def _nearest(brain: Brain, named: str) -> Named | None:
+    pages, best, likest = memory_pages(brain), None, 0.0
+    for hit in brain.recall.search(named, limit=20, kinds={"statement"}, include_archive=True, is_private=True):
+        share = coverage(named, hit.text)
+        if share < NEAR_SHARE or not hit.anchor or hit.path not in pages:
+            continue
+        likeness = share + difflib.SequenceMatcher(None, named.casefold(), hit.text.casefold()).ratio()
+        for statement in pages[hit.path].statements:
+            if statement.block_id == hit.anchor and likeness > likest:
+                best, likest = Named(pages[hit.path], statement, is_exact=False), likeness
+    return best
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+# --- what led to a statement ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happened to a statement.
+
+    Attributes:
+        event: The journal's event, by id.
+        at: ISO 8601 UTC.
+        by: Who did it: a process, `person`, `cli`.
+        operation: NEW, UPDATE, DELETE, REINFORCE; `written`, `edited`, `removed` where only the texts tell.
+        before: What the statement said before; "" if it did not stand or is not known.
+        after: What it said then; "" where it was taken out.
+        model: Who decided the operation.
+        found_by: Who found the statement in what was said.
+        reasoning: What the model gave as its reason.
+        run_cost_usd: What all model calls of that run cost.
+        device: Where it was done; "" for this one.
+        sources: The exchanges that the operation rests on.
+    """
+
+    event: str
+    at: str
+    kind: str
+    by: str
+    operation: str
+    before: str = ""
+    after: str = ""
+    model: str = ""
+    found_by: str = ""
+    reasoning: str = ""
+    run_cost_usd: float = 0.0
+    device: str = ""
+    sources: tuple[Said, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A statement with all that led to it, oldest first."""
+
+    path: str
+    page: str
+    title: str
+    block: str
+    text: str
+    is_history: bool = False
+    steps: tuple[Step, ...] = ()
+
+
+class Provenance:
+    """What the journals tell of one page.
+
+    Args:
+        brain: The brain.
+        memory: The page as it stands.
+    """
+
+    def __init__(self, brain: Brain, memory: Memory) -> None:
+        self._brain, self._memory = brain, memory
+        self._exchanges = Exchanges(brain)
+        self._changes = read_statements(brain).history_of(memory.uuid) if memory.uuid else []
+
+    def chain(self, statement: Statement) -> Chain:
+        """Return a statement of the page with what led to it."""
+        memory = self._memory
+        steps = tuple(sorted(self._steps(statement), key=lambda step: (step.at, step.event)))
+        text, is_history = statement.text, statement.is_history
+        return Chain(memory.path, memory.uuid, memory.title, statement.block_id, text, is_history, steps)
+
+    def _steps(self, statement: Statement) -> Iterator[Step]:
+        changes = [change for block in self._blocks(statement) for change in self._changes if change.block == block]
+        for change in changes:
+            yield self._step(change, statement)
+        recorded = {change.event for change in changes}
+        for event, before, after in self._versions:
+            old, new = _text_in(before, statement), _text_in(after, statement)
+            if event.id not in recorded and old != new:
+                operation = "edited" if old and new else "written" if new else "removed"
+                device = self._synced_from(event)
+                yield Step(event.id, event.at, event.kind, event.by, operation, old, new, device=device)
+
+    def _blocks(self, statement: Statement) -> list[str]:
+        """Return the block ids that the statement and what it replaced, or was kept from, have had."""
+        blocks = [statement.block_id] if statement.block_id else []
+        for block in blocks:  # grows as it is walked
+            for change in self._changes:
+                is_of_it = block in (change.block, change.history)
+                if is_of_it and change.former_block and change.former_block not in blocks:
+                    blocks.append(change.former_block)
+        return blocks
+
+    def _step(self, change: StatementChange, statement: Statement) -> Step:
+        after = self.text_with_hash(change.hash) or self._text_of_candidate(change.candidate)
+        return Step(
+            change.event,
+            change.at,
+            change.kind,
+            change.by,
+            change.operation,
+            before=self.text_with_hash(change.former),
+            after=after or (statement.text if text_hash(statement.text) == change.hash else ""),
+            model=change.model,
+            found_by=change.found_by,
+            reasoning=change.reasoning,
+            run_cost_usd=self._costs.get(change.cause or "", 0.0),
+            device=self._devices.get(change.event, ""),
+            sources=tuple(map(self._exchanges.said, change.sources)),
+        )
+
+    def text_with_hash(self, digest: str) -> str:
+        """Return the text of a statement by its hash, from any version of the page; "" where none has it."""
+        return self._texts.get(digest, "")
+
+    def _text_of_candidate(self, candidate: str) -> str:
+        """Return the words of a candidate, as the analysis that found it has them; "" for none."""
+        analysis, _, number = candidate.partition("#")
+        event = self._brain.journal.find(analysis) if number.isdigit() else None
+        candidates = event.data.get("candidates", []) if event else []
+        return str(candidates[int(number)].get("statement", "")) if event and int(number) < len(candidates) else ""
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        versions = [version for _, *both in self._versions for version in both if version]
+        statements = (one for memory in (*versions, self._memory) for one in memory.statements)
+        return {text_hash(statement.text): statement.text for statement in statements}
+
+    @cached_property
+    def _versions(self) -> list[tuple[Event, Memory | None, Memory | None]]:
+        """The events of this device that changed the page with what it said before and after, oldest first."""
+        changes = list(_changes_of(self._brain, self._memory.path))
+        return [(event, self._version(change, change.before), self._version(change, change.after))
+                for event, change in reversed(changes)]  # fmt: skip
+
+    def _version(self, change: RecordedChange, digest: str | None) -> Memory | None:
+        try:
+            text = self._brain.kept_text(digest)
+            return None if text is None else parse_memory(change.path, text)
+        except FormatError:
+            return None
+
+    def _synced_from(self, event: Event) -> str:
+        """Return the device a version was synced from, by equal content; "" when it was written here."""
+        if event.by != "person":
+            return ""
+        path = self._memory.path
+        hashes = {change.after for change in event.changes if change.path == path}
+        for device, foreign in self._foreign:
+            if any(change.after in hashes and change.path == path for change in foreign.changes):
+                return device
+        return ""
+
+    @cached_property
+    def _foreign(self) -> list[tuple[str, Event]]:
+        return list(self._brain.journal.foreign_events())
+
+    @cached_property
+    def _devices(self) -> dict[str, str]:
+        return {event.id: device for device, event in self._foreign}
+
+    @cached_property
+    def _costs(self) -> dict[str, float]:
+        """What the model calls of each run cost, in USD, by the id of its first event."""
+        costs: dict[str, float] = {}
+        for event in self._brain.journal.events(kinds={"model-called"}):
+            if event.cause:
+                costs[event.cause] = round(costs.get(event.cause, 0.0) + float(event.data.get("cost_usd", 0)), 8)
+        return costs
+
+
+def _changes_of(brain: Brain, path: str) -> Iterator[tuple[Event, RecordedChange]]:
+    """Yield this device's changes of a file, newest first, moves followed back."""
+    for event in brain.journal.events(reverse=True):
+        for change in reversed(event.changes):
+            if change.path == path and change.op not in ("append", "observe"):
+                yield event, change
+                path = change.source or path
+
+
+def _text_in(memory: Memory | None, statement: Statement) -> str:
+    """Return what a version of the page has under a statement's id, else whether it has its very text."""
+    for other in memory.statements if memory else ():
+        is_same = other.block_id == statement.block_id if statement.block_id else other.text == statement.text
+        if is_same:
+            return f"~~{other.text}~~" if other.is_history else other.text
+    return ""
+
+
+def origin_of_item(brain: Brain, named: str) -> Chain | None:
+    """Return an item of the lists, or a sentence of the summary, with what wrote it; None where there is none."""
+    memory, wanted = brain.short_term().memory, _folded(named)
+    items = (item.text for item in (*memory.goals, *memory.facts, *memory.tasks))
+    text = next((item for item in items if _folded(item) == wanted), "")
+    if not text and wanted and wanted in _folded(memory.summary):
+        text = named
+    if not text:
+        return None
+    path = brain.tree.relative(brain.tree.short_term)
+    steps = list(_writers(brain, path, text))
+    # what another device's process wrote reaches this one as a person's save: the process is who wrote it
+    first = next((step for step in steps if step.by != "person"), steps[0] if steps else None)
+    return Chain(path, "", "Short-term memory", "", text, steps=(first,) if first else ())
+
+
+def _writers(brain: Brain, path: str, text: str) -> Iterator[Step]:
+    """Yield the changes that brought a line into short-term memory, newest first, this device's before others'."""
+    own = (("", event) for event in brain.journal.events(reverse=True))
+    for device, event in chain(own, reversed(list(brain.journal.foreign_events()))):
+        for change in event.changes:
+            if change.path == path and change.op != "append":
+                before, after = (brain.kept_text(digest) or "" for digest in (change.before, change.after))
+                if text in after and text not in before:
+                    exchange = str(event.data.get("exchange") or "")
+                    sources = (Exchanges(brain).said(exchange),) if exchange else ()
+                    step = Step(event.id, event.at, event.kind, event.by, "written", after=text)
+                    yield replace(step, device=device, sources=sources)
+
+
+# --- the answer ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +485,14 @@ def why(brain: Brain, named: str) -> Why:
         FormatError: The page cannot be read.
     """
     if memory := find_memory(brain, named):
-        exchanges = Exchanges(brain)
-        said = [exchanges.said(placed.event.id) for placed in find_events(memory.text)]
-        return Why(memory.path, memory.title, tuple(Provenance(brain, memory.path).chains()), tuple(said))
+        exchanges, provenance = Exchanges(brain), Provenance(brain, memory)
+        said = tuple(exchanges.said(placed.event.id) for placed in find_events(memory.text))
+        return Why(memory.path, memory.title, tuple(map(provenance.chain, memory.statements)), said)
     if item := origin_of_item(brain, named):
         return Why(item.path, item.title, (item,))
-    found = find_statement(brain, named)
-    if found is None or found.statement is None:
-        nearest = nearest_texts(brain, named)
-        hint = f"; the nearest: {', '.join(nearest)}" if nearest else ""
-        raise UserError(f"no memory and no statement is called {named!r}{hint}")
-    chain = Provenance(brain, found.memory.path).chain(found.statement)
-    return Why(found.memory.path, found.memory.title, (chain,), is_exact=found.is_exact)
+    if found := find_statement(brain, named):
+        chain = Provenance(brain, found.memory).chain(found.statement)
+        return Why(found.memory.path, found.memory.title, (chain,), is_exact=found.is_exact)
+    hits = brain.recall.search(named, limit=3, include_archive=True, is_private=True)
+    nearest = ", ".join(f"“{hit.text}” ({hit.path})" for hit in hits)
+    raise UserError(f"no memory and no statement is called {named!r}{f'; the nearest: {nearest}' if nearest else ''}")

@@ -7,19 +7,20 @@ arguments you need, by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from brainiac.events import Event, FileChange
-from brainiac.formats.access_log import AccessEntry
-from brainiac.formats.memory import Memory
-from brainiac.formats.prompt import Exchange, Prompt
-from brainiac.health.stale import StaleItem
-from brainiac.llm.context.blocks import Block
-from brainiac.llm.schemas import Engine, Request
-from brainiac.search.hit import Hit
-from brainiac.search.index import Index
+if TYPE_CHECKING:  # some are heavy, and whoever only lists the plugins needs none
+    from brainiac.events import Event, FileChange
+    from brainiac.formats.access_log import AccessEntry
+    from brainiac.formats.memory import Memory
+    from brainiac.formats.prompt import Exchange, Prompt
+    from brainiac.health.stale import StaleItem
+    from brainiac.llm.context.blocks import Block
+    from brainiac.llm.schemas import Engine, Request
+    from brainiac.search.hit import Hit
+    from brainiac.search.index import Index
 
 hookspec = pluggy.HookspecMarker("brainiac")
 hookimpl = pluggy.HookimplMarker("brainiac")

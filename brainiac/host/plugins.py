@@ -20,6 +20,7 @@ import pluggy
 
 import brainiac.host.hookspecs
 from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, PluginError, StorageError
+from brainiac.host.former_names import serve_former_names
 from brainiac.host.sources import bundled_plugins, load_bundled, load_module, plugin_files, syntax_problem
 from brainiac.host.trust import TrustStore
 from brainiac.storage.store import Store
@@ -237,6 +238,7 @@ class PluginHost:
     def _execute(self, plugin: PluginStatus) -> object:
         """Run a plugin's code and return what is to be registered; a file runs as it was judged a moment ago."""
         name, path = plugin.name, Path(plugin.path)
+        serve_former_names()
         if plugin.source == "installed":
             return self._bounded(name, "load", EntryPoint(name, plugin.path, PROJECT).load)
         if plugin.source == "bundled":

@@ -36,15 +36,6 @@ def bundled_plugins(folder: Path) -> list[Path]:
     return sorted([*plugin_files(folder), *packages], key=lambda path: path.stem)
 
 
-def bundled_commands() -> list[str]:
-    """Name the modules with the commands of bundled plugins: `commands.py` in their folders."""
-    return [
-        f"{NAMESPACE}.{path.name}.commands"
-        for path in bundled_plugins(bundled("plugins"))
-        if (path / "commands.py").is_file()
-    ]
-
-
 def syntax_problem(sources: Mapping[str, bytes]) -> str:
     """Say in which file and line Python cannot read a plugin, by module name; "" when it can."""
     for stem, code in sources.items():
@@ -93,11 +84,15 @@ def load_bundled(path: Path) -> ModuleType:
     _SOURCES.files.pop(f"{NAMESPACE}.{name}", None)
     if known is not None and known.__file__ not in (str(path), str(path / "__init__.py")):
         _forget(name)  # another brain of this process has one of that name
-    places = sys.modules[NAMESPACE].__path__
-    if str(path.parent) not in places:
-        places.insert(0, str(path.parent))
-        importlib.invalidate_caches()
+    sys.modules[NAMESPACE].__path__[:] = dict.fromkeys([str(path.parent), str(bundled("plugins"))])
+    importlib.invalidate_caches()
     return importlib.import_module(f"{NAMESPACE}.{name}")
+
+
+def bundled_commands() -> list[ModuleType]:
+    """Import the modules with the commands of bundled plugins: `commands.py` in their folders."""
+    packages = [path for path in bundled_plugins(bundled("plugins")) if (path / "commands.py").is_file()]
+    return [importlib.import_module(f"{load_bundled(path).__name__}.commands") for path in packages]
 
 
 def _forget(name: str) -> None:

@@ -8,6 +8,7 @@ from typing import cast
 
 from brainiac.errors import ModelError
 from brainiac.library import Library
+from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import WorkingMemory
 from brainiac.llm.costs import Ledger
 from brainiac.llm.gate import Gate, GatedEngine, is_private_request
@@ -58,8 +59,6 @@ class Gateway:
             request: The values to show.
             is_remote: Whether it leaves this machine; None where that model decides.
         """
-        from brainiac.llm.context.render import Assembler  # jinja2, which a keyless answer does not wait for
-
         engine = self.engine_for(request)
         gate = Gate(self._library, is_remote=engine.is_remote if is_remote is None else is_remote)
         return Assembler(self._library).assemble(request, model=engine.name, gate=gate)

@@ -15,9 +15,8 @@ from brainiac.errors import BrainiacError, ModelError, WindowError
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint, count, endpoint_of, facts
 from brainiac.llm.completion import Call, Completion, complete, metered
-from brainiac.llm.context.budget import budget_tokens, tool_tokens
-from brainiac.llm.context.render import Assembler
-from brainiac.llm.context.tools import Toolbox
+from brainiac.llm.context.assembler import Assembler
+from brainiac.llm.context.blocks import budget_tokens, tool_tokens
 from brainiac.llm.costs import FOREGROUND, Ledger
 from brainiac.llm.gate import Gate, Released
 from brainiac.llm.schemas import (
@@ -31,6 +30,7 @@ from brainiac.llm.schemas import (
     Request,
     Result,
 )
+from brainiac.llm.tools import Toolbox
 
 # a decision is short: bounds cost, and a small model that does not find its end; reasoning models get the full length
 MAX_OUTPUT_TOKENS = {

@@ -1,8 +1,7 @@
 """From what is seen in the tree to the hooks: settle, tell what it is, and hand it to its tier (design: pipeline).
 
 One thread looks at files and keeps time. Four answer, in order within a conversation. One takes note of changes, one
-reflects, one works while it is quiet. Whoever is slow keeps nobody else waiting.
-"""
+reflects, one works while it is quiet. Whoever is slow keeps nobody else waiting."""
 
 from __future__ import annotations
 
@@ -14,19 +13,66 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from brainiac.brain import Brain
 from brainiac.errors import StorageError, storage_trouble
 from brainiac.events import Action, FileChange, PathKind
-from brainiac.formats.access_log import AccessEntry
+from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
-from brainiac.pipeline.announce import Announcer
-from brainiac.pipeline.growth import AccessLogTail
+from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
 from brainiac.pipeline.inbox import Inbox
-from brainiac.pipeline.lanes import Lanes
 from brainiac.pipeline.reconcile import TO_ANSWER, differences, is_free
 from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, is_touched, stamp_from, stamp_of
 from brainiac.storage.external_edits import NotRestedError
+
+
+class AccessLogTail:
+    """Reads a growing log; one thread at a time.
+
+    Args:
+        path: The log.
+        mark: What `mark` was when the log was last read, perhaps in another run; None: begin at its present end.
+    """
+
+    def __init__(self, path: Path, mark: dict[str, Any] | None) -> None:
+        self._path = path
+        self._offset, self._last = (int(mark["offset"]), str(mark["last"])) if mark else (0, "")
+        if mark is None:
+            self.read()
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """How far it was read, and the last line read, by which the place is found again in a log that was cut."""
+        return {"offset": self._offset, "last": self._last}
+
+    def read(self) -> Sequence[AccessEntry]:
+        """Return what the whole lines say that were added since the last call."""
+        try:
+            with open(self._path, "rb") as log:
+                start = self._find(log)
+                added = log.read()
+        except FileNotFoundError:
+            self._offset, self._last = 0, ""
+            return []
+        whole = added[: added.rfind(b"\n") + 1].decode("utf-8", "replace")
+        self._offset = start + added.rfind(b"\n") + 1
+        self._last = whole.splitlines()[-1] if whole else self._last
+        return parse_access_log(whole).entries
+
+    def _find(self, log: BinaryIO) -> int:
+        """Seek to where the last read ended, also where earlier lines were taken away meanwhile; return the place."""
+        line = self._last.encode() + b"\n"
+        start = self._offset
+        log.seek(max(0, start - len(line)))
+        if start and log.read(len(line)) != line:
+            log.seek(0)
+            content = log.read()
+            found = content.rfind(line)
+            start = found + len(line) if found >= 0 else 0
+        return log.seek(start)
+
 
 FOREGROUND_WORKERS = 4
 STOP_SECONDS = 5.0
@@ -51,12 +97,12 @@ class Bus:
         self._agenda = sched.scheduler(brain.clock.monotonic)
         self._is_log_due = False
         self.settler = Settler(self._pace, lambda path: ends_with_send(brain.tree.absolute(path)))
-        self.foreground = Lanes("foreground", FOREGROUND_WORKERS, self._wake, self._bug)
-        self.notice = Lanes("notice", 1, self._wake, self._bug)
-        self.near = Lanes("near-background", 1, self._wake, self._bug, first=self.foreground)
-        self.far = Lanes("far-background", 1, self._wake, self._bug)
+        self.foreground = KeyedExecutor("foreground", FOREGROUND_WORKERS, self._wake, self._bug)
+        self.notice = KeyedExecutor("notice", 1, self._wake, self._bug)
+        self.near = KeyedExecutor("near-background", 1, self._wake, self._bug, first=self.foreground)
+        self.far = KeyedExecutor("far-background", 1, self._wake, self._bug)
         self.inbox = Inbox(brain, self._again)
-        self.announcer = Announcer(brain, self.near, self.later)
+        self.dispatcher = HookDispatcher(brain, self.near, self.later)
         self.passed_over: dict[str, None] = {}  # files in the inbox of a type that is not read
         self._thread = threading.Thread(target=self._run, name="bus", daemon=True)
 
@@ -116,7 +162,7 @@ class Bus:
                 self._changed.wait()
 
     @property
-    def _tiers(self) -> tuple[Lanes, ...]:
+    def _tiers(self) -> tuple[KeyedExecutor, ...]:
         return self.foreground, self.notice, self.near, self.far
 
     def _pace(self) -> Pace:
@@ -257,7 +303,7 @@ class Bus:
             self.far.submit("access log", lambda: self._tell_growth(entries))
 
     def _tell_growth(self, entries: Sequence[AccessEntry]) -> None:
-        self.announcer.call("access_log_grew", entries=entries)
+        self.dispatcher.call("access_log_grew", entries=entries)
 
     def _again(self, path: str, seconds: float) -> None:
         """Deal with a prompt later, unless it is being changed: then that is waited for."""
@@ -301,7 +347,7 @@ class Bus:
 
     def pass_on(self, change: FileChange) -> None:
         """Deal with a change that was journaled, and tell plugins of it."""
-        self.announcer.changed(change)
+        self.dispatcher.changed(change)
         path, kind = change.path, change.kind
         if change.action == "deleted" and kind in TO_ANSWER:
             self._brain.answered.forget(path)

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from brainiac.brain import Brain
-from brainiac.clock import iso
+from brainiac.clock import iso, parse_iso
 from brainiac.errors import (
     ConflictError,
     LockedError,
@@ -27,16 +27,71 @@ from brainiac.errors import (
 )
 from brainiac.events import Event, FileChange, new_id
 from brainiac.history.devices import require_active
-from brainiac.pipeline.announce import exchange_of
-from brainiac.pipeline.bus import Bus
-from brainiac.pipeline.growth import AccessLogTail
-from brainiac.pipeline.quiet import QuietTimer
+from brainiac.pipeline.bus import AccessLogTail, Bus
+from brainiac.pipeline.dispatch import exchange_of
 from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
 from brainiac.pipeline.watch import Watcher
 from brainiac.storage.answered import EXCHANGES
 from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serves
 from brainiac.storage.runstate import LOCK, RunState, read_run_state, write_run_state
+
+# --- quiet ------------------------------------------------------------------------------------------------------------
+
+MAX_STEP_SECONDS = 30.0
+MIN_STEP_SECONDS = 0.5
+
+
+class QuietTimer:
+    """Calls `quiet` with a growing `idle_seconds` while nothing is exchanged.
+
+    Idleness counts from the last exchange in the journal, so that it survives a restart, and edits do not reset it.
+
+    Args:
+        brain: The brain.
+        bus: Whose far-background tier does the work, and which must have nothing else to do.
+    """
+
+    def __init__(self, brain: Brain, bus: Bus) -> None:
+        self._brain, self._bus = brain, bus
+        self._since = brain.clock.now()  # for a brain in which nothing was exchanged yet
+        self._to_come: tuple[str | None, float] | None = None  # a last exchange that bears a time to come, since when
+
+    def start(self) -> None:
+        """Begin to count."""
+        self._bus.later(self._step(), self._tick)
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds since the last exchange."""
+        clock, last = self._brain.clock, self._brain.answered.last_exchange_at
+        idle = (clock.now() - (parse_iso(last) if last else self._since)).total_seconds()
+        if idle >= 0:
+            return idle
+        # the clock was put back: a day must not pass before it is quiet
+        if self._to_come is None or self._to_come[0] != last:
+            self._to_come = last, clock.monotonic()
+        return clock.monotonic() - self._to_come[1]
+
+    def _step(self) -> float:
+        """Seconds between two calls: short enough for the shortest wait that is set."""
+        settings = self._brain.settings
+        return max(
+            MIN_STEP_SECONDS,
+            min(MAX_STEP_SECONDS, settings.promotion.idle_seconds, settings.organization.idle_seconds),
+        )
+
+    def _tick(self) -> None:
+        step, idle = self._step(), self.idle_seconds
+        self._bus.later(step - idle if idle < step else step, self._tick)
+        if idle >= step and self._brain.is_active and not self._bus.is_busy and not self._bus.far.pending:
+            self._bus.far.submit("quiet", self._tell)
+
+    def _tell(self) -> None:
+        self._bus.dispatcher.call("quiet", idle_seconds=self.idle_seconds)
+
+
+# --- the daemon -------------------------------------------------------------------------------------------------------
 
 LOCK_WAIT_SECONDS = 1.0  # `is_running` of another process holds the lock for a moment
 DISPLACED_SECONDS = 10.0
@@ -70,9 +125,6 @@ class Daemon:
         self.quiet = QuietTimer(brain, self.bus)
         self._state, self._tell = RunState(), tell
         self._heartbeat = Heartbeat(brain, self._is_asked_to_stop.set)
-        from brainiac.history.purge import Tombstones  # 0.2 s, which `ask` need not wait for
-
-        self._tombstones = Tombstones(brain)
 
     def run(self) -> bool:
         """Serve until SIGTERM, SIGINT or `ask_to_stop`; return whether all work ended in time.
@@ -188,7 +240,7 @@ class Daemon:
         brain.answered.refresh()
         brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
         brain.plugins.call("startup", brain=brain)
-        self.bus.announcer.start()
+        self.bus.dispatcher.start()
         self._take_up(adopted)
         self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
         if is_watching:
@@ -235,14 +287,15 @@ class Daemon:
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._heed_devices)
-        self.bus.notice.submit("left", lambda: self.bus.announcer.hand_out_left(LEFT_SECONDS))
+        self.bus.notice.submit("left", lambda: self.bus.dispatcher.hand_out_left(LEFT_SECONDS))
         self.bus.rescan()
 
     def _heed_devices(self) -> None:
         """Deal with what other devices left: tombstones, and copies of what two wrote at once."""
-        self._tombstones.honour()
         from brainiac.history.conflict_copies import settle_copies
+        from brainiac.history.purge import apply_tombstones  # 0.2 s, which `ask` need not wait for
 
+        apply_tombstones(self._brain)
         settle_copies(self._brain)
 
     def _check_displaced(self) -> None:
@@ -319,7 +372,7 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
         daemon.bus.wait_idle()
     finally:
         daemon.stop()
-    return Outcome(len(answered), daemon.bus.announcer.exchanges, len(daemon.bus.inbox.pending))
+    return Outcome(len(answered), daemon.bus.dispatcher.exchanges, len(daemon.bus.inbox.pending))
 
 
 def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
@@ -343,7 +396,7 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
     known = brain.answered.of(path)
     if prompt.private or not prompt.remember:
-        from brainiac.history.withdrawal import keep_in  # most prompts never need it
+        from brainiac.history.private import keep_in  # most prompts never need it
 
         keep_in(brain, prompt)
     if not is_again and known and known.response and brain.answered.is_answered(prompt):

@@ -142,7 +142,7 @@ class Inbox:
 
     def _keep_in(self, prompt: Prompt) -> None:
         """Take back what came of a prompt that asks to be kept in, as it did not when it was answered."""
-        from brainiac.history.withdrawal import keep_in  # most prompts never need it
+        from brainiac.history.private import keep_in  # most prompts never need it
 
         if self._brain.is_active and not keep_in(self._brain, prompt):
             self._again(prompt.path, WITHDRAW_SECONDS)

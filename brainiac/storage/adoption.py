@@ -12,12 +12,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from brainiac.clock import Clock
-from brainiac.events import FileChange, PathKind, RecordedChange, content_hash
+from brainiac.events import (
+    DeletionsHeld,
+    FileChange,
+    NoteDeleted,
+    NotesDeleted,
+    NotesEdited,
+    PathKind,
+    RecordedChange,
+    TreeAdopted,
+    content_hash,
+)
 from brainiac.storage.commit import Committer
 from brainiac.storage.external_edits import MAX_BYTES
 from brainiac.storage.file_state import Seen, size_stamp, stamp_of
 from brainiac.storage.files import read_bytes
-from brainiac.storage.journal import BASELINE, Journal
+from brainiac.storage.journal import Journal
 from brainiac.tree import Tree
 
 HELD_COUNT, HELD_SHARE = 20, 0.3
@@ -119,14 +129,14 @@ class Observed:
             self._committer.settle()
             self._seen.check()
             known = self._seen.all()
-            is_first = not known and next(self._journal.events(kinds={BASELINE}), None) is None
+            is_first = not known and next(self._journal.events(kinds={TreeAdopted}), None) is None
             scan = self._scan(known)
             merged = self._merge_saves(known, scan)
             changes, reported = self._differences(known, scan)
             reported += [FileChange("modified", path, self._tree.kind_of(path)) for path in merged]
             if changes or is_first:
                 self._committer.keep_texts(scan.texts)
-                self._committer.record_saves(BASELINE if is_first else "notes-edited", changes, {})
+                self._committer.record_saves(TreeAdopted() if is_first else NotesEdited(), changes, {})
             for path in scan.hidden:
                 if change := self._noticing.look(path):
                     reported.append(change)
@@ -159,7 +169,7 @@ class Observed:
             gone = [seen for seen in held if not os.path.lexists(self._tree.absolute(seen.path))]
             self._seen.set_held([seen.path for seen in held], False)
             if gone:
-                self._committer.record_saves("notes-deleted", [self._noticing.removed(seen) for seen in gone], {})
+                self._committer.record_saves(NotesDeleted(), [self._noticing.removed(seen) for seen in gone], {})
             return [self._deleted(seen.path) for seen in gone]
 
     def _note_deletion(self, seen: Seen) -> FileChange | None:
@@ -170,7 +180,7 @@ class Observed:
             if self._is_mass(len(missing) + self._noticing.recently_removed()):
                 self._hold(missing)
                 return None
-        self._committer.record_saves("note-deleted", [self._noticing.removed(seen)], {})
+        self._committer.record_saves(NoteDeleted(), [self._noticing.removed(seen)], {})
         return self._deleted(seen.path)
 
     def _missing(self) -> list[str]:
@@ -192,8 +202,8 @@ class Observed:
     def _hold(self, paths: list[str]) -> None:
         self._counted = (float("-inf"), [])
         self._seen.set_held(paths, True)
-        data = {"count": len(paths), "paths": sorted(paths)[:20]}
-        self._committer.record_saves("deletions-held", (), {}, data, by="kernel")
+        held = DeletionsHeld(count=len(paths), paths=tuple(sorted(paths)[:20]))
+        self._committer.record_saves(held, (), {}, by="kernel")
 
     def _files(self) -> Iterator[tuple[str, os.stat_result]]:
         for entry in self._tree.walk(self._tree.inbox, self._tree.memory, self._tree.system):

@@ -5,12 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from brainiac.clock import Clock, iso
 from brainiac.errors import ConflictError, StorageError, storage_trouble
-from brainiac.events import Change, Event, RecordedChange, content_hash, new_id
+from brainiac.events import (
+    Change,
+    Event,
+    EventData,
+    LeftoversSwept,
+    NoteMerged,
+    PluginEvent,
+    RecordedChange,
+    content_hash,
+    kind_and_data,
+    new_id,
+)
 from brainiac.storage.concurrent_saves import Displaced
 from brainiac.storage.external_edits import Noticing, NotRestedError
 from brainiac.storage.file_state import LastSeen
@@ -79,7 +91,7 @@ class Committer:
 
     def commit(
         self,
-        kind: str,
+        event: EventData | PluginEvent | str,
         *,
         by: str,
         changes: Sequence[Change] = (),
@@ -90,10 +102,10 @@ class Committer:
         """Change the tree and record it, wholly or not at all.
 
         Args:
-            kind: The event, past tense with hyphens.
+            event: What happens; a plugin may give its own kind by name, past tense with hyphens.
             by: Who does it.
             changes: Made with `brainiac.events`; each holds what it was decided on.
-            data: Plain JSON values.
+            data: Plain JSON values of a plugin's own kind.
             cause: Id of the event that led here.
             expect: Further files the decision rested on: path to hash, None for "must not exist".
 
@@ -113,38 +125,36 @@ class Committer:
             recorded = self.notice(sorted(paths | set(expect)))
             plan = self._plan(changes, expect, recorded)
             hidden = {"off_record": plan.off_record} if plan.off_record else {}
-            event = self._event(kind, by, plan.recorded, {**(data or {}), **hidden}, cause)
-            return self._run(event, plan)
+            kind, data = kind_and_data(event, data)
+            return self._run(self._event(kind, by, plan.recorded, data | hidden, cause), plan)
 
     def record_saves(
         self,
-        kind: str,
+        event: EventData,
         changes: Sequence[RecordedChange],
         texts: Mapping[str, bytes],
-        data: Mapping[str, Any] | None = None,
         by: str = "person",
     ) -> Event:
         """Record what was found in the tree; writes no file of it.
 
         Args:
-            kind: The event.
+            event: What happened.
             changes: What was found.
             texts: Content by hash; those that are not blobs yet.
-            data: Plain JSON values.
             by: Who did it.
         """
         with self.held():
             self._transactions.settle()
-            return self._run(self._event(kind, by, changes, data or {}, None), Plan(texts=dict(texts)))
+            return self._run(self._event(event.kind, by, changes, event.to_json(), None), Plan(texts=dict(texts)))
 
     def commit_merge(
-        self, changes: Sequence[Change], data: Mapping[str, Any], path: str, base: str | None, save: bytes
+        self, merged: NoteMerged, changes: Sequence[Change], path: str, base: str | None, save: bytes
     ) -> Event:
         """Merge a person's save into the file it was meant for; the caller holds the commit lock.
 
         Args:
+            merged: What happened.
             changes: What the tree is to hold; where nothing is to change, the text alone is kept.
-            data: Plain JSON values.
             path: The file.
             base: Hash of what the save grew from.
             save: The person's text.
@@ -152,14 +162,14 @@ class Committer:
         Raises:
             ConflictError: A file moved meanwhile; nothing was changed.
         """
-        plan, digest, data = self._plan(changes, {}, {}), content_hash(save), dict(data)
+        plan, digest = self._plan(changes, {}, {}), content_hash(save)
         if not self.is_unkept(path, save):
             plan.texts[digest] = save
             if any(change.path == path for change in changes):
                 plan.recorded.insert(0, RecordedChange("observe", path, base, digest))
             else:
-                data["texts"] = {path: digest}
-        return self._run(self._event("note-merged", "kernel", plan.recorded, data, None), plan)
+                merged = replace(merged, texts={path: digest})
+        return self._run(self._event(merged.kind, "kernel", plan.recorded, merged.to_json(), None), plan)
 
     def is_unkept(self, path: str, content: bytes | None) -> bool:
         """Return whether the text of a (relative) path is to be in no journal; of such a text the hash is recorded."""
@@ -295,7 +305,7 @@ class Committer:
             self._disk.unlink(path)
         if report.swept:
             self._journal.blobs.sync(set(report.swept.values()))
-            self.record_saves("leftovers-swept", (), {}, {"texts": report.swept}, by="kernel")
+            self.record_saves(LeftoversSwept(texts=report.swept), (), {}, by="kernel")
 
 
 def _leftovers(tree: Tree) -> Iterator[Path]:

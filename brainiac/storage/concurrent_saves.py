@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from brainiac.clock import Clock, parse_iso
 from brainiac.errors import BlobError, ConflictError
-from brainiac.events import Change, PathKind, content_hash, create, update
+from brainiac.events import Change, NoteMerged, PathKind, content_hash, create, update
 from brainiac.storage.external_edits import TORN_NS, age_ns, filled
 from brainiac.storage.files import Disk, read_bytes
 from brainiac.storage.merge import distance, woven
@@ -104,19 +105,19 @@ class Displaced:
         return True
 
     def _commit(self, intent: Intent, step: Step, standing: bytes | None, save: bytes) -> None:
-        data = {"displaced_by": intent.event.id, "save": content_hash(save)}
+        saved = NoteMerged(displaced_by=intent.event.id, save=content_hash(save))
         if standing is None:
-            self._committer.commit_merge([create(step.path, save)], data, step.path, self._wal.base_of(step), save)
+            self._committer.commit_merge(saved, [create(step.path, save)], step.path, self._wal.base_of(step), save)
             return
         base, known = self._base_of(step, save), self._committer.seen.get(step.path)
         is_ours = known is not None and known.is_ours and known.hash == content_hash(standing)
         merged, is_clean = self._merged(step.path, self._text(base), standing, save, is_ours=is_ours)
         changes = [update(step.path, standing, merged)] if merged != standing else []
         if not is_clean:
-            data["conflict"] = step.path
+            saved = replace(saved, conflict=step.path)
             if self._tree.absolute(step.path) != self._tree.review:
                 changes.append(self._conflict(intent, step.path, is_ours=is_ours))
-        self._committer.commit_merge(changes, data, step.path, base, save)
+        self._committer.commit_merge(saved, changes, step.path, base, save)
 
     def _base_of(self, step: Step, save: bytes) -> str | None:
         """Return the hash of what a save grew from: never of a version later than the one that it was swapped out of.

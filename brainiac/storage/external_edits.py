@@ -17,7 +17,21 @@ from typing import TYPE_CHECKING
 
 from brainiac.clock import Clock
 from brainiac.errors import BlobError, BrainiacError, ConflictError
-from brainiac.events import FileChange, PathKind, RecordedChange, content_hash, update
+from brainiac.events import (
+    FileChange,
+    NoteDeleted,
+    NoteEdited,
+    NoteMerged,
+    NoteMoved,
+    NoteOffRecord,
+    NotesDeleted,
+    NotesEdited,
+    PathKind,
+    RecordedChange,
+    content_hash,
+    kinds_of,
+    update,
+)
 from brainiac.storage.file_state import PERSONS, LastSeen, Seen, size_stamp
 from brainiac.storage.files import read_bytes
 from brainiac.storage.merge import common, distance, is_stale, woven
@@ -32,7 +46,7 @@ MOVE_SECONDS = 10.0  # a file that appears with the content of one that vanished
 TORN_NS = 200_000_000  # an empty or shortened file is believed after this rest
 SIGHTS = 3  # a save that has seen what came after three versions grew from none before: merges have two parents
 UNLIKE, UNLIKE_LINES = 1 / 3, 20  # of the lines of both: a save differs by more from what it did not grow from
-FOUND = frozenset({"note-edited", "notes-edited", "note-moved", "note-deleted", "notes-deleted"})  # by a person
+FOUND = kinds_of(NoteEdited, NotesEdited, NoteMoved, NoteDeleted, NotesDeleted)  # by a person
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
 
 
@@ -168,16 +182,16 @@ class Noticing:
             return self._appeared(path, digest, texts)
         if not self.merge_stale(known, content):
             change = RecordedChange("update", path, known.hash, digest)
-            self._committer.record_saves("note-edited", [change], texts)
+            self._committer.record_saves(NoteEdited(), [change], texts)
         return self._change("modified", path)
 
     def _appeared(self, path: str, digest: str, texts: Mapping[str, bytes]) -> FileChange:
         for seen in self._seen.with_hash(digest):
             if not self._tree.absolute(seen.path).exists():
                 change = RecordedChange("move", path, digest, digest, seen.path)
-                self._committer.record_saves("note-moved", [change], texts)
+                self._committer.record_saves(NoteMoved(), [change], texts)
                 return self._change("moved", path, seen.path)
-        self._committer.record_saves("note-edited", [RecordedChange("create", path, None, digest)], texts)
+        self._committer.record_saves(NoteEdited(), [RecordedChange("create", path, None, digest)], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
         for entry in reversed(self._vanished):
             if entry[0] >= since and entry[1] == digest:
@@ -212,7 +226,7 @@ class Noticing:
             return False
         changes = [update(known.path, save, merged[0])] if merged[0] != save else []
         with contextlib.suppress(ConflictError):  # saved once more meanwhile; that save is looked at next
-            self._committer.commit_merge(changes, {"stale": known.hash}, known.path, base, save)
+            self._committer.commit_merge(NoteMerged(stale=known.hash), changes, known.path, base, save)
         return True
 
     def _text(self, digest: str) -> Iterator[bytes]:
@@ -249,7 +263,7 @@ class Noticing:
         known = self._seen.get(path)
         changes = [] if known is None else [RecordedChange("observe", path, known.hash, None)]
         is_new = known is None and self._seen.unkept(path) is None
-        self._committer.record_saves("note-off-record", changes, {}, {"off_record": [digest]})
+        self._committer.record_saves(NoteOffRecord(off_record=(digest,)), changes, {})
         self._seen.set_unkept(path, digest)
         return self._change("created" if is_new else "modified", path)
 

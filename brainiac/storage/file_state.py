@@ -17,9 +17,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from brainiac.events import Event, RecordedChange
+from brainiac.events import Event, RecordedChange, TreeAdopted
 from brainiac.storage.files import is_damage, locked, make_way
-from brainiac.storage.journal import BASELINE, Journal
+from brainiac.storage.journal import Journal
 from brainiac.tree import Tree
 
 P = ParamSpec("P")
@@ -258,7 +258,7 @@ class LastSeen:
             self._database.executemany(statement, rows)
 
     def _fold(self, event: Event) -> None:
-        if event.kind == BASELINE:
+        if event.kind == TreeAdopted.kind:
             self._database.execute("DELETE FROM seen")
         for change in event.changes:
             if change.op != "append":

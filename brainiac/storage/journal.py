@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.clock import SYSTEM
-from brainiac.events import Event, RecordedChange
+from brainiac.events import Event, EventData, RecordedChange, TreeAdopted, kinds_of
 from brainiac.storage.blobs import BlobStore
 from brainiac.storage.files import Disk, copy_attributes, locked, make_folders, make_way, read_bytes, temporary_beside
 from brainiac.tree import LocalPlaces, Tree
 
-BASELINE = "tree-adopted"
 DEVICE_ID = "device_id"
 _DEVICE_ID = re.compile(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{6}\n")
 _BLOCK_BYTES = 65_536
@@ -86,7 +85,7 @@ def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
 
 def fold_into(tree: dict[str, str], event: Event) -> None:
     """Apply one event of this device to path → content hash."""
-    if event.kind == BASELINE:
+    if event.kind == TreeAdopted.kind:
         tree.clear()
     for change in event.changes:
         if change.op == "append":
@@ -221,27 +220,34 @@ class Journal:
                 self._disk.fsync(each)
 
     def events(
-        self, since_seq: int = 0, kinds: frozenset[str] | set[str] | None = None, reverse: bool = False
+        self, since_seq: int = 0, kinds: Collection[type[EventData] | str] | None = None, reverse: bool = False
     ) -> Iterator[Event]:
         """Stream this device's events.
 
         Args:
             since_seq: Only those after it.
-            kinds: Only these.
+            kinds: Only these; those of plugins by their names.
             reverse: Newest first.
         """
+        names = None if kinds is None else kinds_of(*kinds)
         if reverse or since_seq:
             newest_first = self._lines_after(since_seq)
             lines = newest_first if reverse else reversed(list(newest_first))
         else:
             lines = chain.from_iterable(map(_lines_of, self._files()))
-        return self._parsed(lines, kinds)
+        return self._parsed(lines, names)
 
-    def foreign_events(self) -> Iterator[tuple[str, Event]]:
+    def foreign_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
         """Stream (device, event) of the other devices: provenance, never folded."""
+        names = None if kinds is None else kinds_of(*kinds)
         for path in self._foreign_files():
-            for event in self._parsed(_lines_of(path)):
+            for event in self._parsed(_lines_of(path), names):
                 yield path.parent.name, event
+
+    def all_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
+        """Stream (device, event) of all devices: the others' first, then this one's with "" as its device."""
+        yield from self.foreign_events(kinds)
+        yield from (("", event) for event in self.events(kinds=kinds))
 
     def foreign_sizes(self) -> dict[str, int]:
         """Return the size of each file of the other devices, by which is seen whether they have more to tell."""

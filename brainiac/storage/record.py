@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from brainiac.errors import UserError
-from brainiac.events import Event
-from brainiac.storage.journal import BASELINE
+from brainiac.events import Event, TreeAdopted
 from brainiac.storage.store import Store
 
 UNDONE = "event-undone"
@@ -44,7 +43,7 @@ def last_undoable(store: Store) -> Event:
     """
     undone = undone_events(store)
     for event in store.journal.events(reverse=True):
-        is_commit = event.by != "person" and event.kind not in (BASELINE, UNDONE) and event.id not in undone
+        is_commit = event.by != "person" and event.kind not in (TreeAdopted.kind, UNDONE) and event.id not in undone
         if is_commit and any(change.op not in ("append", "observe") for change in event.changes):
             return event
     raise UserError("nothing was done on this device that could be taken back")

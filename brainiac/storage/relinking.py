@@ -7,11 +7,12 @@ the same link is the same text from whatever file it comes; on a page it has its
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from brainiac.formats.links import Link, relinked
 from brainiac.formats.short_term import StmEvent
+from brainiac.storage.pages import linked_path
 from brainiac.storage.store import Store
 
 
@@ -43,6 +44,39 @@ def placed(store: Store, text: str, path: str) -> str:
         if target == link.target or not store.tree.holds(target):
             return ""
         return posixpath.relpath(target, posixpath.dirname(path))
+
+    return relinked(text, target_of)
+
+
+def healed(
+    text: str,
+    *,
+    was: str,
+    now: str,
+    moved: Mapping[str, str],
+    places: Mapping[str, str],
+    is_standing: Callable[[str], bool] = lambda path: False,
+) -> str:
+    """Return a page's text with its links leading where the pages they mean are now; all else stays byte for byte.
+
+    Args:
+        text: The page's whole text.
+        was: Where the page stood when its links were written, relative to the root.
+        now: Where it stands, or will.
+        moved: Old path to new one, of every file that moved.
+        places: Path by uuid, of every page, as they stand now: the uuid is the truth of a link that has one.
+        is_standing: Whether a path is there to which a link without uuid may lead from a page that itself moved.
+    """
+
+    def target_of(link: Link) -> str:
+        led_to = linked_path(link, was)
+        leads_to = places.get(link.uuid) or moved.get(led_to, led_to)
+        is_known = link.uuid in places or led_to in moved or is_standing(led_to)
+        is_stale = leads_to != led_to or posixpath.dirname(was) != posixpath.dirname(now)
+        # A path from the root is not ours to turn into a relative one.
+        if link.target.startswith("/") or not is_known or not is_stale:
+            return ""
+        return posixpath.relpath(leads_to, posixpath.dirname(now))
 
     return relinked(text, target_of)
 

@@ -6,16 +6,16 @@ What stands above adds to it: `brainiac.library` search, `brainiac.brain` models
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, time, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from brainiac.clock import SYSTEM, Clock, day_in
-from brainiac.errors import SettingsError, storage_trouble
-from brainiac.events import Change, Event
+from brainiac.errors import BlobError, ConflictError, SettingsError, storage_trouble
+from brainiac.events import Change, Event, EventData, PluginEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
 from brainiac.settings import MachineSettings, Settings, SettingsFile
@@ -26,6 +26,9 @@ from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, page_text
 from brainiac.tree import LocalPlaces, Tree
+
+T = TypeVar("T")
+ATTEMPTS = 20  # each further one means that somebody else wrote one of the files in the same few milliseconds
 
 
 class Store:
@@ -140,13 +143,24 @@ class Store:
         """Hold short-term memory against every other writer of ours, in all processes of this machine."""
         return locked(self.places.state / "short_term.lock")
 
+    def retry(self, attempt: Callable[[], T]) -> T:
+        """Return what `attempt` returns, which looks at the tree and commits; while others are quicker, it looks again.
+
+        Raises:
+            ConflictError: Somebody keeps writing the files.
+        """
+        for _ in range(ATTEMPTS - 1):
+            with suppress(ConflictError):
+                return attempt()
+        return attempt()
+
     def commit_lock(self) -> AbstractContextManager[None]:
         """Hold the commit lock: nobody else writes between a look and the commit that rests on it."""
         return self.committer.held()
 
     def commit(
         self,
-        kind: str,
+        event: EventData | PluginEvent | str,
         *,
         by: str,
         changes: Sequence[Change] = (),
@@ -157,10 +171,10 @@ class Store:
         """Change the tree and record it, wholly or not at all.
 
         Args:
-            kind: The event, past tense with hyphens.
+            event: What happens; a plugin may give its own kind by name, past tense with hyphens.
             by: Who does it.
             changes: Made with `brainiac.events.create`, `update`, ...; each holds what it was decided on.
-            data: Plain JSON values.
+            data: Plain JSON values of a plugin's own kind.
             cause: Id of the event that led here.
             expect: Further files the decision rested on: path to content hash, None for "must not exist".
 
@@ -171,11 +185,18 @@ class Store:
         if changes and self.before_commit:
             self.before_commit()
         with storage_trouble():
-            return self.committer.commit(kind, by=by, changes=changes, data=data, cause=cause, expect=expect)
+            return self.committer.commit(event, by=by, changes=changes, data=data, cause=cause, expect=expect)
 
-    def record(self, kind: str, *, by: str, data: Mapping[str, Any] | None = None, cause: str | None = None) -> Event:
+    def record(
+        self,
+        event: EventData | PluginEvent | str,
+        *,
+        by: str,
+        data: Mapping[str, Any] | None = None,
+        cause: str | None = None,
+    ) -> Event:
         """Record an event that changes no file."""
-        return self.commit(kind, by=by, data=data, cause=cause)
+        return self.commit(event, by=by, data=data, cause=cause)
 
     def on_event(self, listener: Callable[[Event], None]) -> None:
         """Call a function with every event recorded from now on, in the thread that records it."""
@@ -193,6 +214,13 @@ class Store:
         """Return a file's text with undecodable bytes kept as surrogates; None where there is no regular file."""
         content = self.read(path)
         return None if content is None else content.decode("utf-8", "surrogateescape")
+
+    def kept_text(self, digest: str | None) -> str | None:
+        """Return a text that the journal keeps, by its content hash; None where there is none (any more)."""
+        try:
+            return self.committer.text_of(digest).decode("utf-8", "surrogateescape") if digest else None
+        except BlobError:
+            return None
 
     def read_page(self, path: str) -> str | None:
         """Return the text of a page that may be changed; None where nothing stands.

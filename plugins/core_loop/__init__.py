@@ -16,6 +16,8 @@ from brainiac.formats.access_log import AccessEntry, format_entry
 from brainiac.formats.links import format_link
 from brainiac.formats.memory import parse_memory
 from brainiac.formats.prompt import Prompt, Response, parse_prompt, render_response
+from brainiac.llm.context.assembler import workflow_named
+from brainiac.llm.context.long_term import missing_focus
 from brainiac.llm.context.privacy import rests_on_private
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact, without_masks
@@ -102,14 +104,8 @@ def _missing(brain: Brain, prompt: Prompt) -> list[str]:
         ModelError: There is no such workflow.
     """
     if prompt.workflow:
-        from brainiac.llm.context.workflows import started, workflows
-
-        started(workflows(brain, Gate(brain, is_remote=False)), prompt.workflow)
-    if not prompt.focus:
-        return []
-    from brainiac.llm.context.focus import missing
-
-    return missing(brain, prompt)
+        workflow_named(brain, Gate(brain, is_remote=False), prompt.workflow)
+    return missing_focus(brain, prompt) if prompt.focus else []
 
 
 def _prepared(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Told]:

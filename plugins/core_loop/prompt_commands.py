@@ -134,7 +134,7 @@ def _tell_found(brain: Brain, request: AnswerRequest, n_found: int, told: Told) 
 
 
 def _tell_of_forgetting(brain: Brain, command: Command, request: AnswerRequest, told: Told) -> None:
-    from brainiac.history.forget_words import propose  # the only command that reads the whole memory
+    from brainiac.history.forget import propose  # the only command that reads the whole memory
 
     if problem := _needs(command):
         told.paragraphs.append(problem)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
+from typing import TYPE_CHECKING
 
 from brainiac import hookimpl
 from brainiac.brain import Brain
@@ -11,17 +10,14 @@ from brainiac.errors import LockedError
 from brainiac.events import FileChange
 from brainiac.health.stale import StaleItem
 
-_upkeeps: dict[Brain, Any] = {}
-_making = threading.Lock()  # two tiers may ask at once
+if TYPE_CHECKING:
+    from .upkeep import Upkeep
 
 
-def _upkeep(brain: Brain) -> Any:
+def _upkeep(brain: Brain) -> Upkeep:
     from .upkeep import Upkeep  # here: an answer waits for no plugin's imports
 
-    with _making:
-        if brain not in _upkeeps:
-            _upkeeps[brain] = Upkeep(brain)
-        return _upkeeps[brain]
+    return brain.state_of("organization", lambda: Upkeep(brain))
 
 
 @hookimpl(specname="find_stale")
@@ -30,12 +26,6 @@ def stale_items(brain: Brain) -> list[StaleItem]:
     from .stale import find_stale  # here: an answer waits for no plugin's imports
 
     return list(find_stale(brain))
-
-
-@hookimpl
-def shutdown(brain: Brain) -> None:
-    """What is still to be put in order is found anew by the next start."""
-    _upkeeps.pop(brain, None)
 
 
 @hookimpl
@@ -55,7 +45,7 @@ def access_log_grew(brain: Brain) -> None:
         _organize(brain, upkeep)
 
 
-def _organize(brain: Brain, upkeep: Any) -> None:
+def _organize(brain: Brain, upkeep: Upkeep) -> None:
     try:
         outcome = upkeep.organize()
     except LockedError:

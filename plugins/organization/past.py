@@ -11,9 +11,8 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import parse_iso
-from brainiac.events import Event, RecordedChange
+from brainiac.events import Event, RecordedChange, TreeAdopted
 from brainiac.storage.following import Following
-from brainiac.storage.journal import BASELINE
 from brainiac.storage.record import UNDONE
 from brainiac.storage.store import Store
 
@@ -80,7 +79,7 @@ def read_past(brain: Brain) -> Past:
 
 
 def _take(store: Store, past: Past, event: Event, is_own: bool) -> None:
-    is_by_hand = event.by == "person" and event.kind != BASELINE
+    is_by_hand = event.by == "person" and event.kind != TreeAdopted.kind
     for change in event.changes:
         is_save = event.kind == "note-merged" and change.op == "observe"
         is_put_back = event.kind == UNDONE and change.source is not None  # at a person's word, to where it was

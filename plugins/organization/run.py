@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError
-from brainiac.events import Change, Event
+from brainiac.events import (
+    Change,
+    Event,
+    MemoryOrganized,
+    OrganizedAction,
+    ProposalExpired,
+    ProposalRecord,
+    Refused,
+    content_hash,
+)
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.llm.gate import is_hidden
 from brainiac.llm.offline import organize as by_rule
-from brainiac.llm.schemas import OrganizeRequest, Proposal, Proposals
+from brainiac.llm.schemas import OrganizeRequest, Proposals
+from brainiac.storage import review
 from brainiac.storage.files import locked
-from brainiac.storage.review import review_change
+from brainiac.storage.pages import PageSet
 
-from .actions import carry_out
-from .asking import new_proposals
-from .catalog import Catalog
-from .draft import Draft, folders_of
-from .indexes import derive_manifests
-from .judging import Action, Judge, Verdict
-from .past import ORGANIZED, Past, read_past
-from .patterns import Patterns, find_patterns
-from .usage import Usage, cleared, read_usage
+from .actions import NAME, Action, Decisions, Draft, decide, derive_manifests, folders_of
+from .past import Past, read_past
+from .usage import Patterns, Row, Usage, cleared, find_patterns, read_usage
 
-NAME = "organization"
 ATTEMPTS = 3
 LOG_ATTEMPTS = 50  # a script may add lines without pause; what was decided does not rest on them
 GOALS = (
@@ -39,6 +39,8 @@ GOALS = (
     "No folder holds more than a person can look over.",
     "What is unused is at rest in the archive, and nothing is lost.",
 )
+_SHOWN = 5
+_WORDS = {"archive": "Archive", "compress": "Archive, with a digest in {target},"}
 
 Progress = Callable[[str], None]
 
@@ -62,16 +64,6 @@ class Outcome:
     event: str = ""
 
 
-@dataclass(slots=True)
-class _Work:
-    catalog: Catalog
-    past: Past
-    usage: Usage
-    patterns: Patterns
-    asked: str = ""
-    verdict: Verdict = field(default_factory=Verdict)
-
-
 def organize(
     brain: Brain, *, progress: Progress = lambda step: None, abandon: Callable[[], bool] | None = None
 ) -> Outcome:
@@ -89,126 +81,155 @@ def organize(
     """
     with locked(brain.places.state / "organization.lock", wait_seconds=0):
         for attempt in range(ATTEMPTS):
-            progress("reading memory and the access log")
-            work = _look(brain)
-            work.verdict = _decide(brain, work, progress, abandon)
             try:
-                return _write(brain, work, progress)
+                return _Run(brain, progress, abandon).run()
             except ConflictError:
                 if attempt == ATTEMPTS - 1:
                     raise
     raise AssertionError("unreachable")
 
 
-def _look(brain: Brain) -> _Work:
-    catalog, past = Catalog(brain), read_past(brain)
-    usage = read_usage(brain, catalog, past)
-    patterns = find_patterns(catalog, past, usage, brain.settings.organization, brain.clock.now())
-    return _Work(catalog, past, usage, patterns, past.asked)
+class _Run:
+    def __init__(self, brain: Brain, progress: Progress, abandon: Callable[[], bool] | None) -> None:
+        self._brain, self._progress, self._abandon = brain, progress, abandon
+        progress("reading memory and the access log")
+        self._now = brain.clock.now()
+        self._pages, self._past = brain.pages(), read_past(brain)
+        self._usage: Usage = read_usage(brain, self._pages, self._past)
+        self._asked = self._past.asked  # what the model was asked, as a hash
+        llm = brain.settings.llm
+        self._is_remote = llm.models.get("organize", llm.model) != "offline"
+
+    def run(self) -> Outcome:
+        patterns = find_patterns(self._brain, self._pages, self._past, self._usage)
+        decisions = self._decide(patterns)
+        draft = Draft(self._brain, self._pages, self._is_resting)
+        draft.carry_out(decisions.do)
+        self._count_uses(draft)
+        return self._write(decisions, draft)
+
+    def _is_resting(self, path: str) -> bool:
+        return self._past.is_resting(path, self._now)
+
+    def _decide(self, patterns: Patterns) -> Decisions:
+        hidden = _kept(patterns, self._is_hidden)
+        shown = _kept(patterns, lambda row: not self._is_hidden(row))
+        # By rule, in this process: no model sees what is private.
+        proposals = by_rule(self._request(hidden)).proposals if hidden else []
+        if shown:
+            asked = hashlib.sha256(json.dumps(shown, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:16]
+            # A remote model is paid for: what it was asked last time it is not asked again.
+            if asked != self._past.asked or not self._is_remote:
+                self._progress("asking what to change")
+                answer = self._brain.models.run(self._request(shown))
+                assert isinstance(answer, Proposals)
+                proposals = [*proposals, *answer.proposals]
+            self._asked = asked
+        return decide(self._brain, self._pages, self._past, patterns, proposals)
+
+    def _is_hidden(self, row: Row) -> bool:
+        """Return whether a row names a private page or folder that the model may not see."""
+        paths = row.get("paths") or [row.get("path") or row["folder"]]
+        return self._is_remote and any(is_hidden(self._brain.tree, path) for path in paths)
+
+    def _request(self, patterns: Patterns) -> OrganizeRequest:
+        structure = {folder: len(children) for folder, children in self._pages.children.items()}
+        now, abandon = self._brain.now(), self._abandon
+        return OrganizeRequest(now=now, patterns=patterns, structure=structure, goals=GOALS, abandon=abandon)
+
+    def _count_uses(self, draft: Draft) -> None:
+        """Add citations to the pages' own counts; a page that a person is at this moment is left alone."""
+        for uuid, times in self._usage.cited.items():
+            page = self._pages.memories.get(self._pages.place_of.get(uuid, ""))
+            if page is not None and self._is_resting(page.path):
+                count = page.reinforcement_count + times
+                draft.edit(page.path, edit_meta(draft.text(page.path) or "", reinforcement_count=count))
+
+    def _write(self, decisions: Decisions, draft: Draft) -> Outcome:
+        brain, changes = self._brain, draft.changes()
+        proposals: list[review.Proposal] = []
+        if self._is_resting(brain.tree.relative(brain.tree.review)):
+            proposals = list(new_proposals(self._pages, self._past, decisions.ask))
+            changes += review.review_change(brain, proposals)
+        refused = tuple(decisions.refused)
+        is_recorded = self._asked == self._past.asked or not (refused or self._is_remote)
+        if not changes and not self._usage.lines and is_recorded:
+            return Outcome(refused=refused)
+        self._progress(f"writing {len(changes)} files")
+        event = self._commit(
+            changes,
+            MemoryOrganized(
+                lines=self._usage.lines,
+                used={uuid: (day, self._usage.cited[uuid]) for uuid, day in sorted(self._usage.used.items())},
+                together=tuple((*pair, times) for pair, times in sorted(self._usage.together.items())),
+                asked=self._asked,
+                done=tuple(self._record(draft, action) for action in decisions.do),
+                statements=tuple(draft.statements),
+                proposals=tuple(ProposalRecord.from_json(proposal.as_json()) for proposal in proposals),
+                refused=tuple(Refused(proposal=what, reason=why) for what, why in refused),
+            ),
+        )
+        self._progress("deriving manifests")
+        derive_manifests(brain, folders_of(changes), cause=event.id)
+        asked = tuple(proposal.what for proposal in proposals)
+        return Outcome(tuple(decisions.do), asked, refused, self._usage.lines, event.id)
+
+    def _record(self, draft: Draft, action: Action) -> OrganizedAction:
+        uuids = tuple(self._pages.memories[path].uuid for path in action.paths)
+        to = tuple(draft.place(path) for path in action.paths)
+        return OrganizedAction(action=action.kind, uuids=uuids, from_=action.paths, to=to, reason=action.reason)
+
+    def _commit(self, changes: list[Change], event: MemoryOrganized) -> Event:
+        """Commit, again and again where only the access log has grown meanwhile: what was added stays there."""
+        log = self._brain.tree.relative(self._brain.tree.access_log)
+        for _ in range(LOG_ATTEMPTS):
+            try:
+                everything = [*changes, *cleared(self._brain, self._usage)]
+                return self._brain.commit(event, by=NAME, changes=everything)
+            except ConflictError as error:
+                if error.paths != (log,):
+                    raise
+        raise ConflictError([log])
 
 
-def _decide(brain: Brain, work: _Work, progress: Progress, abandon: Callable[[], bool] | None) -> Verdict:
-    proposals: list[Proposal] = []
-    shown, hidden = _parted(brain, work)
-    if hidden.as_request():  # by rule, in this process: no model sees what is private
-        proposals += by_rule(_request(brain, work, hidden, None)).proposals
-    if rows := shown.as_request():
-        asked = hashlib.sha256(json.dumps(rows, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:16]
-        if asked != work.past.asked or not _is_remote(brain):
-            progress("asking what to change")
-            found = brain.models.run(_request(brain, work, shown, abandon))
-            assert isinstance(found, Proposals)
-            proposals += found.proposals
-        work.asked = asked
-    return Judge(brain, work.catalog, work.past, work.patterns).judge(proposals)
+def _kept(patterns: Patterns, is_kept: Callable[[Row], bool]) -> Patterns:
+    kept = {name: [row for row in rows if is_kept(row)] for name, rows in patterns.items()}
+    return {name: rows for name, rows in kept.items() if rows}
 
 
-def _is_remote(brain: Brain) -> bool:
-    llm = brain.settings.llm
-    return llm.models.get("organize", llm.model) != "offline"
+def new_proposals(pages: PageSet, past: Past, actions: list[Action]) -> Iterator[review.Proposal]:
+    """Yield proposals for actions; a page that was put before the person as it stands is not put there again.
 
-
-def _parted(brain: Brain, work: _Work) -> tuple[Patterns, Patterns]:
-    """Return the patterns that the model may see, and those of private pages and of folders of such pages."""
-    found = work.patterns
-    if not _is_remote(brain):
-        return found, Patterns([], [], [], [])
-
-    def names_hidden(row: dict[str, Any]) -> bool:
-        return any(is_hidden(brain.tree, path) for path in row.get("paths") or [row.get("path") or row["folder"]])
-
-    sides = []
-    for side in (False, True):
-        rows = {
-            name: [row for row in getattr(found, name) if names_hidden(row) is side]
-            for name in ("frequent", "co_accessed", "unused", "overgrown")
-        }
-        sides.append(replace(found, **rows))
-    return sides[0], sides[1]
-
-
-def _request(brain: Brain, work: _Work, patterns: Patterns, abandon: Callable[[], bool] | None) -> OrganizeRequest:
-    structure = {folder: len(entries) for folder, entries in work.catalog.entries.items()}
-    return OrganizeRequest(
-        now=brain.now(), patterns=patterns.as_request(), structure=structure, goals=GOALS, abandon=abandon
-    )
-
-
-def _write(brain: Brain, work: _Work, progress: Progress) -> Outcome:
-    verdict, past, now = work.verdict, work.past, brain.clock.now()
-    draft = Draft(brain, work.catalog, lambda path: past.is_resting(path, now))
-    statements = carry_out(brain, work.catalog, draft, verdict.do)
-    _count_uses(work, draft, now)
-    changes = draft.changes()
-    proposals = []
-    if past.is_resting(brain.tree.relative(brain.tree.review), now):
-        proposals = new_proposals(work.catalog, past, verdict.ask)
-        changes += review_change(brain, proposals)
-    is_told = work.asked == past.asked or not (verdict.refused or _is_remote(brain))
-    if not changes and not work.usage.lines and is_told:
-        return Outcome(refused=tuple(verdict.refused))
-    progress(f"writing {len(changes)} files")
-    data = {
-        **work.usage.as_json(),
-        "asked": work.asked,
-        "done": [_record(work, draft, action) for action in verdict.do],
-        "statements": statements,
-        "proposals": [proposal.as_json() for proposal in proposals],
-        "refused": [{"proposal": what, "reason": why} for what, why in verdict.refused],
+    Args:
+        pages: As they stand.
+        past: What was proposed before.
+        actions: What needs a person's word.
+    """
+    asked = {
+        (proposal["action"], uuid, digest)
+        for name, proposal in past.proposals.items()
+        if "action" in proposal and past.decided.get(name) != ProposalExpired.kind
+        for uuid, _, digest in proposal["pages"]
     }
-    event = _commit(brain, work.usage, changes, data)
-    progress("deriving manifests")
-    derive_manifests(brain, folders_of(changes), cause=event.id)
-    asked = tuple(proposal.what for proposal in proposals)
-    return Outcome(tuple(verdict.do), asked, tuple(verdict.refused), work.usage.lines, event.id)
+    for action in actions:
+        rows = [
+            (page.uuid, page.path, text_digest(page.text)) for page in map(pages.memories.__getitem__, action.paths)
+        ]
+        if rows := [row for row in rows if (action.kind, row[0], row[2]) not in asked]:
+            is_private = any(pages.memories[path].is_private for path in action.paths)
+            data = {"action": action.kind, "pages": [list(row) for row in rows], "target": action.target}
+            identity = hashlib.sha256(repr((action.kind, action.target, sorted(rows))).encode("utf-8", "surrogatepass"))
+            what = _sentence(action, [path for _, path, _ in rows])
+            yield review.Proposal(identity.hexdigest()[:16], what, data, is_private)
 
 
-def _commit(brain: Brain, usage: Usage, changes: list[Change], data: dict[str, Any]) -> Event:
-    """Commit, again and again where only the access log has grown meanwhile: what was added stays there."""
-    log = brain.tree.relative(brain.tree.access_log)
-    for _ in range(LOG_ATTEMPTS):
-        try:
-            return brain.commit(ORGANIZED, by=NAME, changes=[*changes, *cleared(brain, usage)], data=data)
-        except ConflictError as error:
-            if error.paths != (log,):
-                raise
-    raise ConflictError([log])
+def _sentence(action: Action, paths: list[str]) -> str:
+    verb = _WORDS.get(action.kind, "Move to {target}").format(target=f"`{action.target}`")
+    names = ", ".join(f"`{path}`" for path in paths[:_SHOWN])
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return f"{verb} {names}{more}" + (f" ({action.reason})" if action.reason else "")
 
 
-def _count_uses(work: _Work, draft: Draft, now: datetime) -> None:
-    """Add citations to the pages' own counts; a page that a person is at this moment is left alone."""
-    for uuid, times in work.usage.cited.items():
-        path = work.catalog.place_of.get(uuid, "")
-        if path in work.catalog.pages and work.past.is_resting(path, now):
-            count = work.catalog.pages[path].reinforcement_count + times
-            draft.edit(path, partial(edit_meta, reinforcement_count=count))
-
-
-def _record(work: _Work, draft: Draft, action: Action) -> dict[str, Any]:
-    return {
-        "action": action.kind,
-        "uuids": [work.catalog.uuids[path] for path in action.paths],
-        "from": list(action.paths),
-        "to": [draft.place(path) for path in action.paths],
-        "reason": action.reason,
-    }
+def text_digest(text: str) -> str:
+    """Return the hash by which a proposal knows the page that it is about."""
+    return content_hash(text.encode("utf-8", "surrogateescape"))

@@ -1,30 +1,53 @@
-"""What is put in order between organizations: links after a move by hand, new notes, manifests, settled reviews."""
+"""What is put in order between organizations: links, new notes, manifests, and what was ticked in `review.md`."""
 
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import Any
 
 from brainiac.brain import Brain
-from brainiac.clock import parse_iso
+from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
-from brainiac.events import FileChange, PathKind
-from brainiac.history.forget_words import ask_about_deleted
+from brainiac.events import (
+    Change,
+    Event,
+    FileChange,
+    LinksHealed,
+    MemoryOrganized,
+    NoteCompleted,
+    NoteDeleted,
+    NotesDeleted,
+    PathKind,
+    ProposalApplied,
+    ProposalDeclined,
+    ProposalExpired,
+    ReviewTidied,
+    StatementRecord,
+    new_id,
+    update,
+)
+from brainiac.formats.links import find_links
+from brainiac.formats.memory import Memory, MemoryDocument, parse_memory
+from brainiac.history import forget
+from brainiac.history.conflict_copies import TAKE, taken
+from brainiac.storage.pages import INDEX, PageSet, linked_path
+from brainiac.storage.relinking import healed
+from brainiac.storage.review import find_ticks, verdicts, without
+from brainiac.storage.statements import text_hash
 
-from .arrivals import complete
-from .catalog import Catalog
-from .healing import heal_all, heal_move
-from .indexes import derive_manifests
-from .past import ORGANIZED, read_past
-from .run import Outcome, organize
-from .verdicts import settle_reviews, tidy_review
+from .actions import NAME, Action, Draft, derive_manifests, folders_of
+from .past import Past, read_past
+from .run import ATTEMPTS, Outcome, organize, text_digest
 
 RETRY_SECONDS = 600.0  # after a run that failed; the model that failed is left in peace
 CALM_SECONDS = 30.0  # a log that grew is looked at only when nobody exchanged anything for so long
-DELETIONS = frozenset({"note-deleted", "notes-deleted"})
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
+
+Proposal = Mapping[str, Any]  # as the journal keeps it
 
 
 class Upkeep:
@@ -41,7 +64,7 @@ class Upkeep:
         self._folders: set[str] = set()
         self._are_links_due = False
         self._failed_at: datetime | None = None
-        last = next(brain.journal.events(kinds={ORGANIZED}, reverse=True), None)
+        last = next(brain.journal.events(kinds={MemoryOrganized}, reverse=True), None)
         self._started_at = brain.clock.now()
         self._last_at = parse_iso(last.at) if last else None
 
@@ -63,7 +86,9 @@ class Upkeep:
             self.note_page(posixpath.dirname(change.path))
         if change.old_path is not None:
             self.note_page(change.old_path)
-            self._heal(change.old_path, change.path)
+            with suppress(ConflictError, FormatError):  # a page is being saved: the next quiet looks again
+                heal_move(self._brain, change.old_path, change.path)
+            self._are_links_due = True
         elif change.action == "deleted":
             self._ask_about(change)
         else:
@@ -74,18 +99,13 @@ class Upkeep:
         """Ask whether what a page was made from goes with it; what was forgotten or undone is no deletion by hand."""
         if change.kind is not PathKind.MEMORY or change.is_ours:
             return
-        for event in self._brain.journal.events(kinds=DELETIONS, reverse=True):
-            gone = next((one for one in event.changes if one.path == change.path and one.after is None), None)
+        for event in self._brain.journal.events(kinds={NoteDeleted, NotesDeleted}, reverse=True):
+            gone = next((old for old in event.changes if old.path == change.path and old.after is None), None)
             if gone is not None and gone.before is not None:
                 with suppress(BlobError):  # off the record: nothing was made from it
                     text = self._brain.committer.text_of(gone.before).decode("utf-8", "surrogateescape")
-                    ask_about_deleted(self._brain, change.path, text)
+                    forget.ask_about_deleted(self._brain, change.path, text)
                 return
-
-    def _heal(self, old: str, new: str) -> None:
-        with suppress(ConflictError, FormatError):  # a page is being saved: the next quiet looks again
-            heal_move(self._brain, old, new)
-        self._are_links_due = True
 
     # --- what is done while it is quiet -----------------------------------------------------------------
 
@@ -96,23 +116,25 @@ class Upkeep:
         tidy_review(brain)
         if not (self._is_first or self._arrived or self._are_links_due or self._folders):
             return
+        # Taken at once: what other threads add from here on is for the next time.
         is_all, self._is_first = self._is_first, False
-        arrived, self._arrived = self._arrived, set()  # what other threads add from here on is for the next time
+        arrived, self._arrived = self._arrived, set()
         folders, self._folders = self._folders, set()
         are_links_due, self._are_links_due = is_all or self._are_links_due, False
-        catalog, past, now = Catalog(brain), read_past(brain), brain.clock.now()
-        arrived = set(catalog.pages) if is_all else arrived & catalog.pages.keys()
-        complete(brain, catalog, past, arrived)
+        pages, past, now = brain.pages(), read_past(brain), brain.clock.now()
+        arrived = set(pages.memories) if is_all else arrived & pages.memories.keys()
+        if complete(brain, pages, past, arrived):
+            pages = brain.pages()
         if are_links_due:
             with suppress(ConflictError):
-                heal_all(brain, catalog, past)
-        derive_manifests(brain, set(catalog.entries) if is_all else folders | {*map(posixpath.dirname, arrived)})
+                heal_all(brain, pages, past)
+        derive_manifests(brain, pages.children if is_all else folders | {*map(posixpath.dirname, arrived)})
         waiting = {path for path in arrived if not past.is_resting(path, now)}
         self._arrived |= waiting
         self._are_links_due |= bool(waiting)
 
     def is_due(self, idle_seconds: float) -> bool:
-        """Tell whether to organize: once in each long quiet, every few hours, or when the log has grown."""
+        """Return whether to organize: once in each long quiet, every few hours, or when the log has grown."""
         settings, now = self._brain.settings.organization, self._brain.clock.now()
         if self._failed_at and now - self._failed_at < timedelta(seconds=RETRY_SECONDS):
             return False
@@ -123,7 +145,7 @@ class Upkeep:
         return now - since >= timedelta(hours=settings.every_hours) or self.is_log_full()
 
     def is_log_full(self) -> bool:
-        """Tell whether the access log has as many lines as make a run worth it, whoever wrote them."""
+        """Return whether the access log has as many lines as make a run worth it, whoever wrote them."""
         enough = self._brain.settings.organization.min_entries
         try:
             with open(self._brain.tree.access_log, "rb") as log:  # no more of it than decides
@@ -132,7 +154,7 @@ class Upkeep:
             return False
 
     def is_calm(self) -> bool:
-        """Tell whether nobody is talking with the brain."""
+        """Return whether nobody is talking with the brain."""
         settings, last = self._brain.settings, self._brain.answered.last_exchange_at
         needed = min(CALM_SECONDS, settings.promotion.idle_seconds, settings.organization.idle_seconds)
         return last is None or self._brain.clock.now() - parse_iso(last) >= timedelta(seconds=needed)
@@ -148,3 +170,189 @@ class Upkeep:
         self._last_at, self._failed_at = brain.clock.now(), None
         self._are_links_due = bool(outcome.done)  # on pages that a person was at
         return outcome
+
+
+# --- notes that a person put into long-term memory ---------------------------------------------------------
+
+
+def complete(brain: Brain, pages: PageSet, past: Past, paths: Iterable[str]) -> bool:
+    """Give pages the keys they lack, and nothing else (S7); of two pages with one uuid, give the newer another.
+
+    Args:
+        brain: The brain.
+        pages: As they stand.
+        past: Tells which page came first, and when a person last was at one.
+        paths: Those to look at; one that does not rest yet is left.
+
+    Returns:
+        Whether a page was changed; one that a person saves this very moment is not.
+    """
+    now, is_changed = iso(brain.clock.now()), False
+    for path in sorted(set(paths) & pages.memories.keys()):
+        page = pages.memories[path]
+        # Of a page that does not stand as it was last seen, nobody knows how long it rests.
+        is_as_seen = brain.observed.hash_of(path) == text_digest(page.text)
+        if not is_as_seen or not past.is_resting(path, brain.clock.now()):
+            continue
+        try:
+            document = MemoryDocument(page.text, path).with_missing_keys(new_id(), now)
+            if _is_copy(pages, past, page):
+                document = document.set_meta(uuid=new_id())
+        except FormatError:
+            continue
+        if str(document) != page.text:
+            with suppress(ConflictError):
+                brain.commit(NoteCompleted(), by=NAME, changes=[update(path, page.text, str(document))])
+                is_changed = True
+    return is_changed
+
+
+def _is_copy(pages: PageSet, past: Past, page: Memory) -> bool:
+    """Return whether another page bears the same uuid and came to be earlier, as the journals tell."""
+    bearers = pages.by_uuid.get(page.uuid, [])
+    return min(bearers, key=lambda path: (past.order.get(path, 0), path), default=page.path) != page.path
+
+
+# --- links -------------------------------------------------------------------------------------------------
+
+
+def heal_all(brain: Brain, pages: PageSet, past: Past) -> Event | None:
+    """Let every link follow the page its uuid names, in one commit; pages that a person is at are left for later.
+
+    Args:
+        brain: The brain.
+        pages: As they stand.
+        past: Tells when a person last was at a page.
+
+    Returns:
+        The event; None when every link leads where it should.
+    """
+    now = brain.clock.now()
+    changes = []
+    for path, page in pages.pages.items():
+        if any(link.uuid and pages.target(page, link) != linked_path(link, path) for link in page.links):
+            after = healed(page.text, was=path, now=path, moved={}, places=pages.place_of)
+            if after != page.text and past.is_resting(path, now):
+                changes.append(update(path, page.text, after))
+    return brain.commit(LinksHealed(), by=NAME, changes=changes) if changes else None
+
+
+def heal_move(brain: Brain, old: str, new: str) -> Event | None:
+    """Heal the links to a page that a person moved, and its own, as quickly as the index tells who links to it.
+
+    Args:
+        brain: The brain.
+        old: Where it was.
+        new: Where it is.
+    """
+    text = brain.read_text(new)
+    if text is None:
+        return None
+    graph, uuid = brain.recall.links, parse_memory(new, text).uuid
+    moved, places = {old: new}, {uuid: new} if uuid else {}
+    own = {link.uuid: path for link in find_links(text) if link.uuid and (path := graph.path_of(link.uuid))} | places
+    changes = []
+    above = posixpath.dirname(old)
+    manifests = {f"{above}/{INDEX}", f"{posixpath.dirname(above)}/{INDEX}"}  # their links are no part of the graph
+    for path in sorted({new, *manifests, *graph.sources_of(uuid, new, old)}):
+        before = brain.read_text(path)
+        if before is None:
+            continue
+        was, known = (old, own) if path == new else (path, places)
+        after = healed(before, was=was, now=path, moved=moved, places=known, is_standing=brain.tree.holds)
+        if after != before:
+            changes.append(update(path, before, after))
+    return brain.commit(LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None
+
+
+# --- a person's word in review.md --------------------------------------------------------------------------
+
+
+def settle_reviews(brain: Brain) -> list[Event]:
+    """Do what was ticked and note what was declined: the journaled proposal, never the line's text, and once.
+
+    Returns:
+        The events.
+    """
+    text = brain.read_text(brain.tree.review)
+    marked = verdicts(text) if text else {}
+    if not marked:
+        return []
+    past, events = read_past(brain), []
+    for name, is_wanted in marked.items():
+        proposal = past.proposals.get(name)
+        if proposal is None or name in past.decided:
+            continue
+        if not is_wanted:
+            events.append(brain.record(ProposalDeclined(proposal=name), by="person"))
+        elif proposal.get("operation") == forget.OPERATION:
+            cause = forget.settle(brain, proposal)
+            applied = ProposalApplied(proposal=name)
+            events.append(brain.record(applied, by="person", cause=cause.id if cause else None))
+        else:
+            events.append(_apply(brain, name, proposal, past))
+    return events
+
+
+def _apply(brain: Brain, name: str, proposal: Proposal, past: Past) -> Event:
+    """Do what was proposed on the pages as they stand, or note that they are not what it was about any more."""
+    by = str(proposal["by"])
+    for _ in range(ATTEMPTS):
+        changes, statements = _proposed_changes(brain, proposal, past)
+        if not changes:
+            break
+        try:
+            applied = ProposalApplied(proposal=name, statements=statements)
+            event = brain.commit(applied, by=by, changes=changes)
+        except ConflictError:
+            continue
+        derive_manifests(brain, folders_of(changes), cause=event.id)
+        return event
+    return brain.record(ProposalExpired(proposal=name), by=by)
+
+
+def _proposed_changes(brain: Brain, proposal: Proposal, past: Past) -> tuple[list[Change], tuple[StatementRecord, ...]]:
+    """Return what a proposal changes, and the statements that are written; nothing when its target changed."""
+    if proposal.get("operation") == TAKE:
+        return taken(brain, proposal), ()
+    pages = brain.pages()
+    if proposal.get("operation") == "retire":
+        return _retirement(pages, proposal), ()
+    if "action" not in proposal:
+        return [], ()
+    paths = []
+    for uuid, _, digest in proposal["pages"]:
+        page = pages.memories.get(pages.place_of.get(uuid, ""))
+        if page is None or text_digest(page.text) != digest:
+            return [], ()
+        paths.append(page.path)
+    now = brain.clock.now()
+    draft = Draft(brain, pages, lambda path: past.is_resting(path, now))
+    draft.carry_out([Action(proposal["action"], tuple(paths), proposal["target"])])
+    return draft.changes(), tuple(draft.statements)
+
+
+def _retirement(pages: PageSet, proposal: Proposal) -> list[Change]:
+    """Move a person's own statement to History, as Promotion proposed it."""
+    statement = pages.statement(proposal["page"], proposal["block"])
+    path = pages.place_of.get(proposal["page"], "")
+    is_current = path in pages.memories and statement is not None and not statement.is_history
+    if not is_current or statement is None or text_hash(statement.text) != proposal["hash"]:
+        return []
+    document = MemoryDocument(pages.pages[path].text, path)
+    after = document.retire(proposal["block"], proposal["on"], proposal.get("replaced_by", ""))
+    return [pages.change(path, str(after))]
+
+
+def tidy_review(brain: Brain) -> Event | None:
+    """Take the lines of what was decided out of `review.md`, once a person let it rest for a minute."""
+    path = brain.tree.relative(brain.tree.review)
+    before = brain.read_text(path)
+    shown = {tick.id for tick in find_ticks(before)} if before else set()
+    if not before or not shown:
+        return None
+    past = read_past(brain)
+    after = without(before, shown & past.decided.keys())
+    if after == before or not past.is_resting(path, brain.clock.now()):
+        return None
+    return brain.commit(ReviewTidied(), by=NAME, changes=[update(path, before, after)])

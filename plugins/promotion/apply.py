@@ -207,14 +207,14 @@ def _record(draft: Draft, step: Step) -> Record:
 
 
 def _ours(draft: Draft, page: str, block: str, text: str, since: str) -> Record:
-    draft.past.since[page, block, text_hash(text)] = since
+    draft.log.since[page, block, text_hash(text)] = since
     return {"block": block, "hash": text_hash(text), "since": since}
 
 
 def _say_again(draft: Draft, working: Working, page: str, statement: Statement) -> Record:
     """Count a statement that was said again; it keeps its date."""
     working.reinforced += 1
-    since = draft.past.since_of(page, statement)
+    since = draft.log.since_of(page, statement)
     known = {"operation": "REINFORCE", "block": statement.block_id, "hash": text_hash(statement.text)}
     return known | ({"since": since} if since else {})
 
@@ -254,7 +254,7 @@ def _keep_past(draft: Draft, working: Working, page: str, old: Statement, until:
     document = working.document
     block = document.block_id_for(old.text)
     document = document.add_statement(old.text, block)
-    working.document = document.retire(block, until, old.block_id, draft.past.since_of(page, old))
+    working.document = document.retire(block, until, old.block_id, draft.log.since_of(page, old))
     return block
 
 
@@ -274,7 +274,7 @@ def _end(draft: Draft, working: Working, page: str, step: Step) -> Record:
 def _retire(draft: Draft, working: Working, page: str, old: Statement, step: Step, replaced_by: str) -> None:
     until = step.operation.valid_until
     until = until if _ISO_DAY.fullmatch(until) else draft.brain.day_of(step.candidate.at)
-    working.document = working.document.retire(old.block_id, until, replaced_by, draft.past.since_of(page, old))
+    working.document = working.document.retire(old.block_id, until, replaced_by, draft.log.since_of(page, old))
 
 
 def _retire_too(draft: Draft, step: Step, target: Known, first: Mapping[str, Any]) -> Record:
@@ -324,7 +324,7 @@ def _set_steps(draft: Draft, working: Working, page: str, step: Step) -> Record:
     for text in wanted[len(standing) :]:
         working.document = working.document.add_step(text)
     for old in standing[len(wanted) :]:
-        working.document = working.document.retire(old.block_id, day, since=draft.past.since_of(page, old))
+        working.document = working.document.retire(old.block_id, day, since=draft.log.since_of(page, old))
     steps = [_ours(draft, page, new.block_id, new.text, day) for new in _steps_of(working)]
     return {"block": "", "hash": "", "steps": steps, **({"operation": "UPDATE"} if standing else {})}
 
@@ -365,7 +365,7 @@ def _rename(draft: Draft, working: Working, title: str) -> None:
     if not title or title == memory.title or memory.meta.get("title") or heading not in memory.text:
         return
     page = memory.uuid or memory.path
-    if working.before is not None and not all(draft.past.is_ours(page, statement) for statement in working.current):
+    if working.before is not None and not all(draft.log.is_ours(page, statement) for statement in working.current):
         return
     working.document = MemoryDocument(memory.text.replace(heading, f"\n# {title}\n", 1), memory.path)
     working.aliases.pop(title, None)
@@ -379,7 +379,7 @@ def _reorder(draft: Draft, working: Working, blocks: Sequence[str]) -> None:
     ours = {
         statement.block_id: statement
         for statement in working.current
-        if statement.section != "Steps" and draft.past.is_ours(page, statement) and statement.block_id in blocks
+        if statement.section != "Steps" and draft.log.is_ours(page, statement) and statement.block_id in blocks
     }
     wanted = [ours[block] for block in dict.fromkeys(blocks) if block in ours]
     text = memory.text

@@ -18,13 +18,13 @@ from brainiac.formats.blocks import blocks_of, tags_in, wiki_links_in
 from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.frontmatter import split
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
-from brainiac.history.exchanges import Exchanges
+from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
-from brainiac.pipeline.announce import exchange_of
+from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.fusion import searches
 from brainiac.storage.answered import CAPTURED
 from brainiac.storage.relinking import rooted
-from brainiac.storage.statements import Past, text_hash
+from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import ends_as_question, likeness, words
 
 from .apply import Candidate
@@ -41,7 +41,7 @@ def find_marked(
     brain: Brain,
     events: Sequence[StmEvent],
     lines: Mapping[str, str],
-    past: Past,
+    log: StatementLog,
     known: Exchanges,
     *,
     with_earlier: bool,
@@ -52,16 +52,16 @@ def find_marked(
         brain: The brain.
         events: Of short-term memory, a person's own lines under Key Facts among them.
         lines: The texts of these lines, by event id.
-        past: What the journals tell.
+        log: What the journals tell.
         known: What they tell of exchanges.
         with_earlier: Also what led answers, wherever it stands by now.
     """
     found: dict[str, tuple[Marked, StmEvent]] = {}
     for marked, event in (
         *_of_events(brain, events, lines, known),
-        *(_led(brain, past, known) if with_earlier else ()),
+        *(_led(brain, log, known) if with_earlier else ()),
     ):
-        if candidate_id(marked) not in past.done:
+        if candidate_id(marked) not in log.done:
             found.setdefault(candidate_id(marked), (marked, event))
     return sorted(found.values(), key=lambda pair: (pair[0].at, candidate_id(pair[0])))
 
@@ -198,10 +198,10 @@ def _said_again(brain: Brain, marked: Marked, event: StmEvent) -> Iterator[Marke
     yield replace(_marked(marked), same=statements[:1])
 
 
-def _led(brain: Brain, past: Past, known: Exchanges) -> Iterator[tuple[Marked, StmEvent]]:
+def _led(brain: Brain, log: StatementLog, known: Exchanges) -> Iterator[tuple[Marked, StmEvent]]:
     """Yield the words that led an answer on two different days."""
-    for (exchange, digest), days in past.led.items():
-        if len(days) < LED_DAYS or exchange not in known.events or f"{exchange}:{digest}" in past.done:
+    for (exchange, digest), days in log.led.items():
+        if len(days) < LED_DAYS or exchange not in known.events or f"{exchange}:{digest}" in log.done:
             continue
         noted = known.noted(exchange)
         if noted is None:

@@ -22,7 +22,7 @@ from brainiac.formats.prose import one_line
 from brainiac.llm.schemas import Page
 from brainiac.storage.pages import PageSet
 from brainiac.storage.relinking import rooted
-from brainiac.storage.statements import Past, text_hash
+from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.times import format_date
 from brainiac.text.tokens import likeness
 
@@ -144,18 +144,18 @@ class Draft:
 
     Args:
         brain: The brain.
-        past: What the journals tell; it takes in what becomes ours.
+        log: What the journals tell; it takes in what becomes ours.
         begun: The pages that the run begins, by path; added to.
     """
 
-    def __init__(self, brain: Brain, past: Past, begun: dict[str, NewPage] | None = None) -> None:
-        self.brain, self.past = brain, past
+    def __init__(self, brain: Brain, log: StatementLog, begun: dict[str, NewPage] | None = None) -> None:
+        self.brain, self.log = brain, log
         self.begun = {} if begun is None else begun
         self.working: dict[str, Working] = {}
 
     def anew(self) -> Draft:
         """Return a draft on the pages as they stand now, on which nothing was done yet."""
-        return Draft(self.brain, self.past, self.begun)
+        return Draft(self.brain, self.log, self.begun)
 
     @cached_property
     def pages(self) -> PageSet:
@@ -244,10 +244,10 @@ class Draft:
                 page=page,
                 title=memory.title,
                 statement=statement,
-                is_ours=self.past.is_ours(page, statement),
+                is_ours=self.log.is_ours(page, statement),
                 is_private=memory.is_private or PRIVATE.search(statement.text) is not None,
                 text=rooted(self.brain, statement.text, [folder], self.pages.place_of),
-                since=self.past.since_of(page, statement),
+                since=self.log.since_of(page, statement),
             )
             for statement in memory.statements
             if not statement.is_history

@@ -27,7 +27,7 @@ from brainiac.llm.catalog import count
 from brainiac.storage.filed import FILED, filed
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins
-from brainiac.storage.statements import read_past, text_hash
+from brainiac.storage.statements import read_statements, text_hash
 
 from .draft import Draft, check_folder, day_page, is_free
 
@@ -210,9 +210,9 @@ def file_overflow(brain: Brain) -> Event | None:
 
 def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent]) -> Event | None:
     """Move exchanges to the pages of their days in one commit; None where no page of theirs can be written."""
-    past = read_past(brain, iso(brain.clock.now()))
-    draft, unwritable = Draft(brain, past), dict[str, str]()
-    origins = Origins(brain, past.prompts, {})
+    log = read_statements(brain, iso(brain.clock.now()))
+    draft, unwritable = Draft(brain, log), dict[str, str]()
+    origins = Origins(brain, log.prompts, {})
     pages = add_exchanges(brain, draft, events, origins, unwritable)
     ids = [event.id for event in events if event.id not in unwritable]
     if not ids:

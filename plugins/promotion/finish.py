@@ -18,7 +18,7 @@ from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins, placed
 from brainiac.storage.review import Proposal, review_change
-from brainiac.storage.statements import PROMOTED, Past, event_hash, line_id, text_hash
+from brainiac.storage.statements import PROMOTED, StatementLog, event_hash, line_id, text_hash
 
 from .apply import Candidate, Record, Step, carry_out, name_and_order
 from .draft import Draft
@@ -170,20 +170,20 @@ def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
     Raises:
         ConflictError: Somebody else was quicker every time.
     """
-    past = draft.past
+    log = draft.log
     for _ in range(ATTEMPTS):
         unfiled = [event for event in work.archived if event.id not in work.standing]
         pages = add_exchanges(brain, draft, unfiled, work.origins, work.left)
         if not work.steps and not work.archived and not work.gone:
             return None
-        work.filed = _leaving(brain, work, past)
+        work.filed = _leaving(brain, work, log)
         for path, ids in add_exchanges(brain, draft, work.filed, work.origins, work.left).items():
             pages.setdefault(path, []).extend(ids)
         proposals = _proposals(brain, work)
         changes = _changes(brain, draft, work, proposals)
         try:
             with brain.short_term_lock():
-                changes += _short_term(brain, work, past)
+                changes += _short_term(brain, work, log)
                 data = _data(work, pages, proposals)
                 return brain.commit(PROMOTED, by=NAME, changes=changes, data=data, cause=cause)
         except ConflictError as error:
@@ -262,7 +262,7 @@ def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
     return list(dict.fromkeys(pairs))
 
 
-def _short_term(brain: Brain, work: Work, past: Past) -> list[Change]:
+def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
     """Return the change of short-term memory, as operations on what stands there now."""
     document = brain.short_term()
     memory, before = document.memory, work.memory
@@ -273,7 +273,7 @@ def _short_term(brain: Brain, work: Work, past: Past) -> list[Change]:
     summary = work.summary if memory.summary == before.summary else None  # a person's summary wins
 
     def is_ours(paragraph: str) -> bool:
-        return text_hash(paragraph) in past.summaries
+        return text_hash(paragraph) in log.summaries
 
     after = document.reset(summary, keep_events, keep_items, is_ours)
     work.kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
@@ -302,7 +302,7 @@ def _done(brain: Brain, memory: ShortTermMemory) -> list[Item]:
     return [item for item in items if (item.is_done or not is_carried) and item.text.casefold() not in staying]
 
 
-def _leaving(brain: Brain, work: Work, past: Past) -> list[StmEvent]:
+def _leaving(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent]:
     """Return what leaves short-term memory without being an event of it, as events for the page of the day.
 
     Whoever ticked an item, it is filed as it stands. What a process worded is not said by the person.
@@ -310,9 +310,9 @@ def _leaving(brain: Brain, work: Work, past: Past) -> list[StmEvent]:
     now = iso(brain.clock.now())
     filed = []
     for item in _done(brain, work.memory):
-        side = {"ai" if text_hash(item.text) in past.noted else "user": item.words}
+        side = {"ai" if text_hash(item.text) in log.noted else "user": item.words}
         filed.append(StmEvent(line_id(item.words), now, **{"user": "", **side}, is_private=item.is_private))
     for event in work.archived:
-        if event.thoughts and text_hash(event.thoughts) not in past.thoughts:
+        if event.thoughts and text_hash(event.thoughts) not in log.thoughts:
             filed.append(StmEvent(line_id(event.thoughts), event.at, "", event.thoughts, is_private=event.is_private))
     return filed

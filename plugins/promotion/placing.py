@@ -14,7 +14,7 @@ from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
 from brainiac.formats.links import shown
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, SynthesizeRequest
-from brainiac.storage.statements import Past, text_hash
+from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import coverage
 from brainiac.tree import slugify
 
@@ -82,7 +82,7 @@ def proposal_for(step: Step) -> str:
     return f"{'Forget' if operation.action == 'forget' else 'End'} “{target.text}” on {target.title}"
 
 
-def check_corrections(past: Past, step: Step) -> None:
+def check_corrections(log: StatementLog, step: Step) -> None:
     """Refuse what a person put right after it was said: corrections stick.
 
     Raises:
@@ -91,15 +91,15 @@ def check_corrections(past: Past, step: Step) -> None:
     if step.operation.action in ("same", "forget"):
         return
     at = step.candidate.at
-    by_hand = [past.by_hand.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
-    if any(moment > at for moment in by_hand) or is_corrected(past, step.operation.text, at):
+    by_hand = [log.by_hand.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
+    if any(moment > at for moment in by_hand) or is_corrected(log, step.operation.text, at):
         raise UserError("a person put it right by hand after it was said")
 
 
-def is_corrected(past: Past, statement: str, said_at: str) -> bool:
+def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
     """Return whether a person changed or took out what says the same, after it was said."""
     statement = shown(statement)
-    before = [shown(correction.before) for correction in past.corrections if correction.at > said_at]
+    before = [shown(correction.before) for correction in log.corrections if correction.at > said_at]
     return any(coverage(statement, text) >= SAME_WORDS or coverage(text, statement) >= SAME_WORDS for text in before)
 
 

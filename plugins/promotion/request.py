@@ -21,7 +21,7 @@ from brainiac.formats.blocks import blocks_of
 from brainiac.formats.memory import Memory
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
-from brainiac.history.exchanges import Exchanges
+from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import (
     MAX_TEXT,
     OFFLINE,
@@ -33,11 +33,11 @@ from brainiac.llm.schemas import (
     Refused,
     Said,
 )
-from brainiac.pipeline.announce import exchange_of
+from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.fusion import searches
 from brainiac.search.hit import Hit
 from brainiac.storage.relinking import Origins
-from brainiac.storage.statements import ANALYZED, Past, event_hash
+from brainiac.storage.statements import ANALYZED, StatementLog, event_hash
 from brainiac.text.tokens import coverage, words
 
 from .apply import Candidate
@@ -79,7 +79,7 @@ class Consolidator:
 
     Args:
         brain: The brain.
-        past: What the journals tell.
+        log: What the journals tell.
         origins: Tells where the links of an event lead.
         exchanges: What the journals tell of exchanges.
         cause: Id of the run's first event.
@@ -90,14 +90,14 @@ class Consolidator:
     def __init__(
         self,
         brain: Brain,
-        past: Past,
+        log: StatementLog,
         origins: Origins,
         exchanges: Exchanges,
         cause: str,
         short_term: ShortTermMemory,
         abandon: Callable[[], bool] | None,
     ) -> None:
-        self._brain, self._past, self._origins, self._exchanges = brain, past, origins, exchanges
+        self._brain, self._log, self._origins, self._exchanges = brain, log, origins, exchanges
         self._cause, self._abandon = cause, abandon
         self._short_term = replace(short_term, events=(), facts=())
 
@@ -108,7 +108,7 @@ class Consolidator:
         hashes = {event.id: event_hash(event) for event in events}
         candidates: list[Candidate] = []
         refused: dict[str, tuple[str, str]] = {}
-        for analysis in self._past.analyses:
+        for analysis in self._log.analyses:
             if not hashes.keys().isdisjoint(analysis.data["events"]):
                 self._take(analysis, {event.id: event for event in events}, hashes, draft, candidates, refused)
         return candidates, refused
@@ -116,7 +116,7 @@ class Consolidator:
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
         """Yield the events that no model was asked about yet, oldest first, as many at once as one call takes."""
         read = {
-            (exchange, digest) for analysis in self._past.analyses if _is_readable(analysis)
+            (exchange, digest) for analysis in self._log.analyses if _is_readable(analysis)
             for exchange, digest in analysis.data["events"].items()
         }  # fmt: skip
         part: list[StmEvent] = []
@@ -175,7 +175,7 @@ class Consolidator:
         sources = self._sources(events, draft)
         for number, plain in enumerate(analysis.data["candidates"]):
             name = f"{analysis.id}#{number}"
-            if name in self._past.done:
+            if name in self._log.done:
                 continue
             operation = Operation.model_validate(plain)
             wanted = list(dict.fromkeys(evidence.exchange for evidence in operation.evidence))
@@ -187,7 +187,7 @@ class Consolidator:
                 origin = origin_of(operation, sources)
                 candidates.append(Candidate(name, operation, ordered, model, origin))
         for number, row in enumerate(analysis.data.get("refused", ())):
-            if (name := f"{analysis.id}#r{number}") not in self._past.done:
+            if (name := f"{analysis.id}#r{number}") not in self._log.done:
                 refused[name] = row["statement"], row["reason"]
 
     # --- what is shown -----------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class Consolidator:
 
     def _thread_of(self, event: StmEvent) -> str:
         inbox = self._brain.tree.relative(self._brain.tree.inbox)
-        return posixpath.dirname(self._past.prompts.get(event.id, "")).removeprefix(inbox).strip("/")
+        return posixpath.dirname(self._log.prompts.get(event.id, "")).removeprefix(inbox).strip("/")
 
     # --- what is answered --------------------------------------------------------------------------------
 

@@ -21,14 +21,14 @@ from brainiac.formats.discretion import is_private
 from brainiac.formats.links import shown
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
-from brainiac.history.exchanges import Exchanges
+from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
 from brainiac.storage.filed import filed, waiting_events
 from brainiac.storage.files import locked
 from brainiac.storage.record import UNDONE
 from brainiac.storage.relinking import Origins, rooted
-from brainiac.storage.statements import PROMOTED, REFUSED, Past, line_id, read_past, text_hash
+from brainiac.storage.statements import PROMOTED, REFUSED, StatementLog, line_id, read_statements, text_hash
 from brainiac.text.tokens import coverage, likeness
 
 from .apply import Candidate, Step, name_and_order
@@ -202,14 +202,14 @@ class _Run:
         self._brain, self._abandon, self._progress = brain, abandon, progress
         memory, now = snapshot.promoted, iso(brain.clock.now())
         said = {event.id: event for event in (*snapshot.filed, *memory.events)}
-        self._past = read_past(brain, min((event.at for event in said.values()), default=now))
-        lines = _own_lines(memory, self._past, now)
+        self._log = read_statements(brain, min((event.at for event in said.values()), default=now))
+        lines = _own_lines(memory, self._log, now)
         events = said | {event.id: event for event in lines}
         self._snapshot = snapshot
         self._started = brain.record(STARTED, by=NAME, data={"exchanges": len(said)})
-        self._draft = Draft(brain, self._past)
+        self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
-        origins = Origins(brain, self._past.prompts, self._draft.pages.place_of)
+        origins = Origins(brain, self._log.prompts, self._draft.pages.place_of)
         texts = {line_id(item.words): item.text for item in memory.facts}
         self._work = Work(memory, events, {event.id: texts[event.id] for event in lines}, origins, gone=snapshot.gone)
         self._work.standing = frozenset(event.id for event in snapshot.filed)
@@ -261,7 +261,7 @@ class _Run:
         judged = [event for event in events if is_judged[event.is_private]]
         consolidator = Consolidator(
             self._brain,
-            self._past,
+            self._log,
             work.origins,
             self._exchanges,
             self._started.id,
@@ -310,10 +310,10 @@ class _Run:
             is_whole: No model judges any: earlier words count too, if use has marked them by now.
         """
         brain, work, tree = self._brain, self._work, self._brain.tree
-        marked = find_marked(brain, events, work.lines, self._past, self._exchanges, with_earlier=is_whole)
+        marked = find_marked(brain, events, work.lines, self._log, self._exchanges, with_earlier=is_whole)
 
         def folders(event: StmEvent) -> list[str]:
-            prompt = self._past.prompts.get(event.id, "")
+            prompt = self._log.prompts.get(event.id, "")
             return [
                 *([posixpath.dirname(prompt)] if prompt else []),
                 tree.relative(tree.memory),
@@ -367,7 +367,7 @@ class _Run:
             if not candidate.operation.marked_by and self._is_listed(candidate):
                 raise UserError("it stands in the list of tasks, and stays there until it is done")
             step = settled(self._draft, self._with_origin(candidate))
-            check_corrections(self._past, step)
+            check_corrections(self._log, step)
             return step if step.path else replace(step, path=page_there(self._draft, step.candidate))
         except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
             self._work.leave(candidate, str(error))
@@ -448,7 +448,7 @@ class _Run:
 
     def _is_being_edited(self, path: str) -> bool:
         """Return whether a person changed a page within the last minute."""
-        touched = self._past.touched.get(path)
+        touched = self._log.touched.get(path)
         now = self._brain.clock.now()
         if touched and (now - parse_iso(touched)).total_seconds() < REST_SECONDS:
             return True
@@ -500,10 +500,10 @@ class _Run:
         return [memory.title for memory in memories if not is_private(memory.meta)]
 
 
-def _own_lines(memory: ShortTermMemory, past: Past, now: str) -> list[StmEvent]:
+def _own_lines(memory: ShortTermMemory, log: StatementLog, now: str) -> list[StmEvent]:
     """Return the facts that a person wrote into the list as events: they are remembered like what was said."""
     return [
         StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
         for item in memory.facts
-        if text_hash(item.text) not in past.noted
+        if text_hash(item.text) not in log.noted
     ]

@@ -1,11 +1,24 @@
-"""Working memory as blocks: each says how seldom it changes, who owns it, and what may be cut of it (design 7)."""
+"""Working memory as blocks, fitted into a model's window (design 7, seeds C3).
+
+Each block says how seldom it changes, who owns it, and what may be cut of it. Shares are cut first, then the blocks in
+the cut order of design 7, always by whole parts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal
+
+from brainiac.errors import WindowError
+from brainiac.llm.catalog import facts
+from brainiac.settings import Settings
+from brainiac.text.tokens import pieces as pieces_of
+
+DEFAULT_BUDGET_TOKENS = 32_000
+TOOL_TOKENS = 8_000
+Count = Callable[[str], int]  # tokens of a text
 
 
 class Stability(IntEnum):
@@ -49,10 +62,6 @@ class Block:
     cut_order: int | None = None
     drops: Literal["last", "first-quarters"] = "last"
 
-    def with_parts(self, parts: Sequence[str]) -> Block:
-        """Return it with other parts."""
-        return replace(self, parts=tuple(parts))
-
     def pieces(self) -> list[str]:
         """Return heading and parts as the texts they are joined from."""
         return [*([self.heading] if self.heading else []), *self.parts]
@@ -83,17 +92,140 @@ class WorkingMemory:
 
     Attributes:
         messages: As the chat protocol takes them; content is a list of parts where cache marks are wanted.
-        tokens: Of everything, about, rather more than fewer.
         budget_tokens: What it had to fit into.
-        block_tokens: By block name, in order.
-        cached: Names of the blocks that the next request of this purpose begins with again.
+        block_tokens: By block name, in order; about, rather more than fewer.
     """
 
     blocks: tuple[Block, ...]
-    text: str
     messages: list[dict[str, Any]]
-    tokens: int
     budget_tokens: int
     cuts: tuple[Cut, ...] = ()
     block_tokens: dict[str, int] = field(default_factory=dict)
-    cached: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All blocks, as they are read."""
+        return "\n\n".join(block.text for block in self.blocks)
+
+    @property
+    def tokens(self) -> int:
+        """Of everything."""
+        return sum(self.block_tokens.values())
+
+    @property
+    def cached(self) -> tuple[str, ...]:
+        """Names of the blocks that the next request of this purpose begins with again."""
+        return tuple(block.name for block in self.blocks if block.stability <= Stability.EVENT_LOG)
+
+
+def budget_tokens(settings: Settings, model: str) -> int:
+    """Return how many tokens of input a request may have: the setting, within what the model's window leaves.
+
+    A quarter of the window at most is kept for the answer.
+    """
+    wanted, listed = settings.context.budget_tokens, facts(model)
+    if listed.price is None and (wanted or model == "offline"):
+        return wanted or DEFAULT_BUDGET_TOKENS  # a model no list knows: whoever set this knows its window
+    room = listed.window_tokens - min(settings.llm.max_output_tokens, listed.window_tokens // 4)
+    return min(wanted or DEFAULT_BUDGET_TOKENS, room)
+
+
+def tool_tokens(budget: int) -> int:
+    """Return how much of a budget is kept for what tools give out."""
+    return min(TOOL_TOKENS, budget // 4)
+
+
+def tokens_of(block: Block, count: Count) -> int:
+    """Return a block's tokens, joints included."""
+    return sum(count(piece) + 1 for piece in block.pieces())
+
+
+def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[Block], list[Cut]]:
+    """Return the blocks that fit and what was left out.
+
+    Args:
+        blocks: In their order.
+        limit_tokens: For all together.
+        count: Tokens of a text.
+
+    Raises:
+        WindowError: What is never cut does not fit by itself.
+    """
+    cuts: list[Cut] = []
+    fitted = []
+    for block in blocks:
+        if block.share < 1:
+            block = _within(block, int(block.share * limit_tokens), count, "its share of the budget", cuts)
+        fitted.append(block)
+    for block in sorted((b for b in fitted if b.cut_order is not None), key=lambda b: b.cut_order or 0):
+        over = sum(tokens_of(b, count) for b in fitted) - limit_tokens
+        if over <= 0:
+            break
+        room = max(0, tokens_of(block, count) - over)
+        fitted[fitted.index(block)] = _within(block, room, count, "the budget of all blocks", cuts)
+    fitted = [block for block in fitted if block.parts]
+    sizes = {block.name: tokens_of(block, count) for block in fitted}
+    needed = sum(sizes.values())
+    if needed > limit_tokens:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise WindowError(
+            f"The request needs about {needed:,} tokens, of which `{largest}` takes {sizes[largest]:,}; "
+            f"the model takes {limit_tokens:,}.",
+            advice=f"Shorten what is in `{largest}`, choose a model with a larger window, or raise "
+            "context.budget_tokens.",
+        )
+    return fitted, cuts
+
+
+def _within(block: Block, room: int, count: Count, reason: str, cuts: list[Cut]) -> Block:
+    before = tokens_of(block, count)
+    if block.cut_order is None or before <= room:
+        return block
+    sizes = [count(part) + 1 for part in block.parts]
+    room -= before - sum(sizes)
+    kept = _newest(sizes, room) if block.drops == "first-quarters" else _leading(sizes, room)
+    smaller = replace(block, parts=tuple(block.parts[kept]))
+    if left_out := len(block.parts) - len(smaller.parts):
+        cuts.append(Cut(block.name, left_out, before - tokens_of(smaller, count), f"over {reason}"))
+    return smaller
+
+
+def _leading(sizes: Sequence[int], room: int) -> slice:
+    total = 0
+    for index, size in enumerate(sizes):
+        total += size
+        if total > room:
+            return slice(0, index)
+    return slice(None)
+
+
+def _newest(sizes: Sequence[int], room: int) -> slice:
+    """Drop whole quarters from the front.
+
+    Quarters are counted from the oldest part, which stays the same until short-term memory is pruned. So the
+    front stays where it is until the log has grown by another quarter, and requests in between share their prefix.
+    """
+    quarter = max(1, room // 4)
+    left, begun, front = sum(sizes), 0, -1
+    for index, size in enumerate(sizes):
+        if begun // quarter != front:
+            front = begun // quarter
+            if left <= room:
+                return slice(index, None)
+        begun, left = begun + size, left - size
+    return slice(len(sizes), None)
+
+
+def shortened(text: str, limit_tokens: int, count: Count) -> str:
+    """Return as many whole lines, then whole sentences, of a text as fit; an ellipsis says that more stands there."""
+    if count(text) <= limit_tokens:
+        return text
+    kept: list[str] = []
+    room = limit_tokens - 2
+    for line in text.splitlines():
+        for piece in [line] if count(line) < room else pieces_of(line):
+            room -= count(piece) + 1
+            if room < 0:
+                return "\n".join([*kept, "…"])
+            kept.append(piece)
+    return "\n".join(kept)

@@ -1,109 +1,189 @@
-"""What was retrieved, as a model reads it: whole statements with date, title and path, as data (seeds C1, R8)."""
+"""Long-term memory as a model reads it: what was found, the notes that "this" means, the most linked (seeds C1, R5-R8).
+
+Whole statements with date, title and path, as data.
+"""
 
 from __future__ import annotations
 
+import posixpath
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 
+from brainiac.errors import FormatError
+from brainiac.formats.frontmatter import split
+from brainiac.formats.prompt import Prompt
 from brainiac.library import Library
-from brainiac.llm.context.blocks import Block, Stability
-from brainiac.llm.context.budget import Count, shortened
-from brainiac.llm.context.fence import one_line, quoted, reference
+from brainiac.llm.context.blocks import Block, Count, Stability, shortened
+from brainiac.llm.context.fence import one_line, preview, quoted, reference
+from brainiac.llm.context.pages import Pages, links_in, parts_of
+from brainiac.llm.gate import Gate
 from brainiac.search.hit import Hit
 
 HEADING = "## Relevant Long-Term Memory"
 SHARE = 0.35
 PAGE_TOKENS = 400
+FOCUS_SHARE = 0.25
+MAX_FOCUSED = 10
+HUBS = 10
 _CONVERSATIONS = 256
 
 
-class Places:
+# --- what was found ------------------------------------------------------------------------------------------------
+
+
+class PageOrder:
     """Keeps memories that stay relevant in a conversation where they stood, so that the text before them lives on."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._orders: OrderedDict[str, list[str]] = OrderedDict()
 
-    def arranged(self, conversation: str, keys: Sequence[str]) -> list[str]:
-        """Return the keys, those that stood here last time first and in that order, new ones after them."""
+    def arranged(self, conversation: str, paths: Collection[str]) -> list[str]:
+        """Return the paths, those that stood here last time first and in that order, new ones after them."""
         with self._mutex:
-            before = self._orders.pop(conversation, [])
-            wanted = set(keys)
-            kept = [key for key in before if key in wanted]
-            order = kept + [key for key in dict.fromkeys(keys) if key not in set(kept)]
-            self._orders[conversation] = order
-            while len(self._orders) > _CONVERSATIONS:
+            kept = [path for path in self._orders.pop(conversation, []) if path in paths]
+            order = self._orders[conversation] = list(dict.fromkeys([*kept, *paths]))
+            if len(self._orders) > _CONVERSATIONS:
                 self._orders.popitem(last=False)
         return order
 
 
 def long_term_block(
+    library: Library,
     hits: Sequence[Hit],
     shown: Collection[str],
+    order: PageOrder,
     conversation: str,
-    places: Places,
-    limits: tuple[int, int],
+    limit_tokens: int,
     count: Count,
 ) -> Block:
     """Return the memories that were found, one part a page.
 
     Args:
-        hits: Best first, by their days (`dated`).
+        library: Its settings say how many pages at most.
+        hits: Best first.
         shown: Ids of exchanges that stand in the event log already; they are not repeated.
+        order: Where memories stood before.
         conversation: Whose turn it is.
-        places: Where memories stood before.
-        limits: At most so many pages, and the whole budget in tokens.
+        limit_tokens: The whole budget.
         count: Tokens of a text.
     """
-    max_pages, limit_tokens = limits
     pages: dict[str, list[Hit]] = {}
     for hit in hits:
         if hit.kind != "exchange" or hit.anchor not in shown:
             pages.setdefault(hit.path, []).append(hit)
-    chosen = _chosen(list(pages.items())[:max_pages], int(limit_tokens * SHARE), count)
-    order = places.arranged(conversation, list(chosen))
-    return Block("long-term memory", [chosen[path] for path in order], Stability.LONG_TERM, HEADING, cut_order=10)
-
-
-def _chosen(pages: Iterable[tuple[str, list[Hit]]], room: int, count: Count) -> dict[str, str]:
-    """The best pages go in first; which are left out is decided by relevance, not by where they stand."""
+    # which pages are left out is decided by relevance, not by where they stand
     chosen: dict[str, str] = {}
-    for path, hits in pages:
-        text = page_text(hits, count)
+    room = int(limit_tokens * SHARE)
+    for path in list(pages)[: library.settings.context.max_memories]:
+        text = page_text(library, pages[path], count)
         room -= count(text) + 1
         if room >= 0:
             chosen[path] = text
-    return chosen
+    parts = [chosen[path] for path in order.arranged(conversation, chosen)]
+    return Block("long-term memory", parts, Stability.LONG_TERM, HEADING, cut_order=10)
 
 
-def dated(library: Library, hits: Iterable[Hit]) -> list[Hit]:
-    """Return hits that bear the person's day of their moment; what is none is made harmless before it is cut."""
-    return [replace(hit, at=library.day_of(one_line(hit.at))) for hit in hits]
-
-
-def page_text(hits: Sequence[Hit], count: Count) -> str:
+def page_text(library: Library, hits: Sequence[Hit], count: Count) -> str:
     """Return what was found on one page: its link, its date, then whole statements or exchanges as data."""
     first = hits[0]
-    lines = [f"### {reference(first.title, first.path, first.uuid)}{_dated(first)}"]
+    lines = [f"### {reference(first.title, first.path, first.uuid)}{_dated(library, first)}"]
     seen: set[str] = set()
     for hit in hits:
         if hit.text.strip() in seen:
             continue
         seen.add(hit.text.strip())
+        text = shortened(hit.text, PAGE_TOKENS, count)
         if hit.kind == "exchange":
-            named = f", exchange {one_line(hit.anchor)}" if hit.anchor else ""
-            lines.append(f"{'AI' if hit.speaker == 'ai' else 'User'}{_dated(hit)}{named}:")
-        lines.append(quoted(_said(hit, count)))
+            exchange = f", exchange {one_line(hit.anchor)}" if hit.anchor else ""
+            lines.append(f"{'AI' if hit.speaker == 'ai' else 'User'}{_dated(library, hit)}{exchange}:")
+        elif hit.kind == "statement" and not text.lstrip().startswith(("-", "*")):
+            text = f"- {text}" + (f" ^{one_line(hit.anchor)}" if hit.anchor else "")
+        lines.append(quoted(text))
     return "\n".join(lines)
 
 
-def _said(hit: Hit, count: Count) -> str:
-    text = shortened(hit.text, PAGE_TOKENS, count)
-    is_bare = hit.kind == "statement" and not text.lstrip().startswith(("-", "*"))
-    return f"- {text}" + (f" ^{one_line(hit.anchor)}" if hit.anchor else "") if is_bare else text
+def _dated(library: Library, hit: Hit) -> str:
+    """Return the person's day of a hit's moment; what is no moment is made harmless before it is cut to a day."""
+    day = one_line(library.day_of(one_line(hit.at)))
+    return f", {day}" if day else ""
 
 
-def _dated(hit: Hit) -> str:
-    return f", {one_line(hit.at)}" if hit.at else ""
+# --- what "this" means ---------------------------------------------------------------------------------------------
+
+
+def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Count, gate: Gate) -> list[Block]:
+    """Return the focused notes: a preview of each, the first one whole as far as there is room.
+
+    Args:
+        library: Whose notes.
+        prompt: Its `focus` comes first, then the links in its text.
+        limit_tokens: The whole budget.
+        count: Tokens of a text.
+        gate: What may be shown of them.
+    """
+    links = list(dict.fromkeys([*prompt.focus, *links_in(prompt.text)]))[:MAX_FOCUSED]
+    if not links:
+        return []
+    pages, folder = Pages.of(library, gate), posixpath.dirname(prompt.path)
+    notes = [_note(gate, pages, link, folder) for link in links]
+    lines = [f"Primary: {notes[0][0]}", *(line for line, _ in notes[1:])]
+    blocks = [
+        Block("focused notes", lines, Stability.FOCUS, "## Focused Notes", share=FOCUS_SHARE, cut_order=35),
+    ]
+    if whole := notes[0][1]:
+        text = quoted(shortened(whole, int(limit_tokens * FOCUS_SHARE), count))
+        blocks.append(Block("focused note", [text], Stability.FOCUS, "### The primary one, whole", cut_order=30))
+    return blocks
+
+
+def missing_focus(library: Library, prompt: Prompt) -> list[str]:
+    """Return the links in a prompt's `focus` that lead to no note, as written; a private note is there."""
+    pages, folder, gate = Pages.of(library), posixpath.dirname(prompt.path), Gate(library, is_remote=False)
+    return [
+        link for link in prompt.focus if not pages.find(link, folder) and _other_note(gate, link, folder)[1] is None
+    ]
+
+
+def _note(gate: Gate, pages: Pages, link: str, folder: str) -> tuple[str, str]:
+    """Return a line on one link, and the note's text where exactly one is meant."""
+    matches = pages.find(link, folder)
+    if len(matches) > 1:
+        which = ", ".join(reference(page.title, page.path, page.uuid) for page in matches[:5])
+        return f"`{one_line(link)}` is ambiguous; it may mean {which}. Ask which one is meant.", ""
+    if matches:
+        (page,) = matches
+        path, text, name = page.path, gate.note(page.path), reference(page.title, page.path, page.uuid)
+        links = [reference(other.title, other.path, other.uuid) for other in pages.linked_from(page)[:5]]
+        status = "indexed" + (f"; links to {', '.join(links)}" if links else "")
+    else:
+        path, text = _other_note(gate, link, folder)
+        name, status = reference(posixpath.basename(path), path), "not indexed"
+    if text is None:
+        return f"`{one_line(link)}`: no such note.", ""
+    try:
+        body = text[split(text)[1] :].strip()
+    except FormatError:
+        body = text
+    return f"{name} ({status})\n{quoted(preview(body))}", body
+
+
+def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
+    """Return path and text of a note elsewhere that a link leads to, from where it stands or from the root."""
+    target = parts_of(link)[0]
+    for path in (posixpath.normpath(posixpath.join(folder, target)), target):
+        for candidate in (path, f"{path}.md"):
+            if (text := gate.note(candidate)) is not None:
+                return candidate, text
+    return target, None
+
+
+# --- the most linked -----------------------------------------------------------------------------------------------
+
+
+def background_block(library: Library, gate: Gate) -> Block:
+    """Return the ten pages with most links, their identity, title and number of links."""
+    hubs = Pages.of(library, gate).most_linked(HUBS)
+    lines = [f"- {reference(hub.title, hub.path, hub.uuid)}: {hub.edges} links" for hub in hubs]
+    return Block("background", lines, Stability.BACKGROUND, "## Background", share=0.1, cut_order=20)

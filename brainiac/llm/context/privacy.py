@@ -27,7 +27,7 @@ def rests_on_private(library: Library, engine: Engine, request: AnswerRequest, a
 
 def _is_focused(library: Library, request: AnswerRequest) -> bool:
     """Return whether a prompt has a private note in focus, which only a model on this machine was shown."""
-    from brainiac.llm.context.focus import focus_blocks
+    from brainiac.llm.context.long_term import focus_blocks
 
     shown = (
         focus_blocks(library, request.prompt, 1_000_000, len, Gate(library, is_remote=side)) for side in (True, False)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from brainiac.formats.prompt import Exchange
-from brainiac.formats.short_term import ShortTermMemory, StmEvent
-from brainiac.llm.context.blocks import Block, Stability
-from brainiac.llm.context.budget import Count, shortened
+from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
+from brainiac.llm.context.blocks import Block, Count, Stability, shortened
 from brainiac.llm.context.fence import one_line, preview, quoted
 
 HEADING = "## Short-Term Memory"
@@ -25,7 +24,7 @@ LAST_TURNS = 4
 MAX_CHANGES = 40
 _TEXT = len("- [ ] ")  # where the text of a line begins
 CHANGES = "The lists above change here:"
-_LISTS = (("Goals", "goals"), ("Key Facts & Decisions", "facts"), ("Tasks", "tasks"))
+_TITLES = ("Goals", "Key Facts & Decisions", "Tasks")
 
 Lists = tuple[tuple[str, ...], ...]
 
@@ -40,7 +39,7 @@ class _Epoch:
     changes: dict[str, list[str]] = field(default_factory=dict)
 
 
-class ListsSoFar:
+class ShownLists:
     """Remembers how the lists were first shown, per reader; forgotten with the process, at the price of one miss.
 
     An epoch ends when short-term memory is pruned, when an event that a change follows is gone, when a line is gone
@@ -52,25 +51,25 @@ class ListsSoFar:
         self._mutex = threading.Lock()
         self._epochs: dict[str, _Epoch] = {}
 
-    def told(self, reader: str, memory: ShortTermMemory) -> tuple[Lists, dict[str, list[str]]]:
+    def for_reader(self, reader: str, memory: ShortTermMemory) -> tuple[Lists, dict[str, list[str]]]:
         """Return the lists to show above the log, and the changes to tell after its events.
 
         Args:
             reader: Who is shown them: a purpose and model, here or elsewhere.
             memory: As it stands.
         """
-        now: Lists = tuple(tuple(_line(item) for item in getattr(memory, name)) for _, name in _LISTS)
+        now: Lists = tuple(tuple(map(_line, items)) for items in (memory.goals, memory.facts, memory.tasks))
         ids = [event.id for event in memory.events]
         key = (memory.summary, ids[-1] if ids else "")
         with self._mutex:
             epoch = self._epochs.get(reader)
-            is_over = epoch is None or epoch.key != key or not ids or not set(ids) >= set(epoch.changes)
-            if epoch is None or is_over or _has_lost(epoch.now, now):
-                epoch = self._epochs[reader] = _Epoch(key, now, now)
-            elif changes := _changes(epoch.now, now):
-                epoch.changes.setdefault(ids[0], []).extend(changes)
-                epoch.now = now
-            if sum(map(len, epoch.changes.values())) > MAX_CHANGES:
+            if epoch and epoch.key == key and ids and set(ids) >= set(epoch.changes) and not _has_lost(epoch.now, now):
+                if changes := _changes(epoch.now, now):
+                    epoch.changes.setdefault(ids[0], []).extend(changes)
+                    epoch.now = now
+            else:
+                epoch = None
+            if epoch is None or sum(map(len, epoch.changes.values())) > MAX_CHANGES:
                 epoch = self._epochs[reader] = _Epoch(key, now, now)
             return epoch.first, {event: list(lines) for event, lines in epoch.changes.items()}
 
@@ -80,29 +79,28 @@ class ListsSoFar:
             self._epochs.pop(reader, None)
 
 
-def _line(item: object) -> str:
-    text, is_done = getattr(item, "text", str(item)), getattr(item, "is_done", False)
-    return f"- [{'x' if is_done else ' '}] {text}"
+def _line(item: Item) -> str:
+    return f"- [{'x' if item.is_done else ' '}] {item.text}"
 
 
 def _has_lost(before: Lists, now: Lists) -> bool:
-    """Tell whether a line is gone whose text does not stand in its list any more, ticked or not."""
+    """Return whether a line is gone whose text does not stand in its list any more, ticked or not."""
     texts = ([{line[_TEXT:] for line in lines} for lines in lists] for lists in (before, now))
     return any(old - new for old, new in zip(*texts, strict=True))
 
 
 def _changes(before: Lists, now: Lists) -> list[str]:
-    found = []
-    for (title, _), old, new in zip(_LISTS, before, now, strict=True):
-        found += [f"- now in {title}: {line[2:]}" for line in new if line not in old]
-        found += [f"- no longer in {title}: {line[2:]}" for line in old if line not in new]
-    return found
+    changes = []
+    for title, old, new in zip(_TITLES, before, now, strict=True):
+        changes += [f"- now in {title}: {line[2:]}" for line in new if line not in old]
+        changes += [f"- no longer in {title}: {line[2:]}" for line in old if line not in new]
+    return changes
 
 
 def short_term_blocks(
-    memory: ShortTermMemory, lists: ListsSoFar, reader: str, limit_tokens: int, count: Count
+    memory: ShortTermMemory, lists: ShownLists, reader: str, limit_tokens: int, count: Count
 ) -> list[Block]:
-    """Return summary and lists, then the event log, oldest first.
+    """Return summary and lists, then the event log, oldest first; its oldest quarters go when there is no room.
 
     Args:
         memory: As it stands; private events are the caller's to leave out.
@@ -111,45 +109,41 @@ def short_term_blocks(
         limit_tokens: The whole budget; one event gets a quarter of the log's share at most.
         count: Tokens of a text.
     """
-    shown, changes = lists.told(reader, memory)
+    shown, changes = lists.for_reader(reader, memory)
     head = [_section("### Summary", memory.summary)] if memory.summary.strip() else []
-    named = [(title, lines) for (title, _), lines in zip(_LISTS, shown, strict=True) if lines]
-    if named:
+    if any(shown):
         head.append("### Structured Data")
-        head += [_section(f"#### {title}", "\n".join(lines)) for title, lines in named]
+        head += [
+            _section(f"#### {title}", "\n".join(lines)) for title, lines in zip(_TITLES, shown, strict=True) if lines
+        ]
     if not head:
         head = ["No summary and no lists yet." if memory.events else "Empty: nothing has been said yet."]
-    short_term = Block("short-term memory", head, Stability.SHORT_TERM, HEADING)
-    return [short_term, event_log(memory.events[::-1], changes, limit_tokens, count)]
-
-
-def event_log(events: Sequence[StmEvent], changes: dict[str, list[str]], limit_tokens: int, count: Count) -> Block:
-    """Return the block of events, given oldest first; its oldest quarters go first when there is no room."""
-    longest = int(limit_tokens * LOG_SHARE / 4)
-    parts = []
-    for event in events:
-        parts.append(event_text(event, longest, count))
+    log = []
+    for event in memory.events[::-1]:
+        log.append(event_text(event, int(limit_tokens * LOG_SHARE / 4), count))
         if event.id in changes:
-            parts.append(_section(CHANGES, "\n".join(changes[event.id])))
+            log.append(_section(CHANGES, "\n".join(changes[event.id])))
     heading = "### Event Log"
-    return Block(LOG, parts, Stability.EVENT_LOG, heading, share=LOG_SHARE, cut_order=60, drops="first-quarters")
+    return [
+        Block("short-term memory", head, Stability.SHORT_TERM, HEADING),
+        Block(LOG, log, Stability.EVENT_LOG, heading, share=LOG_SHARE, cut_order=60, drops="first-quarters"),
+    ]
 
 
 def has_lost_changes(blocks: Sequence[Block], fitted: Sequence[Block]) -> bool:
-    """Tell whether cutting took away a change of the lists, which would leave the lists above it wrong."""
-    told, kept = (
-        [part for block in some if block.name == LOG for part in block.parts if part.startswith(CHANGES)]
-        for some in (blocks, fitted)
+    """Return whether cutting took away a change of the lists, which would leave the lists above it wrong."""
+    before, after = (
+        [part for block in group if block.name == LOG for part in block.parts if part.startswith(CHANGES)]
+        for group in (blocks, fitted)
     )
-    return told != kept
+    return before != after
 
 
 def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False, thread: str = "") -> str:
     """Return one exchange as data, its texts by whole sentences where it is very long."""
-    said = [("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)]
-    named = f" (id {one_line(event.id)})" if with_id else ""
-    lines = [f"#### {one_line(event.at)}{named}" + (f" in “{one_line(thread)}”" if thread else "")]
-    for speaker, text in said:
+    identity = f" (id {one_line(event.id)})" if with_id else ""
+    lines = [f"#### {one_line(event.at)}{identity}" + (f" in “{one_line(thread)}”" if thread else "")]
+    for speaker, text in (("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)):
         if text.strip():
             lines += [f"{speaker}:", quoted(shortened(text, longest_tokens // 2, count))]
     return "\n".join(lines)
@@ -170,21 +164,26 @@ def conversation_blocks(
         limit_tokens: The whole budget.
         count: Tokens of a text.
     """
-    fresh = [turn for turn in turns if turn.id not in shown]
-    earlier, last = fresh[:-LAST_TURNS], fresh[-LAST_TURNS:]
+    fresh = [event_of(turn) for turn in turns if turn.id not in shown]
     longest = int(limit_tokens * CONVERSATION_SHARE / LAST_TURNS)
-    common = {"stability": Stability.CONVERSATION, "share": CONVERSATION_SHARE}
     gist = [
-        quoted(f"{one_line(turn.at)[:16]} {preview(turn.prompt.text)} → {preview(_answer(turn))}") for turn in earlier
+        quoted(f"{one_line(turn.at)[:16]} {preview(turn.user)} → {preview(turn.ai)}") for turn in fresh[:-LAST_TURNS]
     ]
+    whole = [event_text(turn, longest, count) for turn in fresh[-LAST_TURNS:]]
     heading = "### This conversation"
-    blocks = [Block("conversation summary", gist, heading=heading, cut_order=40, drops="first-quarters", **common)]  # type: ignore[arg-type]
-    whole = [event_text(StmEvent(t.id, t.at, t.prompt.text, _answer(t)), longest, count) for t in last]
-    blocks.append(
-        Block("conversation", whole, heading="" if gist else heading, cut_order=50, drops="first-quarters", **common)  # type: ignore[arg-type]
+    last = Block(
+        "conversation",
+        whole,
+        Stability.CONVERSATION,
+        "" if gist else heading,  # one heading above both
+        share=CONVERSATION_SHARE,
+        cut_order=50,
+        drops="first-quarters",
     )
-    return [block for block in blocks if block.parts]
+    return [replace(last, name="conversation summary", parts=gist, heading=heading, cut_order=40), last]
 
 
-def _answer(turn: Exchange) -> str:
-    return turn.response.text if turn.response else ""
+def event_of(exchange: Exchange) -> StmEvent:
+    """Return a prompt and its response as one event."""
+    answer = exchange.response.text if exchange.response else ""
+    return StmEvent(exchange.id, exchange.at, exchange.prompt.text, answer)

@@ -15,9 +15,9 @@ from brainiac.formats.dialogue import StmEvent, parse_exchanges
 from brainiac.formats.prompt import Exchange, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.library import Library
 from brainiac.llm.catalog import count
-from brainiac.llm.context.budget import TOOL_TOKENS, shortened
+from brainiac.llm.context.blocks import TOOL_TOKENS, shortened
 from brainiac.llm.context.fence import one_line, quoted, reference
-from brainiac.llm.context.long_term import dated, page_text
+from brainiac.llm.context.long_term import page_text
 from brainiac.llm.context.pages import Pages
 from brainiac.llm.context.short_term import event_text
 from brainiac.llm.gate import Gate
@@ -138,7 +138,7 @@ class Toolbox:
             pages.setdefault(hit.path, []).append(hit)
         for path in pages:
             self._note_read(path)
-        return "\n\n".join(page_text(dated(self._library, hits), count) for hits in pages.values()) or "Nothing found."
+        return "\n\n".join(page_text(self._library, hits, count) for hits in pages.values()) or "Nothing found."
 
     def _read(self, wanted: ReadMemory) -> str:
         page = self._page(wanted.id)

@@ -1,0 +1,57 @@
+"""`brainiac status`: how a brain stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_list
+from brainiac.health.overview import overview
+from brainiac.terminal import say
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(status)
+
+
+def status(as_json: JsonOption = False) -> None:
+    """Show how the brain stands: daemon, counts, what waits and why, faults, plugins, today's spend."""
+    with opened_brain(is_reading=True) as brain:
+        found = overview(brain)
+    if as_json:
+        print_json(found)
+        return
+    say(f"Brain     {found['brain']} (device {found['device']})")
+    if found["active_device"] not in (None, found["device"]):
+        say(f"Waits     {found['active_device']} runs the processes; `brainiac takeover` makes it this device")
+    say(f"Daemon    {_daemon(found['daemon'])}")
+    say(f"Model     {found['model']}; spent today ${found['spent_today_usd']:.4f} of ${found['budget_usd']:.2f}")
+    say("Holds     " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in found["counts"].items()))
+    states = {plugin["name"]: plugin["state"] for plugin in found["plugins"] if plugin["state"] != "shadowed"}
+    say("Plugins   " + ", ".join(f"{name}{_unless_ready(state)}" for name, state in states.items()))
+    print_list("Problems", found["problems"])
+    print_list("Notices", found["notices"])
+    print_list("Waiting", [f"{each['prompt']}: {each['reason']}" for each in found["pending"]])
+    print_list("Not read", found["daemon"].get("passed_over", []))
+    untrusted = [plugin for plugin in found["plugins"] if plugin["state"] == "untrusted"]
+    print_list("Untrusted", [f"{plugin['name']}: {plugin['detail']}" for plugin in untrusted])
+    print_list("Faults in the last day", [_fault(each) for each in found["faults"]])
+
+
+def _unless_ready(state: str) -> str:
+    return "" if state == "ready" else f" ({state})"
+
+
+def _daemon(daemon: dict[str, Any]) -> str:
+    if not daemon["is_running"]:
+        return str(daemon.get("elsewhere", "not running; start it with `brainiac run`"))
+    since = f" since {local_time(daemon['since'])}" if daemon["since"] else ""
+    how = daemon["watch"].get("mode", "")
+    problem = f"; {daemon['problem']}" if daemon["problem"] else ""
+    return f"running{since} (process {daemon['pid']}{f', {how}' if how else ''}){problem}"
+
+
+def _fault(fault: dict[str, Any]) -> str:
+    return f"{local_time(fault['at'])} {fault['plugin']} in {fault.get('hook')}: {fault.get('error')}"

@@ -1,0 +1,371 @@
+"""An exchange that a person makes private after it was answered: it and all that came of it are taken back at once.
+
+Nothing is taken out: its event, items, statements and lines get the private mark, a page that rests on it alone its
+front matter. What had left this machine by then cannot be taken back; it is told, with the model and the time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from brainiac.brain import Brain
+from brainiac.errors import FormatError, LockedError, ModelError
+from brainiac.events import Event, PathKind
+from brainiac.formats.dialogue import PRIVATE, PRIVATE_MARK, find_events, marked
+from brainiac.formats.discretion import is_off_record, shareable, with_marked_events
+from brainiac.formats.frontmatter import edit_meta
+from brainiac.formats.memory import Memory, MemoryDocument, Statement, parse_memory
+from brainiac.formats.prompt import Prompt, prompt_path_of
+from brainiac.formats.prose import one_line
+from brainiac.formats.short_term import ShortTermDocument
+from brainiac.history.forget import ForgetPlan, pieces_of, standing
+from brainiac.history.why import Exchanges, memory_pages
+from brainiac.llm.catalog import endpoint_of
+from brainiac.llm.costs import KIND as CALLED
+from brainiac.llm.gate import is_hidden
+from brainiac.storage.files import locked
+from brainiac.storage.record import MADE_PRIVATE
+from brainiac.storage.review import find_ticks
+from brainiac.storage.statements import ANALYZED, PROMOTED, read_statements, sources_of, text_hash
+
+_HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
+
+
+def keep_in(brain: Brain, prompt: Prompt) -> bool:
+    """Take back what came of a prompt that became private, or off the record, after it was answered.
+
+    Args:
+        brain: The brain.
+        prompt: As it stands now; one that asks for neither is left alone.
+
+    Returns:
+        Whether that is all. False while a promotion runs, which may still write what it took in before: to be done
+        once more.
+
+    Raises:
+        ConflictError: Somebody keeps writing the files.
+    """
+    if prompt.remember and not is_hidden(brain.tree, prompt.path):
+        return True
+    exchanges = tuple(brain.answered.exchanges_at(prompt.path))
+    events = [brain.journal.find(exchange) for exchange in exchanges]
+    if not any(event is None or _was_open(brain, event) for event in events):
+        return True
+    brain.log.info("exchange_made_private", prompt=prompt.path)
+    try:
+        with locked(brain.places.state / "promotion.lock", wait_seconds=0):
+            brain.retry(lambda: _withdraw(brain, prompt.path, exchanges, is_last=True))
+            return True
+    except LockedError:
+        brain.retry(lambda: _withdraw(brain, prompt.path, exchanges, is_last=False))
+        return False
+
+
+def _was_open(brain: Brain, event: Event) -> bool:
+    """Return whether an exchange was not private as it was answered; also where nobody can tell any more."""
+    texts = [text for change in event.changes if (text := brain.kept_text(change.after)) is not None]
+    return not any(shareable(text) is None or PRIVATE.search(text) for text in texts)
+
+
+def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last: bool) -> None:
+    """Take exchanges back into private, in one commit, and tell what had been sent of them.
+
+    Args:
+        brain: The brain.
+        prompt: Path of their prompt, as it stands now.
+        exchanges: Their ids, former revisions too.
+        is_last: Nothing can come of them any more: the event names them, so that they are dealt with.
+    """
+    with brain.short_term_lock():
+        plan = _Marking(brain, exchanges).plan_all()
+        data: dict[str, Any] = {"prompt": prompt, "statements": plan.statements, "left": plan.kept}
+        if is_last:
+            calls = _calls_about(brain, exchanges)
+            data |= {"exchanges": list(exchanges), "sent": [call.to_json() for call in calls]}
+            _tell(brain, prompt, plan, calls)
+        changes = plan.changes()
+        if changes or is_last:
+            brain.commit(MADE_PRIVATE, by="kernel", changes=changes, data=data)
+
+
+# --- what had been sent --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Calls to one model elsewhere that held an exchange, or may have.
+
+    Attributes:
+        purposes: What they were for.
+        first: ISO 8601 UTC of the first.
+        is_own: They were about the exchange itself; others were made while it stood in memory.
+    """
+
+    model: str
+    purposes: tuple[str, ...]
+    calls: int
+    first: str
+    last: str
+    is_own: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self) | {"purposes": list(self.purposes)}
+
+    def __str__(self) -> str:
+        when = self.first if self.first == self.last else f"{self.first} to {self.last}"
+        calls = f"{self.calls} call{'' if self.calls == 1 else 's'}"
+        return f"{self.model} ({calls} for {', '.join(self.purposes)}, {when})"
+
+
+def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[Sent]:
+    """Return the calls to models elsewhere that were about exchanges, and those since, which may have held them."""
+    known = Exchanges(brain).events
+    prompts = (str(known[exchange][1].data.get("prompt_id")) for exchange in exchanges if exchange in known)
+    about, first = {*exchanges, *prompts}, min(exchanges)
+    calls: dict[tuple[bool, str], list[Event]] = {}
+    for _, event in brain.journal.all_events({CALLED}):
+        is_own = event.data.get("about") in about
+        if (is_own or event.id > first) and _is_elsewhere(brain, event):
+            calls.setdefault((not is_own, str(event.data.get("model"))), []).append(event)
+    return [_summed(model, calls[is_other, model], is_own=not is_other) for is_other, model in sorted(calls)]
+
+
+def _is_elsewhere(brain: Brain, event: Event) -> bool:
+    """Return whether a call left this machine: as the journal has it, else by where its model is served now."""
+    if "is_remote" in event.data:
+        return bool(event.data["is_remote"])
+    try:
+        return not endpoint_of(str(event.data.get("model")), brain.machine).is_local
+    except ModelError:
+        return True
+
+
+def _summed(model: str, calls: list[Event], *, is_own: bool) -> Sent:
+    purposes = tuple(dict.fromkeys(str(event.data.get("purpose")) for event in calls))
+    moments = [event.at for event in calls]
+    return Sent(model, purposes, len(calls), min(moments), max(moments), is_own)
+
+
+def _tell(brain: Brain, prompt: str, plan: ForgetPlan, calls: Iterable[Sent]) -> None:
+    """Put the line into `review.md` that says what had been sent, and what stays where a person must decide."""
+    own, others = ([str(call) for call in calls if call.is_own is side] for side in (True, False))
+    parts = [f"before that it was sent to {'; '.join(own)}, which nothing can take back"] if own else []
+    if others:
+        parts.append(f"since it was said these calls may have held it: {'; '.join(others)}")
+    if is_off_record(brain.read(prompt)):
+        parts.append(f"what was kept of it before stays until `brainiac forget --purge {prompt}`")
+    if parts := [*parts, *plan.kept]:
+        path = brain.tree.relative(brain.tree.review)
+        text = plan.read(path) or ""
+        gap = "" if text.endswith("\n") or not text else "\n"
+        line = one_line(f"{prompt} is private now; " + "; ".join(parts))
+        plan.write(path, f"{text}{gap}- {line} {PRIVATE_MARK}\n")
+
+
+# --- what is marked ------------------------------------------------------------------------------------------------
+
+
+class _Marking:
+    """Finds all that came of exchanges and puts the private mark on it."""
+
+    def __init__(self, brain: Brain, exchanges: tuple[str, ...]) -> None:
+        self._brain, self._ids = brain, frozenset(exchanges)
+        self._log = read_statements(brain)
+        self._words: list[str] = []  # what the person said, and what was made of it
+        self.plan = ForgetPlan(brain)
+
+    def plan_all(self) -> ForgetPlan:
+        tree, exchanges = self._brain.tree, Exchanges(self._brain)
+        self._words += [exchanges.said(exchange).user for exchange in sorted(self._ids)]
+        self._edit(tree.relative(tree.short_term), self._mark_short_term)
+        for path, page in memory_pages(self._brain).items():
+            if any(exchange in page.text for exchange in self._ids) and shareable(page.text) is not None:
+                self._edit(path, lambda text, path=path: self._mark_page(parse_memory(path, text)))  # type: ignore[misc]
+        for path, error in self._brain.pages().broken.items():
+            if any(exchange in (self._brain.read_text(path) or "") for exchange in self._ids):
+                self.plan.kept.append(f"{path} cannot be read ({error.problem})")
+        self._edit(tree.relative(tree.review), self._mark_review)
+        self._mark_echoes()
+        return self.plan
+
+    def _edit(self, path: str, mark: Callable[[str], str]) -> None:
+        text = self.plan.read(path)
+        if text is not None:
+            try:
+                self.plan.write(path, mark(text))
+            except FormatError as error:
+                self.plan.kept.append(f"{path} cannot be read ({error.problem})")
+
+    # --- short-term memory ----------------------------------------------------------------------------------
+
+    def _mark_short_term(self, text: str) -> str:
+        text = with_marked_events(text, lambda placed: placed.event.id in self._ids)
+        text = _with_marked_items(text, lambda said: not self._ids.isdisjoint(self._log.noted.get(text_hash(said), ())))
+        return _with_marked_summary(text) if self._is_summed_up() else text
+
+    def _is_summed_up(self) -> bool:
+        """Return whether the summary that stands was made in sight of one of the exchanges."""
+        runs = self._brain.journal.events(kinds={PROMOTED}, reverse=True)
+        last = next((event.data for event in runs if "summarized_by" in event.data), {})
+        return not self._ids.isdisjoint((*last.get("exchanges", ()), *last.get("left", ())))
+
+    # --- pages ----------------------------------------------------------------------------------------------
+
+    def _mark_page(self, memory: Memory) -> str:
+        path, text = memory.path, memory.text
+        whole = self._log.whole(memory.uuid)
+        if whole and not self._ids.isdisjoint(whole.sources):  # a note, whatever was added to it
+            return str(MemoryDocument(text, path).set_meta(private=True))
+        statements = [statement for statement in memory.statements if self._rests_on_it(memory, statement)]
+        self._words += [statement.text for statement in statements]
+        after = _with_marked_statements(text, statements)
+        after = with_marked_events(after, lambda placed: placed.event.id in self._ids)
+        is_of_ours = memory.uuid in self._log.changes or list(find_events(text))
+        if is_of_ours and _is_bare(shareable(after), path):
+            return str(MemoryDocument(text, path).set_meta(private=True))
+        self._note(memory, after, statements)
+        return self._without_keys(after, path)
+
+    def _rests_on_it(self, memory: Memory, statement: Statement) -> bool:
+        """Return whether a statement rests on the exchanges and says nothing that was said openly elsewhere."""
+        behind = self._log.behind(memory.uuid, statement)
+        digest = text_hash(statement.text)
+        is_said_openly = any(
+            change.hash == digest and change.sources and self._ids.isdisjoint(change.sources) for change in behind
+        )
+        is_of_it = not self._ids.isdisjoint(sources_of(behind))
+        return is_of_it and not is_said_openly and not PRIVATE.search(statement.text)
+
+    def _note(self, memory: Memory, after: str, statements: Iterable[Statement]) -> None:
+        """Record the new wording of statements, so that `why` and `forget` know what they rest on."""
+        now = {statement.block_id: statement for statement in parse_memory(memory.path, after).statements}
+        for statement in statements:
+            block = statement.block_id
+            if block and block in now:
+                row = {
+                    "operation": "UPDATE",
+                    "path": memory.path,
+                    "page": memory.uuid,
+                    "block": block,
+                    "hash": text_hash(now[block].text),
+                    "sources": sorted(sources_of(self._log.behind(memory.uuid, statement))),
+                    "replaced": {"block": block, "hash": text_hash(statement.text)},
+                }
+                self.plan.statements.append(row)
+
+    def _without_keys(self, text: str, path: str) -> str:
+        """Return a page without the tags and the key that nothing but these exchanges gave it."""
+        page, words = MemoryDocument(text, path), self._keywords
+        kept = [tag for tag in page.memory.tags if tag not in words]
+        keys: dict[str, Any] = {"tags": kept} if len(kept) < len(page.memory.tags) else {}
+        if str(page.memory.meta.get("canonical_key")) in words:
+            keys["canonical_key"] = None
+        return str(page.set_meta(**keys)) if keys else text
+
+    @cached_property
+    def _keywords(self) -> set[str]:
+        theirs: set[str] = set()
+        others: set[str] = set()
+        for event in self._brain.journal.events(kinds={ANALYZED}):
+            for candidate in event.data.get("candidates", ()):
+                words = {*map(str, candidate.get("tags", ())), str(candidate.get("canonical_key") or "")}
+                is_of_it = not self._ids.isdisjoint(map(str, candidate.get("events", ())))
+                (theirs if is_of_it else others).update(words)
+        return theirs - others - {""}
+
+    # --- review, and what repeats it ------------------------------------------------------------------------
+
+    def _mark_review(self, text: str) -> str:
+        for tick in reversed(find_ticks(text)):
+            line = text[tick.start : tick.end]
+            if not self._ids.isdisjoint(self._log.proposals.get(tick.id, ())) and not PRIVATE.search(line):
+                line = line.replace("<!-- proposal:", f"{PRIVATE_MARK} <!-- proposal:", 1)
+                text = text[: tick.start] + line + text[tick.end :]
+        return text
+
+    def _mark_echoes(self) -> None:
+        """Mark what repeats it word for word: answers in other exchanges, digests, the summary.
+
+        What a person said or wrote again, openly, is theirs to mark; it is named.
+        """
+        pieces = pieces_of(self._words)
+        places = {path for paths in standing(self._brain, pieces, {}).values() for path in paths}
+        words = [_folded(piece.decode("utf-8", "surrogateescape")) for piece in pieces]
+
+        def repeats(text: str) -> bool:
+            folded = _folded(text)
+            return any(piece in folded for piece in words)
+
+        for path in sorted(places):
+            kind = self._brain.tree.kind_of(path)
+            if kind is PathKind.SHORT_TERM:
+                self._edit(path, lambda text: self._mark_echo_in_short_term(text, repeats))
+            elif kind in (PathKind.MEMORY, PathKind.ARCHIVED):
+                self._edit(path, lambda text, path=path: self._mark_echo(path, text, repeats))  # type: ignore[misc]
+            elif kind is PathKind.RESPONSE and self._is_echo_of_ours(path, places):
+                self._edit(path, lambda text: edit_meta(text, private=True))  # its exchange is private with it
+
+    def _is_echo_of_ours(self, answer: str, places: Collection[str]) -> bool:
+        """Return whether an answer may be marked: it is open, and its prompt does not itself say what it repeats."""
+        return not is_hidden(self._brain.tree, answer) and not set(places) & set(prompt_path_of(answer) or ())
+
+    def _mark_echo_in_short_term(self, text: str, repeats: Callable[[str], bool]) -> str:
+        if shareable(text) is None:
+            return text
+        text = _with_marked_items(_with_marked_answers(text, repeats), repeats)
+        return _with_marked_summary(text) if repeats(ShortTermDocument(text).memory.summary) else text
+
+    def _mark_echo(self, path: str, text: str, repeats: Callable[[str], bool]) -> str:
+        if shareable(text) is None:
+            return text
+        memory = parse_memory(path, _with_marked_answers(text, repeats))
+        echoes = [one for one in memory.statements if repeats(one.text) and not PRIVATE.search(one.text)]
+        ours = [one for one in echoes if self._is_unsaid(memory, one)]
+        if len(ours) < len(echoes):
+            self.plan.kept.append(f"{path} says it too, openly")
+        return _with_marked_statements(memory.text, ours)
+
+    def _is_unsaid(self, memory: Memory, statement: Statement) -> bool:
+        """Return whether a statement is a process's own and rests on nothing that was said openly, as in a digest."""
+        behind = self._log.behind(memory.uuid, statement)
+        return bool(behind) and sources_of(behind) <= self._ids
+
+
+def _with_marked_answers(text: str, repeats: Callable[[str], bool]) -> str:
+    """Return a text in which exchanges are marked whose answer repeats words that the person did not say there."""
+    return with_marked_events(
+        text, lambda placed: repeats(f"{placed.event.ai}\n{placed.event.thoughts}") and not repeats(placed.event.user)
+    )
+
+
+def _with_marked_statements(text: str, statements: Iterable[Statement]) -> str:
+    """Return a page in which statements are marked private, each before its block id."""
+    for statement in sorted(statements, key=lambda statement: statement.start, reverse=True):
+        start, end = statement.own
+        struck = text.rfind("~~", start, end) if statement.is_history else -1
+        at = struck if struck > start else end
+        text = f"{text[:at]} {PRIVATE_MARK}{text[at:]}"
+    return text
+
+
+def _with_marked_items(text: str, is_meant: Callable[[str], bool]) -> str:
+    return str(ShortTermDocument(text).with_private_items(is_meant))
+
+
+def _with_marked_summary(text: str) -> str:
+    start, end = ShortTermDocument(text).summary_span()
+    return text[:start] + marked(text[start:end]) + text[end:]
+
+
+def _is_bare(rest: str | None, path: str) -> bool:
+    """Return whether nothing but headings would be left to show of a page."""
+    return rest is not None and not _HEADING.sub("", parse_memory(path, rest).body).strip()
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.replace("\\", "").split())

@@ -1,0 +1,518 @@
+"""The assembler: from a request's values to all that its model sees, in the order of design 7 (seeds S2, S3, C1-C4)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from brainiac.clock import moment_in
+from brainiac.errors import ConfinementError, FormatError, ModelError
+from brainiac.formats.frontmatter import split
+from brainiac.formats.prompt import Exchange, conversation_of
+from brainiac.formats.short_term import ShortTermMemory, StmEvent
+from brainiac.library import Library
+from brainiac.llm.catalog import count as count_tokens
+from brainiac.llm.context.blocks import (
+    Block,
+    Count,
+    Cut,
+    Stability,
+    WorkingMemory,
+    budget_tokens,
+    fit,
+    tokens_of,
+    tool_tokens,
+)
+from brainiac.llm.context.fence import one_line, quoted, spoken
+from brainiac.llm.context.long_term import PageOrder, background_block, focus_blocks, long_term_block
+from brainiac.llm.context.short_term import (
+    ShownLists,
+    conversation_blocks,
+    event_of,
+    event_text,
+    has_lost_changes,
+    short_term_blocks,
+)
+from brainiac.llm.context.template import rendered
+from brainiac.llm.gate import Gate
+from brainiac.llm.schemas import (
+    AnswerRequest,
+    ConsolidateRequest,
+    Existing,
+    OrganizeRequest,
+    PageName,
+    Purpose,
+    QueriesRequest,
+    ReflectRequest,
+    Refused,
+    Request,
+    Result,
+    SummarizeRequest,
+    SynthesizeRequest,
+)
+
+HEADINGS = ("## Core Identity", "## Short-Term Memory", "## Relevant Long-Term Memory", "## User Prompt")
+EXISTING = "## Existing Long-Term Memory"
+REFUSED = (
+    "A check refused these operations of your former answer. Answer with what is to stand in their place only; what "
+    "you leave out is dropped."
+)
+JSON_ONLY = "Answer now, with JSON only."
+WITH_WORKFLOWS = frozenset({Purpose.QUERIES, Purpose.ANSWER})
+PLUGIN_SHARE = 0.1
+_NOT_FOR_MODELS = ("title", "maxLength", "maxItems", "default", "description")
+
+Dated = TypeVar("Dated", StmEvent, Exchange)
+
+
+class Assembler:
+    """Assembles working memory for one brain; keeps what makes the next request begin like the last one.
+
+    Thread-safe. Settings and files are read for every request (seeds R11).
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._lists, self._order = ShownLists(), PageOrder()
+
+    def assemble(
+        self, request: Request, *, model: str, tools: Sequence[str] = (), gate: Gate | None = None
+    ) -> WorkingMemory:
+        """Return what a model sees for a request.
+
+        Args:
+            request: The values to show; the gate admits them.
+            model: A litellm name; its window, tokenizer and cache marks are heeded.
+            tools: Descriptions of the tools it is offered, one line each.
+            gate: What the model may be shown; None for one that is not on this machine.
+
+        Raises:
+            ModelError: Identity and prompt alone do not fit the model's window, a template is broken, or the request
+                is private and the gate leads elsewhere.
+        """
+        gate = gate or Gate(self._library, is_remote=True)
+        request = gate.admit(request)
+        count = partial(count_tokens, model=model)
+        limit = budget_tokens(self._library.settings, model)
+        limit -= tool_tokens(limit) if tools else 0
+        reader = f"{request.purpose}:{model}:{'remote' if gate.is_remote else 'local'}"
+        sections = _Sections(self._library, gate, reader, self._lists, self._order, limit, count)
+        around = [*self._head(request, tools, gate), *self._plugin_blocks(request)]
+        fitted, cuts = self._fitted(around, sections, request)
+        return WorkingMemory(
+            blocks=tuple(fitted),
+            messages=_messages(fitted, has_marks=is_anthropic(model)),
+            budget_tokens=limit,
+            cuts=tuple(cuts),
+            block_tokens={block.name: tokens_of(block, count) for block in fitted},
+        )
+
+    def _fitted(self, around: list[Block], sections: _Sections, request: Request) -> tuple[list[Block], list[Cut]]:
+        """Put the purpose's sections between the others and cut to the budget."""
+        # where a change of the lists was cut away, the lists above the log are shown anew: once is enough
+        for _ in range(2):
+            blocks = [block for block in (*around, *sections.of(request)) if block.parts]
+            blocks.sort(key=lambda block: block.stability)
+            fitted, cuts = fit(blocks, sections.limit_tokens, sections.count)
+            if not has_lost_changes(blocks, fitted):
+                break
+            self._lists.forget(sections.reader)
+        return fitted, cuts
+
+    def _head(self, request: Request, tools: Sequence[str], gate: Gate) -> list[Block]:
+        """Identity, how memory works, the role, tools, background: what stays the same from turn to turn."""
+        library = self._library
+        has_background = library.settings.context.background and request.purpose in WITH_WORKFLOWS
+        common = {
+            "tools": bool(tools),
+            "rounds": library.settings.context.tool_rounds,
+            "background": has_background,
+        }
+        complaint = isinstance(request, ConsolidateRequest) and bool(request.refused)
+        schema = schema_of(request.result)
+        base = instructions(library, gate, "base", **common)
+        role = instructions(library, gate, request.purpose.value, schema=schema, complaint=complaint, **common)
+        identity = _identity(gate.own(library.tree.core_identity) or "")
+        blocks = [
+            Block("core identity", [identity], Stability.IDENTITY, HEADINGS[0]),
+            Block("role", [spoken(base), spoken(role)], Stability.ROLE, "## Instructions"),
+            Block("tools", ["\n".join(f"- {line}" for line in tools)] if tools else [], Stability.TOOLS, "## Tools"),
+        ]
+        return [*blocks, background_block(library, gate)] if has_background else blocks
+
+    def _plugin_blocks(self, request: Request) -> list[Block]:
+        """What plugins add: below a heading that none of ours can be mistaken for, and capped."""
+        added = []
+        for block in (
+            block
+            for blocks in self._library.call_hook("context_blocks", brain=self._library, request=request)
+            for block in blocks
+        ):
+            heading = "## " + one_line(block.heading.lstrip("# ") or block.name)
+            added.append(
+                replace(
+                    block,
+                    heading=f"{heading} (plugin)" if heading in HEADINGS else heading,
+                    stability=min(max(block.stability, Stability.ROLE), Stability.FOCUS),
+                    parts=tuple(spoken(part) for part in block.parts),
+                    cut_order=15 if block.cut_order is None else block.cut_order,
+                    share=min(block.share, PLUGIN_SHARE),
+                    owner=block.owner if block.owner != "kernel" else "plugin",
+                )
+            )
+        return added
+
+
+def _identity(text: str) -> str:
+    """Return the constitution; a first line that only repeats our heading goes."""
+    lines = text.strip().splitlines()
+    if lines and lines[0].lstrip("# ").strip().casefold() == "core identity":
+        lines = lines[1:]
+    return spoken("\n".join(lines).strip()) or "(empty)"
+
+
+# --- sections: what each purpose is shown between the role and the end, in the order of seeds C1 and C2 ------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Sections:
+    """The middle of a request's working memory.
+
+    Attributes:
+        reader: Who is shown it: a purpose and model, here or elsewhere.
+        lists: How the reader was shown the lists before.
+        order: Where the reader was shown pages before.
+        limit_tokens: The whole budget.
+    """
+
+    library: Library
+    gate: Gate
+    reader: str
+    lists: ShownLists
+    order: PageOrder
+    limit_tokens: int
+    count: Count
+
+    def of(self, request: Request) -> list[Block]:
+        """Return the sections of a request."""
+        match request:
+            case QueriesRequest():
+                return [*self._turn(request), _prompt(request, request.prompt.said, JSON_ONLY)]
+            case AnswerRequest():
+                return [*self._turn(request), self._long_term(request), _prompt(request, request.prompt.said)]
+            case ReflectRequest():
+                return self._reflect(request)
+            case ConsolidateRequest():
+                return self._consolidate(request)
+            case SynthesizeRequest():
+                return self._synthesize(request)
+            case SummarizeRequest():
+                return self._summarize(request)
+            case OrganizeRequest():
+                return _organize(request)
+        raise TypeError(f"no sections for {type(request).__name__}")
+
+    def _turn(self, request: QueriesRequest | AnswerRequest) -> list[Block]:
+        """What queries and answer share: short-term memory, the conversation, workflows, focus."""
+        logged = {event.id for event in request.short_term.events}
+        blocks = [*self._short_term(request.short_term), _listed(workflows(self.library, self.gate))]
+        turns = self._timed(request.conversation)
+        blocks += conversation_blocks(turns, logged, self.limit_tokens, self.count)
+        blocks += focus_blocks(self.library, request.prompt, self.limit_tokens, self.count, self.gate)
+        if request.prompt.workflow:
+            workflow = workflow_named(self.library, self.gate, request.prompt.workflow)
+            heading = f"## Workflow: {one_line(workflow.name)}"
+            blocks.append(Block("workflow", [spoken(workflow.steps)], Stability.FOCUS, heading))
+        return blocks
+
+    def _long_term(self, request: AnswerRequest) -> Block:
+        logged = {event.id for event in request.short_term.events}
+        conversation = f"{self.reader}:{conversation_of(request.prompt.path)}"
+        return long_term_block(
+            self.library, request.hits, logged, self.order, conversation, self.limit_tokens, self.count
+        )
+
+    def _reflect(self, request: ReflectRequest) -> list[Block]:
+        (exchange,) = self._timed([request.exchange])
+        earlier = tuple(event for event in request.short_term.events if event.id != exchange.id)
+        new = event_text(event_of(exchange), self.limit_tokens // 2, self.count)
+        return [
+            *self._short_term(replace(request.short_term, events=earlier)),
+            Block("new event", [new], Stability.FOCUS, "## New Event"),
+            _prompt(request, exchange.prompt.text, "What does the new event add? " + JSON_ONLY),
+        ]
+
+    def _consolidate(self, request: ConsolidateRequest) -> list[Block]:
+        """What is open, what is known, and what was said: that is new each time, and stands at the end."""
+        memory = request.short_term
+        open_items = [f"- {item.text}" for item in (*memory.goals, *memory.tasks) if not item.is_done]
+        log = [quoted(memory.summary)] if memory.summary.strip() else []
+        log += ["Open goals and tasks:\n" + quoted("\n".join(open_items))] if open_items else []
+        said = []
+        for exchange in request.said:
+            (event,) = self._timed([replace(exchange.event, id=exchange.id)])
+            said.append(event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread))
+        task = ["What becomes of long-term memory?"]
+        if request.refused:
+            task = [REFUSED, *map(_refused, request.refused)]
+        known = self._known(request.pages, request.existing) or ["Nothing is known yet: only `new` is possible."]
+        return [
+            Block("event log", log, Stability.SHORT_TERM, "## Short-Term Memory Event Log"),
+            Block("existing memory", known, Stability.LONG_TERM, EXISTING, share=0.6, cut_order=10),
+            Block("new exchanges", said, Stability.FOCUS, "## New Exchanges"),
+            _task("operations", "## Operations", task),
+        ]
+
+    def _known(self, pages: Sequence[PageName], existing: Sequence[Existing]) -> list[str]:
+        """Return a part for each page with its near statements below it, the page with the nearest one first."""
+        top = self.library.tree.relative(self.library.tree.long_term) + "/"
+        named = {page.path: page for page in pages}
+        paths = dict.fromkeys([*(statement.path for statement in existing), *named])
+        lines: dict[str, list[str]] = {path: [] for path in paths}
+        for statement in existing:
+            lines[statement.path].append(_statement(statement))
+        parts = []
+        for path, statements in lines.items():
+            page = named.get(path) or PageName(path, ())
+            about = f". {one_line(page.about)}" if page.about and not statements else ""
+            name = f"{one_line(path.removeprefix(top))}: {'; '.join(map(one_line, page.names))}{about}"
+            parts.append(quoted("\n".join([name, *statements])))
+        return parts
+
+    def _synthesize(self, request: SynthesizeRequest) -> list[Block]:
+        folders = [f"- `{one_line(name)}`: {one_line(about, 200)}" for name, about in sorted(request.folders.items())]
+        standing = [quoted(_statement(statement)) for statement in request.standing]
+        task = [f"{request.kind}: {one_line(request.title)}"]
+        task += [quoted(_statement(statement)) for statement in request.candidates]
+        task += [quoted("\n".join(request.steps))] if request.steps else []
+        return [
+            self._events("events", "## Events Behind It", request.events),
+            Block("folders", folders, Stability.LONG_TERM, EXISTING, share=0.4, cut_order=10),
+            Block("page", standing, Stability.FOCUS, "## The Page So Far"),
+            _task("candidates", "## Promotion Candidates", task),
+        ]
+
+    def _summarize(self, request: SummarizeRequest) -> list[Block]:
+        archived = self._events("archived events", "## Archived Events", request.archived)
+        remaining = self._events("remaining events", "## Remaining Events", request.remaining)
+        parts = remaining.parts or ["None."]
+        return [
+            replace(archived, share=0.4, cut_order=10, drops="first-quarters"),
+            replace(remaining, parts=parts, stability=Stability.EVENT_LOG),
+            _task("task", "## Summary Wanted", ["Summarize the remaining events."]),
+        ]
+
+    def _short_term(self, memory: ShortTermMemory) -> list[Block]:
+        memory = replace(memory, events=tuple(self._timed(memory.events)))
+        return short_term_blocks(memory, self.lists, self.reader, self.limit_tokens, self.count)
+
+    def _timed(self, exchanges: Iterable[Dated]) -> list[Dated]:
+        """Return exchanges with the person's time, as all that is said of days."""
+        return [replace(exchange, at=moment_in(self.library.zone, exchange.at)) for exchange in exchanges]
+
+    def _events(self, name: str, heading: str, events: Sequence[StmEvent]) -> Block:
+        """Return events that a decision rests on: with their ids, none left out."""
+        texts = [event_text(event, self.limit_tokens, self.count, with_id=True) for event in self._timed(events)]
+        return Block(name, texts, Stability.SHORT_TERM, heading)
+
+
+def _organize(request: OrganizeRequest) -> list[Block]:
+    patterns = []
+    for name, rows in request.patterns.items():
+        items = rows if isinstance(rows, Sequence) and not isinstance(rows, str) else [rows]
+        lines = [quoted("- " + json.dumps(item, ensure_ascii=False, default=str)) for item in items]
+        patterns.append("\n".join([f"### {one_line(name)}", *(lines or ["None."])]))
+    folders = [f"- {one_line(folder, 200)}: {entries}" for folder, entries in sorted(request.structure.items())]
+    goals = [f"- {one_line(goal, 200)}" for goal in request.goals]
+    return [
+        Block("access patterns", patterns or ["None."], Stability.SHORT_TERM, "## Access Patterns"),
+        Block("structure", folders, Stability.LONG_TERM, "## Long-Term Memory Structure", share=0.4, cut_order=10),
+        _task("goals", "## Reorganization Goals", ["\n".join(goals)]),
+    ]
+
+
+def _statement(statement: Existing) -> str:
+    since = f" ({statement.since})" if statement.since else ""
+    return f"[{one_line(statement.id)}] {statement.content}{since}"
+
+
+def _refused(refused: Refused) -> str:
+    operation = refused.operation
+    return quoted(f"{operation.action} {', '.join(operation.ids)} “{operation.text}”: {refused.problem}")
+
+
+def _prompt(request: Request, text: str, ending: str = "") -> Block:
+    moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} {request.now.tzinfo}.)"
+    return Block("user prompt", [moment, spoken(text), *([ending] if ending else [])], Stability.PROMPT, HEADINGS[3])
+
+
+def _task(name: str, heading: str, parts: Iterable[str]) -> Block:
+    return Block(name, [*filter(None, parts), JSON_ONLY], Stability.PROMPT, heading)
+
+
+# --- instructions: one template a role, replaced by the brain's `system/prompts/NAME.md` where there is one --------
+
+
+def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
+    """Return a role's instructions.
+
+    Args:
+        library: Its `system/prompts/NAME.md` replaces the built-in template; read anew when it changed.
+        gate: Whether it may be shown that template; one that is private it may not.
+        name: A purpose, or `base` for the context that all roles share.
+        values: What the template may use: `schema`, `tools`, `rounds`, `background`, `complaint`.
+
+    Raises:
+        ModelError: The brain's own template does not work.
+    """
+    path = library.tree.prompts / f"{name}.md"
+    source = gate.own(path) if os.path.lexists(path) else None
+    given = tuple(sorted(values.items()))
+    if source is None:
+        return _built_in(name, given)
+    relative = library.tree.relative(path)
+    try:
+        text, problem = rendered(source[split(source, relative)[1] :], given)
+    except FormatError as error:
+        text, problem = "", error.problem
+    if problem:
+        raise ModelError(
+            f"The template {relative} does not work: {problem}.",
+            advice="Mend it, or remove it to go back to the built-in one.",
+        )
+    return text
+
+
+@lru_cache(maxsize=64)
+def _built_in(name: str, values: tuple[tuple[str, Any], ...]) -> str:
+    # a keyless answer asks no model and need not wait for it
+    from jinja2 import Template
+
+    source = (files("brainiac.llm") / "prompts" / f"{name}.md").read_text("utf-8")
+    text: str = Template(source[split(source)[1] :]).render(dict(values))
+    return text.strip()
+
+
+@lru_cache(maxsize=16)
+def schema_of(result: type[Result]) -> str:
+    """Return a result's JSON schema without what only bounds or names things: short enough for a small model."""
+    return json.dumps(_without_bounds(result.model_json_schema()), separators=(",", ":"))
+
+
+def _without_bounds(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_bounds(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # what stands under `properties` are a result's own names, which may be called as what is left out
+    properties = {name: _without_bounds(value) for name, value in schema.get("properties", {}).items()}
+    rest = {k: _without_bounds(v) for k, v in schema.items() if k not in ("properties", *_NOT_FOR_MODELS)}
+    return {**rest, **({"properties": properties} if properties else {})}
+
+
+# --- workflows: procedures in `system/workflows/`, started from a prompt's front matter (seeds R4) -----------------
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A procedure.
+
+    Attributes:
+        trigger: In a sentence, when it fits.
+        steps: Markdown.
+    """
+
+    name: str
+    description: str
+    trigger: str
+    steps: str
+
+
+def workflows(library: Library, gate: Gate) -> list[Workflow]:
+    """Return the brain's workflows, by name; a link that leads out and a file that does not parse are passed over.
+
+    Args:
+        library: The library.
+        gate: What may be shown of them.
+    """
+    procedures = []
+    for path in sorted(library.tree.workflows.glob("*.md")):
+        try:
+            text = gate.own(path)
+            if text is None:
+                continue
+            meta, offset = split(text, library.tree.relative(path))
+        except (ConfinementError, FormatError):
+            continue
+        name, description, trigger = (str(meta.get(key) or "") for key in ("name", "description", "trigger"))
+        procedures.append(Workflow(name or path.stem, description, trigger, text[offset:].strip()))
+    return procedures
+
+
+def workflow_named(library: Library, gate: Gate, name: str) -> Workflow:
+    """Return the workflow that a prompt starts.
+
+    Raises:
+        ModelError: There is none of that name.
+    """
+    procedures = workflows(library, gate)
+    for workflow in procedures:
+        if workflow.name.casefold() == name.strip().casefold():
+            return workflow
+    there_are = ", ".join(workflow.name for workflow in procedures) or "none"
+    raise ModelError(
+        f"There is no workflow `{one_line(name)}` that this model may be shown.",
+        advice=f"Name one of system/workflows/ in the prompt's front matter: {there_are}. One that is private is for a "
+        "model on this machine: add `private: true` to the prompt.",
+    )
+
+
+def _listed(procedures: list[Workflow]) -> Block:
+    """Return the list of what may be started."""
+    intro = "The person starts one with `workflow: NAME` in a prompt's front matter; suggest one where it fits."
+    lines = [
+        f"- `{one_line(w.name)}`: {one_line(w.description, 200)} When: {one_line(w.trigger, 200)}" for w in procedures
+    ]
+    return Block("workflows", [intro, "\n".join(lines)] if lines else [], Stability.WORKFLOWS, "## Workflows")
+
+
+# --- messages: what goes over the wire -----------------------------------------------------------------------------
+
+
+def is_anthropic(model: str) -> bool:
+    """Return whether a model takes explicit cache marks (seeds R7)."""
+    return model.startswith("anthropic/") or "claude" in model
+
+
+def _messages(blocks: Sequence[Block], *, has_marks: bool) -> list[dict[str, Any]]:
+    """Return system and user message, their contents in parts where cache marks are wanted."""
+    system = [block for block in blocks if block.stability < Stability.SHORT_TERM]
+    user = [block for block in blocks if block.stability >= Stability.SHORT_TERM]
+    content = _marked if has_marks else _joined
+    return [{"role": "system", "content": content(system)}, {"role": "user", "content": content(user)}]
+
+
+def _joined(blocks: Sequence[Block]) -> str:
+    return "\n\n".join(block.text for block in blocks)
+
+
+def _marked(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """Return each piece as a part of its own, with a cache mark after the last that will begin the next request too.
+
+    Anthropic looks for a cached prefix at the ends of the last twenty parts before a mark: an event that is a part
+    of its own is found again after more have followed it.
+    """
+    parts: list[dict[str, Any]] = []
+    stable = 0
+    for block in blocks:
+        parts += [{"type": "text", "text": piece + "\n\n"} for piece in block.pieces()]
+        if block.stability <= Stability.EVENT_LOG:
+            stable = len(parts)
+    if stable:
+        parts[stable - 1]["cache_control"] = {"type": "ephemeral"}
+    return parts
