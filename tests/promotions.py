@@ -16,8 +16,8 @@ from brainiac.formats.memory import Memory, parse_memory
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import (
-    Consolidation,
     ConsolidateRequest,
+    Consolidation,
     Evidence,
     Operation,
     Page,

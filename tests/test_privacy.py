@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.organization.actions import derive_manifests
-from brainiac_plugins.promotion.draft import Catalogue
 from brainiac_plugins.promotion.run import promote
 from living import events_of, living, living_brain, places_of
 from pipeline import eventually
@@ -212,14 +211,14 @@ def test_a_private_mark_in_a_list_is_read_kept_and_matched():
 
 @pytest.mark.parametrize("value", ["true", "yes", "on", '"true"', "'yes'", "1", "y", "maybe", "[a]"])
 def test_anything_but_a_plain_no_is_private(value: str, tmp_path: Path):
-    """In every reader alike: the border, the search index, Promotion's catalogue."""
+    """In every reader alike: the border, the search index, the page set."""
     text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
     page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
     assert (None, [True]) == (shareable(text), [unit.is_private for unit in page.units])
     assert shareable(text.replace("private", "Private")) is None
     brain = make_brain(tmp_path)
     (tmp_path / "memory/long_term/concrete/a.md").write_text(text)
-    assert Catalogue(brain).by_path["memory/long_term/concrete/a.md"].is_private
+    assert brain.pages().memories["memory/long_term/concrete/a.md"].is_private
 
 
 @pytest.mark.parametrize("value", ["false", "no", "off", "'false'", '"No"', "null", "~", "", "''", "0", "[]"])
@@ -367,14 +366,14 @@ def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path):
     """What may be meant stands on a private page: no model elsewhere is shown it, nor is it touched."""
     wish = "Please forget that I am allergic to penicillin."
 
-    def analyzed(captured: Captured) -> Behaviour:
-        if "Event Log" in captured.text:
-            found = {"statement": "I am allergic to penicillin", "subject": "User", "is_forget": True, "events": ["e1"]}
-            return say_json({"candidates": [found]})
+    def consolidated(captured: Captured) -> Behaviour:
+        if "## New Exchanges" in captured.text:
+            evidence = [{"exchange": "e1", "quote": "forget that I am allergic to penicillin"}]
+            return say_json({"operations": [{"action": "forget", "ids": ["s1"], "evidence": evidence}]})
         return say_json({})
 
     with ChatServer() as server:
-        server.default = by_request(analyzed)
+        server.default = by_request(consolidated)
         brain = remote_brain(tmp_path, server)
         write_private(tmp_path, "concrete/hidden.md", "Hidden", "User is allergic to penicillin and has quillwort. ^h1")
         remember(brain, StmEvent("e1", "2025-09-15T10:00:00Z", wish))

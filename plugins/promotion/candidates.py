@@ -85,6 +85,8 @@ def keyless_candidates(
     candidates = []
     for is_private in (False, True):
         group = [pair for pair in found if pair[1].is_private == is_private]
+        if not group:
+            continue
         pages = [
             PageName(page.path, (page.title, *page.aliases))
             for page in draft.memories(is_private=is_private)

@@ -45,7 +45,9 @@ def settled(draft: Draft, candidate: Candidate) -> Step:
     if operation.action == "forget":
         if not named:
             raise UserError("it asks to forget what does not stand in memory")
-        step = Step(candidate, named[0].path, named[:1])
+        # of the wish itself nothing is stated, and nothing gets onto the page
+        only = Operation(action="forget", ids=operation.ids, evidence=operation.evidence, reasoning=operation.reasoning)
+        step = Step(replace(candidate, operation=only), named[0].path, named[:1])
         return replace(step, proposal=proposal_for(step))
     targets = tuple(known for known in named if known.is_private == candidate.is_private)
     if operation.action == "new" and (name := draft.same_words(operation.text, is_private=candidate.is_private)):
