@@ -22,7 +22,6 @@ from pathlib import Path
 from brainiac.clock import ManualClock, parse_iso
 from brainiac.errors import ConflictError
 from brainiac.events import Change, append, content_hash, update
-from brainiac.storage.adoption import Observed
 from brainiac.storage.commit import Committer
 from brainiac.storage.external_edits import NotRestedError
 from brainiac.storage.journal import Journal
@@ -97,7 +96,7 @@ class Race:
         self.clock = ManualClock(parse_iso("2025-09-16T15:30:00Z"))  # so that ten seconds need not be waited for
         self.journal = Journal(tree, places)
         self.committer = Committer(tree, places, self.journal, self.clock)
-        self.observed = Observed(tree, self.journal, self.clock, self.committer)
+        self.observed = self.committer.edits
         self.committer.recover()
         self.observed.adopt()
 

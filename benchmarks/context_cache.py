@@ -45,7 +45,7 @@ from brainiac.llm.context.fence import quoted
 from brainiac.llm.context.long_term import page_text
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest, QueriesRequest
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 from tests.models import make_brain, write_machine, write_memory
 from tests.openai_server import Captured, ChatServer, by_request, say
 

@@ -28,6 +28,7 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, parse_iso
 from brainiac.errors import ModelError
+from brainiac.events import NoteCaptured
 from brainiac.formats.blocks import blocks_of, tags_in, wiki_links_in
 from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.frontmatter import split
@@ -38,7 +39,6 @@ from brainiac.pipeline.daemon import answer_one
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.pipeline.inbox import Inbox
 from brainiac.skeleton import create_brain
-from brainiac.storage.answered import CAPTURED
 
 QUIET_STEPS = (310.0, 2000.0)  # after the last exchange: promotion's idle time, and well past it
 MARKED_BY_USE = ("use", "repetition")
@@ -88,7 +88,7 @@ def capture(brain: Brain, path: str) -> None:
     """Take a note in and have it reflected, as the daemon does."""
     last = brain.journal.last()[0]
     Inbox(brain, lambda path, seconds: None).take(path)
-    for event in list(brain.journal.events(since_seq=last, kinds={CAPTURED})):
+    for event in list(brain.journal.events(since_seq=last, kinds={NoteCaptured})):
         if exchange := exchange_of(brain, event):
             brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
 

@@ -1,4 +1,4 @@
-"""Learn the weights of `brainiac/search/weights.py`: a softmax of each unit of evidence against all that is none.
+"""Learn the weights of `brainiac/search/rank.py`: a softmax of each unit of evidence against all that is none.
 
 Two passes as in the ranking: first what speaks for a unit alone, then what its surroundings add. Talk and single facts
 weigh the same, however many questions each has. Few parameters, a ridge penalty, and cross-validation by source keep
@@ -16,19 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from brainiac.search import weights as current
-from brainiac.search.rank import context_signals
-from brainiac.search.retrieval import Ranked
+from brainiac.search import rank
+from brainiac.search.rank import ALONE, AROUND, BY_HAND, Ranked, context_signals
 
 RIDGE = 1e-3
-MEANING = ("meaning", "meaning_previous", "meaning_next", "meaning_page", "about_meaning")
-ALONE = (
-    "covered", "trigram", "trigram_three", "trigram_page",
-    "window_5", "with_previous", "same_speaker", "page", "page_covered", "window_covered", "before_previous",
-    "about", "about_own", "about_first_person", "about_tells", "first_named", "asks", "answers", "answers_match",
-    "opening", "names", "when_time", "when_time_own", "where_place", "count_number", "who_names", "day",
-)  # fmt: skip
-AROUND = ("previous_score", "before_previous_score", "next_score", "place_on_page")
 
 
 @dataclass(frozen=True)
@@ -59,7 +50,7 @@ def learn(examples: Sequence[Example]) -> Weights:
     used = [x for x in examples if x.is_learned_from and x.is_evidence.any()]
     counts = Counter(x.kind for x in used)
     shares = [1 / (len(counts) * counts[x.kind]) for x in used]
-    names = [*ALONE, *(name for name in MEANING if name in used[0].ranked.signals)]
+    names = [name for name in ALONE if name in used[0].ranked.signals]  # by words alone there is no meaning
     labels = [x.is_evidence for x in used]
     first = _fit([_matrix(x.ranked, names) for x in used], labels, shares)
     alone = dict(zip(names, first, strict=True))
@@ -72,7 +63,7 @@ def learn(examples: Sequence[Example]) -> Weights:
 def score(ranked: Ranked, weights: Weights) -> np.ndarray:
     """Return the scores of a question's candidates."""
     learned = _around(ranked, weights.alone) @ np.array([1.0, *weights.around.values()])
-    return learned + current.RULES["only_asks"] * ranked.signals["only_asks"]
+    return learned + BY_HAND["only_asks"] * ranked.signals["only_asks"]
 
 
 def _matrix(ranked: Ranked, names: Sequence[str]) -> np.ndarray:
@@ -132,12 +123,10 @@ def _loss(
 
 
 def write_weights(label: str, weights: Weights) -> None:
-    """Replace the learned tables in `brainiac/search/weights.py`."""
-    path = Path(current.__file__)
+    """Replace a column of the learned tables in `brainiac/search/rank.py`."""
+    path = Path(rank.__file__)
     text = path.read_text("utf-8")
-    name = {"lexical": "LEXICAL", "hybrid": "DENSE"}[label]
-    for table, values in ((f"{name}_WEIGHTS", weights.alone), (f"{name}_CONTEXT_WEIGHTS", weights.around)):
-        lines = "".join(f'    "{signal}": {value:.2f},\n' for signal, value in values.items())
-        body = f"{table}: dict[str, float] = {{\n{lines}}}\n"
-        text = re.sub(rf"^{table}: .*?\}}\n", lambda _, body=body: body, text, flags=re.DOTALL | re.MULTILINE)
+    for name, value in (weights.alone | weights.around).items():
+        row = rf"\1\2, {value:.2f})," if label == "hybrid" else rf"\g<1>{value:.2f}, \3),"
+        text = re.sub(rf'^(    "{name}": \()(\S+), (\S+)\),$', row, text, flags=re.MULTILINE)
     path.write_text(text, "utf-8")

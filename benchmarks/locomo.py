@@ -2,7 +2,7 @@
 
     python benchmarks/locomo.py DATA.json                 # measure: the product beside the usual ways
     python benchmarks/locomo.py DATA.json --cross         # weights learned without the source that is asked
-    python benchmarks/locomo.py DATA.json --learn         # write brainiac/search/weights.py anew
+    python benchmarks/locomo.py DATA.json --learn         # write brainiac/search/rank.py anew
 
 Weights are learned from these conversations and from the sets in benchmarks/data/questions (questions.py).
 
@@ -30,8 +30,8 @@ from learning import Example, learn, score, write_weights
 
 from brainiac.clock import iso
 from brainiac.formats.dialogue import StmEvent, render_exchange
-from brainiac.search.fusion import searches
-from brainiac.search.retrieval import Ranked
+from brainiac.search.query import searches
+from brainiac.search.rank import Ranked
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree

@@ -35,8 +35,8 @@ from brainiac.errors import ModelError
 from brainiac.formats.prompt import parse_prompt
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.llm.schemas import Queries, QueriesRequest
-from brainiac.search.fusion import merged, searches
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
+from brainiac.search.query import merged, searches
 from brainiac.search.search import Recall
 from tests.models import make_brain, write_machine
 

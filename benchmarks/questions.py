@@ -34,8 +34,8 @@ from brainiac.formats.dialogue import StmEvent, render_exchange
 from brainiac.formats.memory import new_memory
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.search.documents import page_of
-from brainiac.search.fusion import searches
-from brainiac.search.retrieval import Ranked
+from brainiac.search.query import searches
+from brainiac.search.rank import Ranked
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.text.times import format_date

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from recall_scale import vocabulary, write_brain
 
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree

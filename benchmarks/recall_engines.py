@@ -25,8 +25,7 @@ from typing import Protocol
 import tantivy
 from recall_scale import read_all, write_brain
 
-from brainiac.search.freshness import searched_files
-from brainiac.search.pending import Pending
+from brainiac.search.pages import Unindexed, searched_files
 from brainiac.search.text import Analyzer
 from brainiac.tree import Tree
 
@@ -203,8 +202,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         root, analyzer = Path(name) / "brain", Analyzer("english")
         queries = [analyzer.terms(query) for query in write_brain(root, arguments.memories)]
-        pending = Pending(Tree(root), analyzer, lambda path: None)
-        pages = (pending.encoded(path) for path in searched_files(Tree(root)))
+        unindexed = Unindexed(Tree(root), analyzer, lambda path: None)
+        pages = (unindexed.encoded(path) for path in searched_files(Tree(root)))
         passages = [passage for page in pages if page for passage in page.passages]
         (Path(name) / "passages.txt").write_text("\n".join(passages), "utf-8")
         (Path(name) / "queries.json").write_text(json.dumps(queries), "utf-8")

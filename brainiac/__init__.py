@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from brainiac.events import Event, FileChange, append, create, move, remove, update
     from brainiac.formats.memory import Memory
     from brainiac.formats.prompt import Exchange, Prompt, Response
-    from brainiac.search.hit import Hit
+    from brainiac.search.documents import Hit
 
 hookimpl = pluggy.HookimplMarker("brainiac")
 __version__ = "0.1.0"
@@ -39,7 +39,7 @@ __all__ = [
     "remove",
     "update",
 ]
-_MODULES = ("brain", "errors", "events", "formats.memory", "formats.prompt", "search.hit")
+_MODULES = ("brain", "errors", "events", "formats.memory", "formats.prompt", "search.documents")
 
 
 def __getattr__(name: str) -> Any:

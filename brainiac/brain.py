@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from brainiac.clock import SYSTEM, Clock
 from brainiac.errors import StorageError
-from brainiac.events import Event
+from brainiac.events import Event, PluginFailed
 from brainiac.library import Library
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Brain(Library):
         from brainiac.llm.embedding import RemoteEmbedder
         from brainiac.llm.gate import may_be_embedded
         from brainiac.search.search import Recall
-        from brainiac.storage.muted import muted
+        from brainiac.storage.filed import muted
 
         name = self.settings.recall.index
         open_index = None if name == "embedded" else lambda: self._registered_index(name)
@@ -133,8 +133,8 @@ class Brain(Library):
 
     def _plugin_failed(self, plugin: str, hook: str, error: BaseException) -> None:
         self.log.warning("plugin_failed", plugin=plugin, hook=hook, error=repr(error), exc_info=error)
-        data = {"hook": hook, "error": f"{type(error).__name__}: {error}"[:500]}
+        failed = PluginFailed(hook=hook, error=f"{type(error).__name__}: {error}"[:500])
         with suppress(StorageError):  # it is in the log
-            self.record("plugin-failed", by=plugin, data=data)
+            self.record(failed, by=plugin)
         if hook not in ("plugin_failed", "event_recorded", "load"):  # no loops
             self.plugins.call("plugin_failed", brain=self, plugin=plugin, hook=hook, error=error)

@@ -1172,31 +1172,35 @@ class TreeAdopted(EventData):
     kind = "tree-adopted"
 
 
-class NoteEdited(EventData):
+class FoundEvent(EventData):
+    """Something a person did to the tree, as it was found there."""
+
+
+class NoteEdited(FoundEvent):
     """A person made or changed a file."""
 
     kind = "note-edited"
 
 
-class NotesEdited(EventData):
+class NotesEdited(FoundEvent):
     """Files were found made, changed or moved at a start."""
 
     kind = "notes-edited"
 
 
-class NoteMoved(EventData):
+class NoteMoved(FoundEvent):
     """A person moved a file."""
 
     kind = "note-moved"
 
 
-class NoteDeleted(EventData):
+class NoteDeleted(FoundEvent):
     """A person deleted a file."""
 
     kind = "note-deleted"
 
 
-class NotesDeleted(EventData):
+class NotesDeleted(FoundEvent):
     """Deletions that had been held were confirmed."""
 
     kind = "notes-deleted"

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from brainiac.clock import Clock, ManualClock
-from brainiac.storage.adoption import Observed
 from brainiac.storage.blobs import BlobStore
 from brainiac.storage.commit import Committer
+from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import Disk
 from brainiac.storage.journal import Journal
 from brainiac.storage.write_ahead import WriteAhead
@@ -35,7 +35,7 @@ class Kernel:
     places: LocalPlaces
     journal: Journal
     committer: Committer
-    observed: Observed
+    observed: ExternalEdits
     clock: Clock
 
     def read(self, path: str) -> bytes | None:
@@ -65,7 +65,7 @@ class Kernel:
         for path in blobs.folder.glob("??/*"):
             if not path.name.startswith("."):
                 texts.append(blobs.get(path.parent.name + path.name.removesuffix(".splice")))
-        for intent in WriteAhead(self.places.state / "write_ahead.jsonl", Disk()).read()[0]:
+        for intent in WriteAhead(self.places.state / "write_ahead.jsonl", Disk()).read():
             texts += intent.texts.values()
         return texts
 
@@ -85,7 +85,7 @@ def open_kernel(root: Path, disk: Disk | None = None, clock: Clock | None = None
     tree, places = Tree(root), LocalPlaces.of(root, "test")
     journal = Journal(tree, places, disk)
     committer = Committer(tree, places, journal, clock, disk)
-    return Kernel(tree, places, journal, committer, Observed(tree, journal, clock, committer), clock)
+    return Kernel(tree, places, journal, committer, committer.edits, clock)
 
 
 class Crash(BaseException):

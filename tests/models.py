@@ -14,7 +14,7 @@ from brainiac.clock import ManualClock
 from brainiac.formats.prompt import Prompt, parse_prompt
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.llm.schemas import AnswerRequest, QueriesRequest
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 from tests.openai_server import ChatServer
 
 NOW = datetime(2025, 9, 16, 15, 30, tzinfo=UTC)

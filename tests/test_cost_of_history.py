@@ -16,9 +16,9 @@ from brainiac.events import Event, append, create, new_id, observe
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.history.conflict_copies import settle_copies
 from brainiac.pipeline.daemon import answer_one
-from brainiac.search.encode import _known_unit, encode
+from brainiac.search.documents import Page, Unit, UnitKind
+from brainiac.search.features import _known_unit, encode
 from brainiac.search.text import Analyzer
-from brainiac.search.units import Page, Unit, UnitKind
 from brainiac.storage.conversations import MAX_TURNS
 from brainiac.storage.journal import lines_back
 from tests.kernel import make_root, open_kernel
@@ -163,7 +163,7 @@ def test_page_that_is_dated_anew_has_only_its_new_turns_analyzed() -> None:
     known = _known_unit.cache_info()
     again = encode(Page("p.md", "P", turns, at="2025-09-17T16:00:00Z"), analyzer)
     assert 10 == _known_unit.cache_info().misses - known.misses
-    assert again.facts.startswith(first.facts)
+    assert again.features.startswith(first.features)
 
 
 def test_a_conflict_copy_that_waits_has_no_earlier_day_read(brain: Brain) -> None:

@@ -19,8 +19,9 @@ from brainiac.cli import costs as command
 from brainiac.cli.session import name_brain
 from brainiac.clock import ManualClock
 from brainiac.errors import BudgetError, ModelError
+from brainiac.events import ModelCalled
 from brainiac.llm.catalog import Price
-from brainiac.llm.costs import KIND, Ledger, Usage, cost_rows, price_of
+from brainiac.llm.costs import Ledger, cost_rows, price_of
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
 from tests.models import NOW, answer_request, make_brain, model_brain, queries_request, write_settings
@@ -40,14 +41,14 @@ def paid(tmp_path: Path, server: ChatServer) -> Brain:
 
 
 def calls(brain: Brain) -> list[dict[str, object]]:
-    return [dict(event.data) for event in brain.journal.events(kinds={KIND})]
+    return [dict(event.data) for event in brain.journal.events(kinds={ModelCalled})]
 
 
 def test_call_is_journaled_with_numbers_only(paid: Brain, server: ChatServer) -> None:
     """The event holds purpose, model, tokens and cost, its cause, and no text."""
     server.script(say("Portland.", tokens=(1000, 50)))
     answer = paid.models.run(answer_request(cause="0199-cause"))
-    (event,) = paid.journal.events(kinds={KIND})
+    (event,) = paid.journal.events(kinds={ModelCalled})
     assert "0199-cause" == event.cause
     assert "core_loop" == event.by
     data = dict(event.data)
@@ -83,7 +84,8 @@ def test_spent_budget_survives_a_restart_and_ends_at_midnight(tmp_path: Path) ->
     """Another process reads today's spend from the journal; tomorrow starts anew."""
     clock = ManualClock(NOW)
     brain = make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0}}, clock=clock)
-    Ledger(brain).record(Purpose.ANSWER, "m", Usage(10, 10), 0.95, 5)
+    tokens = {"input_tokens": 10, "cached_tokens": 0, "output_tokens": 10}
+    Ledger(brain).record(ModelCalled(purpose="answer", model="m", is_remote=True, **tokens, cost_usd=0.95, took_ms=5))
     brain.close()
     ledger = Ledger(make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0}}, clock=clock))
     with pytest.raises(BudgetError) as caught, ledger.reserved(Purpose.ANSWER, 0.1):
@@ -229,7 +231,7 @@ def test_costs_are_shown_by_day_process_and_model(
     paid.models.run(queries_request())
     paid.models.run(answer_request())
     paid.models.run(answer_request())
-    rows = cost_rows(paid.journal.events(), paid.day_of)
+    rows = cost_rows(paid)
     assert [("answer", 2, 2000, 100, 0.022), ("queries", 1, 100, 10, 0.0012)] == [
         (row.purpose, row.calls, row.input_tokens, row.output_tokens, row.cost_usd) for row in rows
     ]

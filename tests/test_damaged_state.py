@@ -26,7 +26,13 @@ KEPT = ("trust.json", "claims.json", "device_id", "../../device_id")
 LOCKS = ("commit.lock", "daemon.lock", "short_term.lock", "claims.lock", "promotion.lock", "organization.lock")
 INDEX = ("pages.db", "text/meta.json", "text/.managed.json")
 SEGMENT = ("fast", "fieldnorm", "idx", "pos", "store", "term")
-CACHE = (*(f"index/{name}" for name in INDEX), *(f"index/text/*.{name}" for name in SEGMENT))  # vectors: their own test
+CACHE = (
+    "projection.sqlite",
+    "projection.sqlite-wal",
+    "projection.sqlite-shm",
+    *(f"index/{name}" for name in INDEX),
+    *(f"index/text/*.{name}" for name in SEGMENT),
+)  # vectors: their own test
 HARMLESS = ("index/text/.tantivy-meta.lock", "index/text/.tantivy-writer.lock")
 PLUGIN = (
     "from brainiac import hookimpl\n\n@hookimpl\ndef startup(brain):\n    brain.record('plugin-started', by='own')\n"

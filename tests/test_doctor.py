@@ -13,7 +13,7 @@ from brainiac.brain import Brain
 from brainiac.events import create, new_id
 from brainiac.formats.memory import parse_memory
 from brainiac.health.doctor import Problem, examine, mend
-from brainiac.health.readiness import unwritable
+from brainiac.health.overview import unwritable
 from brainiac.testing import make_brain
 
 CONCRETE = "memory/long_term/concrete"
@@ -216,7 +216,7 @@ def test_a_folder_that_cannot_be_written_is_named(brain: Brain) -> None:
         pytest.skip("no mounts here")
     try:
         (found,) = unwritable(brain)
-        assert ("inbox", "cannot be written: Read-only file system") == (found.where, found.what)
+        assert ("inbox", "cannot be written: Read-only file system") == (found.path, found.what)
         assert any(problem.path == "inbox" and "cannot be written" in problem.what for problem in examine(brain))
     finally:
         subprocess.run(["umount", inbox], check=True)

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.events import Event, new_id
+from brainiac.events import Event, EventUndone, new_id
 from brainiac.storage.following import Following
 from brainiac.storage.journal import to_line
-from brainiac.storage.record import UNDONE
 from tests.kernel import make_root
 
 AT = "2025-09-16T15:30:00Z"
@@ -57,7 +56,7 @@ def test_all_is_folded_anew_when_earlier_events_count_otherwise(brain: Brain) ->
     brain.record("one", by="t")
     brain.record("passed over", by="t")
     assert ["one"] == fold.of(brain).kinds == taken
-    brain.record(UNDONE, by="t", data={"undone": "x"})
+    brain.record(EventUndone.kind, by="t", data={"undone": "x"})
     assert ["one"] == fold.of(brain).kinds
     assert 2 == len(taken)
     fold.of(brain, key="another day")

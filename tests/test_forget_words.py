@@ -13,7 +13,7 @@ from brainiac.brain import Brain
 from brainiac.history.forget import find_words, forget
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
-from brainiac.storage.muted import muted
+from brainiac.storage.filed import muted
 from brainiac.testing import make_brain
 from tests.commands import Shell
 from tests.test_forget import standing, tell

@@ -22,7 +22,6 @@ from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.completion import Completion, embed
 from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import Block
-from brainiac.llm.context.privacy import rests_on_private
 from brainiac.llm.gate import Gate, Released, released_texts
 from brainiac.llm.litellm_engine import LiteLLMEngine
 from brainiac.llm.schemas import Answer, AnswerRequest, Purpose, Request, Result, Summary
@@ -239,9 +238,9 @@ def test_an_answer_of_a_local_model_from_a_private_note_in_focus_is_private(tmp_
         brain = model_brain(tmp_path, server)
         hidden = tmp_path / "memory/long_term/concrete/portland.md"
         asked = answer_request(prompt_of("What of it?", "focus: '[[Portland]]'"), [])
-        assert not rests_on_private(brain, brain.models.engine_for(asked), asked, Answer(text="So."))
+        assert not brain.models.rests_on_private(asked, Answer(text="So."))
         hidden.write_text(hidden.read_text().replace("tags: []", "tags: []\nprivate: true"))
-        assert rests_on_private(brain, brain.models.engine_for(asked), asked, Answer(text="So."))
+        assert brain.models.rests_on_private(asked, Answer(text="So."))
         brain.close()
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from notes_texts import BIG, fuzz, ids, times
 
 from brainiac.errors import FormatError
+from brainiac.formats.discretion import is_off_record
 from brainiac.formats.prompt import (
     Prompt,
     Response,
@@ -21,7 +22,6 @@ from brainiac.formats.prompt import (
     render_response,
     response_path,
 )
-from brainiac.storage.planning import is_off_record
 
 AT = "2025-09-16T15:30:00Z"
 plain = st.text(max_size=40)

@@ -19,15 +19,14 @@ from promotions import page_with, pages, tell
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.events import PathKind
-from brainiac.formats.discretion import shareable
+from brainiac.formats.discretion import is_off_record, shareable
 from brainiac.formats.prompt import Exchange, Response
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
-from brainiac.llm.schemas import Candidate, OrganizeRequest, Purpose, ReflectRequest, SynthesizeRequest
+from brainiac.llm.schemas import Existing, OrganizeRequest, Purpose, ReflectRequest, SynthesizeRequest
 from brainiac.pipeline.daemon import Daemon, answer_one
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.search.documents import page_of
 from brainiac.storage.heartbeat import FILE as HEARTBEAT
-from brainiac.storage.planning import is_off_record
 from tests.models import (
     NOW,
     UUID,
@@ -326,7 +325,11 @@ def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path):
         structure = {"memory/long_term/concrete/zanzibar": 1, "memory/long_term/concrete": 4}
         brain.models.run(OrganizeRequest(now=NOW, patterns={}, structure=structure, goals=[]))
         folders = {"concrete": "", "concrete/zanzibar": "What is known about zanzibar."}
-        brain.models.run(SynthesizeRequest(now=NOW, candidate=Candidate(statement="It is so."), folders=folders))
+        brain.models.run(
+            SynthesizeRequest(
+                now=NOW, kind="concrete", title="", candidates=[Existing("n1", "It is so.")], folders=folders
+            )
+        )
         brain.close()
     bodies = [told_by_us(json.dumps(body).lower()) for body in server.bodies]
     assert 4 == len(bodies)

@@ -26,7 +26,7 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.llm.context.blocks import Block, Stability
 from brainiac.pipeline.daemon import answer_one
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 from tests.models import NOW, make_brain, write_machine
 from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, raw, say, say_json
 

@@ -16,7 +16,7 @@ from promotions import START, ScriptedEngine, make_brain, open_brain, pages, sta
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import ModelError
-from brainiac.events import FileChange, PathKind
+from brainiac.events import ExchangesFiled, FileChange, PathKind
 from brainiac.formats.dialogue import StmEvent
 from brainiac.formats.memory import parse_exchanges
 from brainiac.formats.prompt import Exchange, Prompt, Response
@@ -25,7 +25,7 @@ from brainiac.history.undo import undo
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import Purpose, Reflection, ReflectRequest, Request, Result
 from brainiac.storage.commit import Committer
-from brainiac.storage.filed import FILED, MAX_WAITING, filed
+from brainiac.storage.filed import MAX_WAITING, filed
 from brainiac.storage.journal import Journal
 from brainiac.tree import LocalPlaces
 
@@ -74,7 +74,7 @@ def test_short_term_memory_stays_small_however_busy_it_is(tmp_path: Path) -> Non
     assert said == [event.user for event in (*on_pages(brain), *log(brain))]
     assert len(log(brain)) < 12
     assert {item.text for item in brain.short_term().memory.facts} == {event.user for event in log(brain)}
-    assert 3 <= len(list(brain.journal.events(kinds={FILED}))) < 20
+    assert 3 <= len(list(brain.journal.events(kinds={ExchangesFiled}))) < 20
     assert [] == [problem.what for problem in examine(brain)]
 
 
@@ -273,7 +273,7 @@ def test_filing_is_taken_back_by_undo(tmp_path: Path) -> None:
     """The exchanges stand in the log again, nothing waits, and the next filing takes them once more."""
     brain = make_brain(tmp_path / "b", CONFIG)
     said = talk(brain, 12)
-    event = next(brain.journal.events(kinds={FILED}, reverse=True))
+    event = next(brain.journal.events(kinds={ExchangesFiled}, reverse=True))
     undo(brain, event)
     assert not filed(brain).waiting
     assert (said, []) == ([each.user for each in log(brain)], on_pages(brain))

@@ -11,7 +11,7 @@ from brainiac.formats.prompt import Prompt
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.llm.offline import FIRST, FOUND, NOTED, NOTHING, OfflineEngine
 from brainiac.llm.schemas import Answer, AnswerRequest
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 from brainiac.text.tokens import ends_as_question, likeness
 
 AT = "2026-05-01T10:00:00Z"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainiac.search.excerpt import SHOWN_CHARACTERS, excerpt, matches
+from brainiac.search.query import SHOWN_CHARACTERS, excerpt, matches
 from brainiac.search.text import Analyzer
 
 FILLER = "Words of no weight go on and on here. " * 40

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.search.fusion import DOUBT, PROMPT_CHARACTERS, merged, searches
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
+from brainiac.search.query import DOUBT, PROMPT_CHARACTERS, merged, searches
 from tests.models import make_brain
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.search.conformance import CHECKS, page
-from brainiac.search.engine import EmbeddedIndex
-from brainiac.search.index import Asked, Index, UnusableIndexError
+from brainiac.search.index import Asked, EmbeddedIndex, Index, UnusableIndexError
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

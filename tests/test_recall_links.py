@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from brainiac.search.documents import links_of
-from brainiac.search.index import LinkedPage
-from brainiac.search.links import DeadLink, Hub, LinkGraph
-from brainiac.search.units import Link
+from brainiac.search.links import DeadLink, Hub, Link, LinkedPage, LinkGraph
 from brainiac.tree import Tree
 
 TOP = "memory/long_term"

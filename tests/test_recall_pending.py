@@ -8,9 +8,9 @@ import pytest
 
 from brainiac.formats.dialogue import StmEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
-from brainiac.search import documents, encode
+from brainiac.search import documents, features
 from brainiac.search.index import Asked
-from brainiac.search.pending import Pending
+from brainiac.search.pages import Unindexed
 from brainiac.search.text import Analyzer
 from brainiac.tree import Tree
 
@@ -24,9 +24,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def pending_of(root: Path) -> Pending:
-    """Return what is pending in a folder, nothing yet."""
-    return Pending(Tree(root), Analyzer("english"), lambda path: None)
+def unindexed_of(root: Path) -> Unindexed:
+    """Return what is not indexed in a folder, nothing yet."""
+    return Unindexed(Tree(root), Analyzer("english"), lambda path: None)
 
 
 def log_of(first: int, end: int) -> str:
@@ -41,42 +41,44 @@ def log_of(first: int, end: int) -> str:
 def test_of_a_growing_log_only_what_is_new_is_analyzed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After one more exchange, times are looked for in that one alone, and the page is what a first reading gives."""
     asked: list[str] = []
-    find_times = encode.find_times
-    monkeypatch.setattr(encode, "find_times", lambda text, now: asked.append(text) or find_times(text, now))
-    pending, file = pending_of(root), root / "memory/short_term.md"
+    find_times = features.find_times
+    monkeypatch.setattr(features, "find_times", lambda text, now: asked.append(text) or find_times(text, now))
+    unindexed, file = unindexed_of(root), root / "memory/short_term.md"
     file.write_text(log_of(0, 50), "utf-8")
-    pending.catch_up()
+    unindexed.catch_up()
     asked.clear()
     file.write_text(log_of(0, 51), "utf-8")
-    pending.catch_up()
+    unindexed.catch_up()
     assert ["I swam 50 lengths yesterday."] == asked
-    assert pending_of(root).encoded("memory/short_term.md") == pending.overlay["memory/short_term.md"]
+    assert unindexed_of(root).encoded("memory/short_term.md") == unindexed.pages["memory/short_term.md"]
 
 
 def test_a_log_is_parsed_once_for_all_queries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as short-term memory stands as it was ranked it is not read again; then it is no page of that time."""
     (root / "memory/short_term.md").write_text(log_of(0, 3), "utf-8")
-    pending = pending_of(root)
-    pending.catch_up()
-    stamp = pending.overlay["memory/short_term.md"].stamp  # type: ignore[union-attr]
+    unindexed = unindexed_of(root)
+    unindexed.catch_up()
+    stamp = unindexed.pages["memory/short_term.md"].stamp  # type: ignore[union-attr]
     with monkeypatch.context() as patched:
         patched.delattr(documents, "document_of")
-        page = pending.page_as_of("memory/short_term.md", stamp)
+        page = unindexed.page_as_of("memory/short_term.md", stamp)
     assert page
     assert 6 == len(page.units)
     (root / "memory/short_term.md").write_text(log_of(0, 4), "utf-8")
-    assert pending.page_as_of("memory/short_term.md", stamp) is None
+    assert unindexed.page_as_of("memory/short_term.md", stamp) is None
 
 
 def test_a_file_written_while_it_was_read_stays_to_be_read(root: Path) -> None:
     """What was read of a file that has changed since is not taken for the file."""
-    pending = pending_of(root)
+    unindexed = unindexed_of(root)
     (root / PAGE).write_text("# Garden\n\n- User grows tomatoes. ^a1\n", "utf-8")
-    pending.note(PAGE)
-    pending.take_notes()
-    before = pending.encoded(PAGE)
+    unindexed.note(PAGE)
+    unindexed.take_notes()
+    before = unindexed.encoded(PAGE)
     (root / PAGE).write_text("# Garden\n\n- User grows courgettes now. ^a1\n", "utf-8")
-    pending.take_in({PAGE: before})
-    assert [PAGE] == list(pending.unread)
-    pending.catch_up()
-    assert [PAGE] == [found.page.path for found in pending.holding(Asked(terms=["courgett"], limit=5), ["courgettes"])]
+    unindexed.take_in({PAGE: before})
+    assert [PAGE] == list(unindexed.unread)
+    unindexed.catch_up()
+    assert [PAGE] == [
+        found.page.path for found in unindexed.holding(Asked(terms=["courgett"], limit=5), ["courgettes"])
+    ]

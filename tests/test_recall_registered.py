@@ -12,7 +12,7 @@ import pytest
 from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.search.conformance import CHECKS
-from brainiac.search.encode import EncodedPage
+from brainiac.search.features import EncodedPage
 from brainiac.search.index import Asked, Candidates, Index, LinkedPage
 from brainiac.testing import make_brain
 

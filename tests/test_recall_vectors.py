@@ -16,17 +16,15 @@ from brainiac.formats.dialogue import PRIVATE_MARK, StmEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.llm.embedding import RemoteEmbedder
 from brainiac.llm.gate import may_be_embedded
-from brainiac.search.embed import EmbedderError, Matrix, local_embedder, make_embedder, unit_norm
-from brainiac.search.encode import encode
+from brainiac.search.documents import Page, Unit, UnitKind
+from brainiac.search.embed import EmbedderError, Matrix, VectorFile, Vectors, local_embedder, make_embedder, unit_norm
+from brainiac.search.features import encode
 from brainiac.search.query import parse_query
-from brainiac.search.rank import rank
+from brainiac.search.rank import BY_HAND, rank
 from brainiac.search.retrieval import without_speakers
 from brainiac.search.search import Recall
 from brainiac.search.signals import Units
 from brainiac.search.text import Analyzer
-from brainiac.search.units import Page, Unit, UnitKind
-from brainiac.search.vectors import VectorFile, Vectors
-from brainiac.search.weights import PRIOR_WEIGHTS, RULES
 from brainiac.settings import MachineSettings, RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 from tests.models import make_brain, write_machine
@@ -271,53 +269,16 @@ def clustered(count: int) -> np.ndarray:
     return unit_norm(centres[random.integers(0, len(centres), count)] + 0.9 * random.normal(size=(count, 96)))
 
 
-def test_very_many_vectors(tmp_path: Path) -> None:
-    """Beyond the exact rows a graph finds at least 95 % of the nearest, rows added since it grew included."""
-    pytest.importorskip("onnxruntime", reason="needs `pip install 'brainiac[semantic]'`")  # before usearch
-    vectors = clustered(3000)
-    file, exact = VectorFile(tmp_path / "g", "m", exact_rows=500), VectorFile(tmp_path / "e", "m")
-    for one in (file, exact):
-        one.add(range(2900), vectors[:2900])
-    file.grow()
-    for one in (file, exact):
-        one.add(range(2900, 3000), vectors[2900:])
-    again = VectorFile(tmp_path / "g", "m", exact_rows=500)  # the graph is kept
-    found = [
-        len(set(exact.nearest(query, 100)) & set(one.nearest(query, 100))) / 100
-        for query in vectors[::100]
-        for one in (file, again)
-    ]
-    assert np.mean(found) >= 0.95
-    assert [2950] == again.nearest(vectors[2950], 1)
-
-
-def test_few_vectors_are_compared_one_by_one(tmp_path: Path) -> None:
-    """With no more than the exact rows the result is the exact one, and no graph is made."""
+def test_vectors_are_compared_one_by_one(tmp_path: Path) -> None:
+    """The nearest are the exact ones, with what all have in common taken out."""
     vectors = clustered(500)
     file = VectorFile(tmp_path, "m")
     file.add(range(500), vectors)
-    file.grow()
     kept = vectors.astype(np.float16).astype(np.float32)
     apart = kept - kept.sum(0) / np.float32(len(kept) + 10)  # what all have in common tells nothing
     near = unit_norm(apart) @ (vectors[7] - kept.sum(0) / np.float32(len(kept) + 10))
     expected = np.argsort(-near, kind="stable")[:20].tolist()
-    assert (expected, []) == (file.nearest(vectors[7], 20), list(tmp_path.glob("*.graph")))
-
-
-def test_a_graph_of_other_vectors_is_not_used(tmp_path: Path) -> None:
-    """A damaged graph, or one that was made of other vectors, is made anew."""
-    pytest.importorskip("onnxruntime", reason="needs `pip install 'brainiac[semantic]'`")  # before usearch
-    vectors = clustered(1000)
-    for name, damage in (("m", b"damaged"), ("n", None)):
-        file = VectorFile(tmp_path, name, exact_rows=100)
-        file.add(range(1000), vectors[::-1] if damage is None else vectors)
-        file.grow()
-        if damage:
-            (tmp_path / f"{name}.graph").write_bytes(damage)
-        else:
-            (tmp_path / f"{name}.graph").replace(tmp_path / "m.graph")
-        again = VectorFile(tmp_path, "m", exact_rows=100)
-        assert [7] == again.nearest(vectors[7], 1)
+    assert expected == file.nearest(vectors[7], 20)
 
 
 def test_private_texts_stay(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +306,7 @@ def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
     analyzer = Analyzer("english", UTC)
     texts = ("The kiln fires at 1220 degrees.", "The boat is blue.", "Rain fell on the lake.")
     units = Units([encode(Page("a.md", "A", tuple(Unit(text) for text in texts)), analyzer)])
-    none = {name: np.zeros(3) for name in (*PRIOR_WEIGHTS, *RULES)}
+    none = {name: np.zeros(3) for name in BY_HAND}
     words = {"covered": np.array([1.0, 0.2, 0.0]), "trigram": np.array([1.0, 0.2, 0.0])}
     meaning = {"embedded": np.array([0.0, 1.0, 1.0]), "meaning": np.array([0.0, 0.3, 0.1])}
     by_words, _ = rank(units, none | words)

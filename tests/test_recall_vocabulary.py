@@ -1,4 +1,4 @@
-"""The words of a brain: numbers by hash, likeness by runs of signs, and what an index keeps of them."""
+"""The words of a brain: numbers by hash, similarity by runs of signs, and what an index keeps of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from brainiac.search.search import Recall
-from brainiac.search.vocabulary import Vocabulary, likeness
+from brainiac.search.text import Vocabulary, similarity
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 
@@ -40,19 +40,19 @@ def hashes(*words: str) -> np.ndarray:
 )
 def test_inflections_compounds_and_slips_are_alike(word: str, other: str) -> None:
     """A word leads to one that shares most runs of signs with it, whatever the language."""
-    assert [other] == [found for found, _ in vocabulary(word, other, "regen", "xyz").alike(word, 5)]
+    assert [other] == [found for found, _ in vocabulary(word, other, "regen", "xyz").similar(word, 5)]
 
 
 @pytest.mark.parametrize(("word", "other"), [("regen", "termin"), ("tea", "team"), ("ab", "abc"), ("rat", "rot")])
 def test_what_shares_little_is_not_alike(word: str, other: str) -> None:
     """Short words and words with few runs in common are not taken for one another."""
-    assert [] == vocabulary(word, other).alike(word, 5)
+    assert [] == vocabulary(word, other).similar(word, 5)
 
 
-def test_likeness_is_the_share_of_the_shorter_word() -> None:
+def test_similarity_is_the_share_of_the_shorter_word() -> None:
     """Half of its runs and three of them at least are shared, else it is none."""
     given = np.array([5, 3, 2, 3]), np.array([6, 7, 2, 6]), np.array([14, 9, 9, 6])
-    assert [5 / 6, 0, 0, 0.5] == likeness(*given).tolist()
+    assert [5 / 6, 0, 0, 0.5] == similarity(*given).tolist()
 
 
 def test_every_word_is_found_by_its_hash_however_many_there_are() -> None:

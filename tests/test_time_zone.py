@@ -21,8 +21,9 @@ from promotions import LTM, ScriptedEngine, make_brain, pages, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, day_in, moment_in
+from brainiac.events import ModelCalled
 from brainiac.formats.memory import parse_exchanges
-from brainiac.llm.costs import KIND, Ledger, cost_rows
+from brainiac.llm.costs import Ledger, cost_rows
 from brainiac.llm.schemas import AnswerRequest, Consolidation, Evidence, Operation, Page, Purpose
 from brainiac.search.query import parse_query
 from brainiac.search.text import Analyzer
@@ -211,16 +212,16 @@ def test_the_budget_begins_anew_at_the_persons_midnight(tmp_path: Path) -> None:
     assert isinstance(brain.clock, ManualClock)
     call = {"purpose": "answer", "model": "m", "cost_usd": 0.5}
     brain.clock.advance(-43 * 60)  # 23:59
-    brain.record(KIND, by="core_loop", data=call)
+    brain.record(ModelCalled.kind, by="core_loop", data=call)
     ledger = Ledger(brain)
     assert (0.5, 0.0) == ledger.spent_today()
     brain.clock.advance(120)  # 00:01
     assert (0.0, 0.0) == ledger.spent_today()
-    brain.record(KIND, by="core_loop", data=call)
+    brain.record(ModelCalled.kind, by="core_loop", data=call)
     assert (0.5, 0.0) == ledger.spent_today() == Ledger(brain).spent_today()
-    rows = cost_rows(brain.journal.events(kinds={KIND}), brain.day_of)
+    rows = cost_rows(brain)
     assert [("2026-11-22", 1), ("2026-11-21", 1)] == [(row.day, row.calls) for row in rows]
-    assert ["2026-11-22"] == [row.day for row in cost_rows(brain.journal.events(), brain.day_of, "2026-11-22")]
+    assert ["2026-11-22"] == [row.day for row in cost_rows(brain, "2026-11-22")]
 
 
 def test_a_digest_and_the_parts_of_a_folder_bear_the_persons_days(tmp_path: Path) -> None:

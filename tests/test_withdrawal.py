@@ -11,6 +11,7 @@ from living import living, living_brain, model_machine
 from pipeline import eventually
 
 from brainiac.brain import Brain
+from brainiac.events import ExchangeMadePrivate
 from brainiac.formats.discretion import shareable
 from brainiac.formats.short_term import EMPTY
 from brainiac.history.forget import find_target, forget
@@ -19,7 +20,6 @@ from brainiac.history.why import why
 from brainiac.llm.gate import Gate
 from brainiac.pipeline.daemon import Daemon, answer_one, run_once
 from brainiac.storage.files import locked
-from brainiac.storage.record import MADE_PRIVATE
 from tests.models import make_brain, write_machine
 from tests.openai_server import ChatServer
 from tests.test_privacy_canaries import Curious, by_request, read_twice
@@ -73,7 +73,7 @@ def telling(brain: Brain, word: str = "quillwort") -> list[str]:
 
 
 def made_private(brain: Brain) -> list[dict[str, object]]:
-    return [dict(event.data) for event in brain.journal.events(kinds={MADE_PRIVATE})]
+    return [dict(event.data) for event in brain.journal.events(kinds={ExchangeMadePrivate})]
 
 
 def test_what_stands_in_short_term_memory_is_marked(brain: Brain):
@@ -219,7 +219,7 @@ def test_it_can_be_explained_forgotten_and_undone(brain: Brain):
     ask_for(brain, "a.md")
     (chain,) = why(brain, "I have a quillwort in Zanzibar").chains
     assert any("quillwort" in said.user for step in chain.steps for said in step.sources)
-    event = next(brain.journal.events(kinds={MADE_PRIVATE}))
+    event = next(brain.journal.events(kinds={ExchangeMadePrivate}))
     undo(brain, event)
     assert telling(brain)
     assert forget(brain, find_target(brain, "inbox/a.md"))
@@ -299,7 +299,7 @@ def test_a_running_daemon_takes_it_back_by_itself(tmp_path: Path, machine: Path)
             one.answer("a.md", f"{SECRET}\n")
             one.wait_for_event("exchange-reflected")
             (root / "inbox/a.md").write_text(f"{PRIVATE}{SECRET}\n")
-            one.wait_for_event(MADE_PRIVATE)
+            one.wait_for_event(ExchangeMadePrivate.kind)
             before = len(server.requests)
             one.answer("b.md", "What is new?\n")
             assert 0 == one.terminate()

@@ -21,11 +21,11 @@ def costs(
     as_json: JsonOption = False,
 ) -> None:
     """Show what models have cost, by day, process and model, and what is left of today's budget."""
-    from brainiac.llm.costs import KIND, Ledger, cost_rows
+    from brainiac.llm.costs import Ledger, cost_rows
 
     with opened_brain(is_reading=True) as brain:
         since = brain.midnight(1 - days).date().isoformat()
-        rows = cost_rows(brain.journal.events(kinds={KIND}), brain.day_of, since)
+        rows = cost_rows(brain, since)
         answers, background = Ledger(brain).spent_today()
         budget = brain.settings.llm.daily_budget_usd
     total = round(sum(row.cost_usd for row in rows), 8)

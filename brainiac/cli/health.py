@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_list
-from brainiac.health.doctor import Problem
+from brainiac.health.overview import Problem
 from brainiac.terminal import say
 
 
@@ -30,7 +30,7 @@ def doctor(
     """
 
     from brainiac.health.doctor import examine, mend
-    from brainiac.health.readiness import notices
+    from brainiac.health.overview import notices
 
     with opened_brain(is_reading=not (fix or confirm_deletions)) as brain:
         if confirm_deletions:

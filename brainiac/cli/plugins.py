@@ -11,6 +11,7 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_problems, print_table
 from brainiac.errors import UserError
+from brainiac.events import PluginDistrusted, PluginTrusted
 from brainiac.host.plugins import PluginHost
 from brainiac.terminal import say
 
@@ -34,10 +35,10 @@ def _default(context: typer.Context) -> None:
 
 def show(as_json: JsonOption = False) -> None:
     """List the plugins and what would become of each; none of them is run."""
-    from brainiac.health.readiness import disabled_unknown
+    from brainiac.health.overview import unknown_plugins
 
     with opened_brain(is_reading=True) as brain:
-        found, unknown = host_of(brain).survey(), list(disabled_unknown(brain))
+        found, unknown = host_of(brain).survey(), list(unknown_plugins(brain))
     if as_json:
         print_json([asdict(plugin) for plugin in found])
     else:
@@ -61,7 +62,7 @@ def trust(
                 raise UserError(f"{name} is not trusted: nobody is there to ask; read the files, then add --yes")
             typer.confirm("Have you read them, and trust them?", abort=True)
         host.trust.trust(name, fingerprint)
-        brain.record("plugin-trusted", by="person", data={"plugin": name, "files": fingerprint})
+        brain.record(PluginTrusted(plugin=name, files=fingerprint), by="person")
     say(f"{name} is trusted here. A running `brainiac run` takes it in at its next start.")
 
 
@@ -70,7 +71,7 @@ def distrust(name: NameArgument) -> None:
     with opened_brain(is_shared=True) as brain:
         if not host_of(brain).trust.distrust(name):
             raise UserError(f"{name} was not trusted here; `brainiac plugins list` shows what is")
-        brain.record("plugin-distrusted", by="person", data={"plugin": name})
+        brain.record(PluginDistrusted(plugin=name), by="person")
     say(f"{name} does not run from the next start on.")
 
 

@@ -14,7 +14,7 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_table
 from brainiac.errors import UserError
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say
 
@@ -107,7 +107,7 @@ class _Shown:
 
     def excerpt(self, hit: Hit) -> str:
         """Return the part of a hit that holds most of the query, on one line."""
-        from brainiac.search.excerpt import excerpt
+        from brainiac.search.query import excerpt
 
         return excerpt(" ".join(hit.text.split()), self._asked, analyzer=self._analyzer)
 
@@ -115,7 +115,7 @@ class _Shown:
         """Print a hit, on a terminal with the words that match in bold."""
         from rich.text import Text
 
-        from brainiac.search.excerpt import matches
+        from brainiac.search.query import matches
 
         line = Text(f"{place}. {f'{hit.speaker}: ' if hit.speaker else ''}")
         found = Text(self.excerpt(hit))  # never as markup: what was said may look like it
@@ -126,7 +126,7 @@ class _Shown:
         console().print(Text(f"   {' · '.join(self._where(hit))}"))
 
     def _where(self, hit: Hit) -> Iterator[str]:
-        from brainiac.search.encode import NO_DAY, day_of
+        from brainiac.search.features import NO_DAY, day_of
 
         anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
         day = day_of(hit.at, self._analyzer.zone)

@@ -1,24 +1,34 @@
-"""What `status` tells of a brain, read cheaply: from the tree, the daemon's own report and the journal's last day."""
+"""How a brain stands: what `status` shows, and what keeps it from working on this machine as its settings say.
+
+Read cheaply: from the tree, the daemon's own report and the journal's last day.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from datetime import timedelta
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import FormatError, LockedError
-from brainiac.events import PathKind
+from brainiac.errors import FormatError, LockedError, SettingsError
+from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
-from brainiac.health.readiness import nobody_answers, notices, shortfalls, survey
 from brainiac.history.devices import rivals
-from brainiac.storage.files import locked
+from brainiac.host.plugins import PluginHost, PluginStatus
+from brainiac.host.sources import bundled
+from brainiac.settings import MachineSettings, Settings, retired
+from brainiac.storage.files import locked, were_set_aside
 from brainiac.storage.heartbeat import seen_lately, serves
 from brainiac.storage.runstate import LOCK, read_run_state
+from brainiac.tree import OUR_TEMPORARY_PREFIX
 
+ANSWERS = "core_loop"  # the plugin without which nothing is answered
+PROBE_BYTES = 4096
 COUNTED = {
     PathKind.MEMORY: "memories",
     PathKind.ARCHIVED: "archived",
@@ -26,6 +36,29 @@ COUNTED = {
     PathKind.RESPONSE: "responses",
     PathKind.CAPTURE: "notes",
 }
+
+
+Fix = Callable[[Brain], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is not as it should be.
+
+    Attributes:
+        path: In the brain, relative; or a file or folder of this machine.
+        what: What is wrong.
+        todo: What a person can do, or what `doctor --fix` will.
+        fix: Mends it; None where only a person can decide.
+    """
+
+    path: str
+    what: str
+    todo: str
+    fix: Fix | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.what}; {self.todo}"
 
 
 def overview(brain: Brain) -> dict[str, Any]:
@@ -87,8 +120,7 @@ def _unanswered(brain: Brain, inbox: set[str], daemon: dict[str, Any]) -> Iterat
 
 
 def _problems(brain: Brain) -> Iterator[str]:
-    for found in shortfalls(brain):
-        yield str(found)
+    yield from map(str, setup_problems(brain))
     if held := brain.observed.held():
         what = f"{held[0]} and {len(held) - 1} more notes are gone, too many at once to be believed"
         yield f"{what}; put them back, or run `brainiac doctor --confirm-deletions` if they are to go"
@@ -100,15 +132,132 @@ def _problems(brain: Brain) -> Iterator[str]:
 
 def _last_day(brain: Brain) -> dict[str, Any]:
     """Return the faults of plugins in the last 24 hours, and what was spent today."""
-    now = brain.clock.now()
-    since, today = iso(now - timedelta(days=1)), iso(brain.midnight())
-    faults: list[dict[str, Any]] = []
-    spent_usd = 0.0
-    for event in brain.journal.events(kinds={"plugin-failed", "model-called"}, reverse=True):
-        if event.at < min(since, today):  # the day in which clocks are set back has 25 hours
-            break
-        if event.kind == "plugin-failed" and event.at >= since:
-            faults.append({"at": event.at, "plugin": event.by, **event.data})
-        elif event.kind != "plugin-failed" and event.at >= today:
-            spent_usd += float(event.data.get("cost_usd", 0))
+    since = iso(brain.clock.now() - timedelta(days=1))
+    events = takewhile(lambda event: event.at >= since, brain.journal.events(reverse=True))
+    faults = [{"at": event.at, "plugin": event.by, **event.data} for event in events if event.kind == PluginFailed.kind]
+    # Asked here and not of `llm.costs`, which imports all that is known of models: `status` answers at once.
+    brain.projection.follow()
+    sql, device = "SELECT cost_usd FROM calls WHERE device = ? AND at >= ?", brain.journal.device
+    spent_usd = sum(float(usd) for (usd,) in brain.projection.query(sql, device, iso(brain.midnight())))
     return {"faults": faults, "spent_today_usd": round(spent_usd, 8)}
+
+
+# --- what the settings ask for and this machine does not give ----------------------------------------------
+
+
+def survey(brain: Brain) -> list[PluginStatus]:
+    """Return the plugins and what would become of each, none of them loaded."""
+    return PluginHost(brain, bundled("plugins")).survey()
+
+
+def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Problem]:
+    """Yield what is wrong with the settings, or not to be had as they ask for.
+
+    Args:
+        brain: Whose settings.
+        is_thorough: Also load a model on this machine, which takes half a second.
+    """
+    config = brain.tree.relative(brain.tree.config)
+    try:
+        brain.check_settings()
+    except SettingsError as error:
+        todo = "until then the last good settings hold"
+        yield from (Problem(config, each.removeprefix(f"{brain.tree.config}: "), todo) for each in error.problems)
+    yield from unknown_plugins(brain)
+    for path in were_set_aside(brain.places.state):
+        what = "could not be read, was set aside and made anew; what was in flight in it is not done"
+        yield Problem(str(path), what, "look whether anything is missing, and remove it")
+    try:
+        machine = brain.machine
+    except SettingsError as error:
+        place = str(brain.places.config)
+        yield from (Problem(place, each.removeprefix(f"{place}: "), "models need it") for each in error.problems)
+    else:
+        for what in (_index_problem(brain), _embedder_problem(brain, machine, is_thorough=is_thorough)):
+            if what:
+                yield Problem(config, what, "until then search goes without it")
+
+
+def notices(brain: Brain) -> Iterator[Problem]:
+    """Yield what keeps nobody from anything and should be known: settings that no longer exist."""
+    files: tuple[tuple[str, Path, type[Settings | MachineSettings]], ...] = (
+        (brain.tree.relative(brain.tree.config), brain.tree.config, Settings),
+        (str(brain.places.config), brain.places.config, MachineSettings),
+    )
+    for where, path, model in files:
+        for name, instead in retired(path, model).items():
+            yield Problem(where, f"`{name}` is no setting any more: {instead}", "take the line out; it is ignored")
+
+
+def unknown_plugins(brain: Brain) -> Iterator[Problem]:
+    """Yield the names in `plugins.disabled` that no plugin has."""
+    disabled = brain.settings.plugins.disabled
+    known = {plugin.name for plugin in survey(brain)} if disabled else set()
+    for name in disabled:
+        if name not in known:
+            what = f"`plugins.disabled`: no plugin is called `{name}`"
+            todo = f"name one of {', '.join(sorted(known))}, or take it out"
+            yield Problem(brain.tree.relative(brain.tree.config), what, todo)
+
+
+def _index_problem(brain: Brain) -> str:
+    name = brain.settings.recall.index
+    if name == "embedded":
+        return ""
+    known: dict[str, object] = {}
+    host = PluginHost(brain, bundled("plugins"))  # one that reports no faults: looking must leave no trace
+    host.load()
+    host.call("register_indexes", register=known.__setitem__)
+    there_are = ", ".join(f"`{each}`" for each in ("embedded", *known))
+    return (
+        "" if name in known else f"`recall.index`: no plugin that may run here registers `{name}`; there is {there_are}"
+    )
+
+
+def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bool) -> str:
+    name = brain.settings.recall.embedder
+    is_loaded = name == "local" or Path(name).expanduser().is_dir()
+    if name in ("auto", "none") or (is_loaded and not is_thorough):
+        return ""
+    from brainiac.llm.embedding import RemoteEmbedder
+    from brainiac.search.embed import EmbedderError, make_embedder
+
+    try:
+        make_embedder(name, machine, RemoteEmbedder)
+    except EmbedderError as error:
+        return str(error)
+    return ""
+
+
+def nobody_answers(brain: Brain) -> str:
+    """Say why a daemon that is started here would answer nothing, and what to do; "" when it would."""
+    from brainiac.history.devices import waiting
+
+    if not brain.is_active:
+        return waiting(brain)
+    states = {plugin.state: plugin.detail for plugin in survey(brain) if plugin.name == ANSWERS}
+    if states.keys() & {"ready", "loaded"} or not states:
+        return ""
+    state, detail = next(iter(states.items()))
+    return f"{ANSWERS}, the plugin that answers, is {state}: {detail}"
+
+
+def unwritable(brain: Brain) -> Iterator[Problem]:
+    """Yield the folders in which nothing can be written; those that are missing are another matter."""
+    tree, todo = brain.tree, "see to that; until then nothing is answered or kept"
+    for folder in (tree.inbox, tree.memory, tree.config.parent, tree.logs, brain.places.state):
+        if folder.is_dir() and (trouble := _trouble(folder)):
+            where = tree.relative(folder) if folder.is_relative_to(tree.root) else str(folder)
+            yield Problem(where, f"cannot be written: {trouble}", todo)
+
+
+def _trouble(folder: Path) -> str:
+    import tempfile
+
+    try:
+        # without a name where the system can: nobody who watches sees it
+        with tempfile.TemporaryFile(dir=folder, prefix=OUR_TEMPORARY_PREFIX) as file:
+            file.write(bytes(PROBE_BYTES))
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""

@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brainiac.brain import Brain
-from brainiac.events import Event
-from brainiac.history.purge import PURGED
+from brainiac.events import Event, PurgeHonoured, TextsPurged
 from brainiac.storage.journal import from_line
-from brainiac.storage.record import HONOURED
 
 _NUMBER = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 _MARKERS = (b"<<<<<<< ", b"=======", b">>>>>>> ", b"||||||| ")
@@ -170,7 +168,7 @@ class _Texts:
     purged_at: str = ""
 
     def look(self, file: _File, line: int, event: Event) -> None:
-        if event.kind in (PURGED, HONOURED):
+        if event.kind in (TextsPurged.kind, PurgeHonoured.kind):
             self.purged_at = max(self.purged_at, event.at)
         self.gone += [(file, line, event.at, digest) for digest in _named(event) if digest not in self.kept]
 

@@ -6,11 +6,10 @@ from datetime import timedelta
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
-from brainiac.events import Event, create, update
+from brainiac.events import DeviceTookOver, Event, create, update
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.storage.heartbeat import neighbours
 
-TAKEN_OVER = "device-took-over"
 RECENT_DAYS = 7
 _FENCE = "---\n"
 
@@ -32,7 +31,7 @@ def takeover(brain: Brain) -> Event | None:
     before = brain.read_text(path)
     after = with_setting(before or "", "active_device", device)
     change = create(path, after) if before is None else update(path, before, after)
-    return brain.commit(TAKEN_OVER, by="person", changes=[change], data={"device": device, "from": former})
+    return brain.commit(DeviceTookOver(device=device, from_=former), by="person", changes=[change])
 
 
 def with_setting(text: str, name: str, value: str) -> str:

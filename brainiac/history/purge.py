@@ -13,7 +13,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Event
+from brainiac.events import Event, PurgeHonoured, TextsPurged, kinds_of
 from brainiac.formats.memory import parse_memory
 from brainiac.history.forget import (
     MIN_WORDS,
@@ -27,11 +27,9 @@ from brainiac.history.forget import (
 )
 from brainiac.history.why import Exchanges, find_memory
 from brainiac.storage.following import Following
-from brainiac.storage.record import HONOURED
 from brainiac.storage.statements import text_hash
 from brainiac.storage.store import Store
 
-PURGED = "texts-purged"
 BEYOND = (
     "Not reached: git history, versions kept by a sync service, backups, and names of files in journal and access log. "
     "Other devices destroy their own when they next run."
@@ -82,20 +80,20 @@ def _tombstone(
     brain: Brain, target: Target, plan: ForgetPlan, after: Collection[str], pieces: Collection[bytes]
 ) -> Event:
     """Journal what is to be destroyed, by ids and hashes alone."""
-    statements = sorted({row["hash"] for row in plan.statements})
+    statements = sorted({row.hash for row in plan.statements})
     fold = brain.journal.fold()
     kept = {digest for path, digest in fold.items() if path not in after}
     hashes = _texts_holding(brain, target.exchanges, statements, pieces) | _texts_of(brain, target.exchanges)
     hashes |= {digest for path, digest in fold.items() if path in after}
-    data: dict[str, Any] = {
-        "exchanges": list(target.exchanges),
-        "page": None if target.page is None else target.page or target.pages[0],
-        "statements": statements,
-        "items": plan.items,
-        "hashes": sorted(hashes - kept),
-        "events": _events_telling(brain, pieces),
-    }
-    return brain.record(PURGED, by="cli", data=data)
+    purged = TextsPurged(
+        exchanges=target.exchanges,
+        page=None if target.page is None else target.page or target.pages[0],
+        statements=tuple(statements),
+        items=tuple(plan.items),
+        hashes=tuple(sorted(hashes - kept)),
+        events=tuple(_events_telling(brain, pieces)),
+    )
+    return brain.record(purged, by="cli")
 
 
 def _former_texts(event: Event | None) -> set[str]:
@@ -119,7 +117,7 @@ def _carry_out(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
     # Index and vectors hold words too. They are made anew from what stands, by the next search.
     brain.recall.close()
     shutil.rmtree(brain.places.cache, ignore_errors=True)
-    brain.record(HONOURED, by="kernel", data={"tombstone": tombstone.id}, cause=tombstone.id)
+    brain.record(PurgeHonoured(tombstone=tombstone.id), by="kernel", cause=tombstone.id)
     return lines
 
 
@@ -226,13 +224,13 @@ class _Tombstones:
 
 
 def _take(store: Store, tombstones: _Tombstones, event: Event, is_own: bool) -> None:
-    if event.kind == PURGED:
+    if event.kind == TextsPurged.kind:
         tombstones.events[event.id] = event
     elif is_own:
         tombstones.applied.add(str(event.data.get("tombstone")))
 
 
-_following = Following(lambda store: _Tombstones(), _take, frozenset({PURGED, HONOURED}))
+_following = Following(lambda store: _Tombstones(), _take, kinds_of(TextsPurged, PurgeHonoured))
 
 
 def apply_tombstones(brain: Brain) -> list[str]:

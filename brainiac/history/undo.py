@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, ConflictError, FormatError, UserError
 from brainiac.events import (
     Change,
     Event,
+    EventUndone,
     PathKind,
     RecordedChange,
     TreeAdopted,
@@ -25,7 +25,7 @@ from brainiac.events import (
 )
 from brainiac.history.rebase import rebased
 from brainiac.storage.merge import three_way
-from brainiac.storage.record import UNDONE, changers, consequences, undone_events
+from brainiac.storage.record import changers, consequences, undone_events
 
 BY = "cli"
 ATTEMPTS = 20  # each further one means that somebody else wrote one of the files in the same few milliseconds
@@ -81,9 +81,9 @@ def undo(brain: Brain, event: Event) -> tuple[Event, Undoing]:
             undoing = plan(brain, event)
             if undoing.obstacles:
                 raise UserError(*map(str, undoing.obstacles))
-            data: dict[str, Any] = {"undone": event.id, "kind": event.kind}
+            undone = EventUndone(undone=event.id, kind_=event.kind)
             try:
-                done = brain.commit(UNDONE, by=BY, changes=undoing.changes, data=data, cause=event.id)
+                done = brain.commit(undone, by=BY, changes=undoing.changes, cause=event.id)
             except ConflictError:
                 continue
             return done, undoing

@@ -14,7 +14,7 @@ from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import Event, PathKind, RecordedChange
+from brainiac.events import Event, ModelCalled, PathKind, RecordedChange
 from brainiac.formats.dialogue import StmEvent, find_events
 from brainiac.formats.memory import Memory, Statement, parse_memory
 from brainiac.pipeline.dispatch import exchange_of
@@ -401,7 +401,7 @@ class Provenance:
     def _costs(self) -> dict[str, float]:
         """What the model calls of each run cost, in USD, by the id of its first event."""
         costs: dict[str, float] = {}
-        for event in self._brain.journal.events(kinds={"model-called"}):
+        for event in self._brain.journal.events(kinds={ModelCalled}):
             if event.cause:
                 costs[event.cause] = round(costs.get(event.cause, 0.0) + float(event.data.get("cost_usd", 0)), 8)
         return costs

@@ -13,7 +13,7 @@ from types import ModuleType
 FORMER = {
     "brainiac.recall": "brainiac.search",
     "brainiac.recall.conformance": "brainiac.search.conformance",
-    "brainiac.recall.hit": "brainiac.search.hit",
+    "brainiac.recall.hit": "brainiac.search.documents",
     "brainiac.recall.index": "brainiac.search.index",
     "brainiac.notes": "brainiac.formats",
     "brainiac.notes.memory": "brainiac.formats.memory",

@@ -7,6 +7,7 @@ arguments you need, by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -16,14 +17,31 @@ if TYPE_CHECKING:  # some are heavy, and whoever only lists the plugins needs no
     from brainiac.formats.access_log import AccessEntry
     from brainiac.formats.memory import Memory
     from brainiac.formats.prompt import Exchange, Prompt
-    from brainiac.health.stale import StaleItem
     from brainiac.llm.context.blocks import Block
     from brainiac.llm.schemas import Engine, Request
-    from brainiac.search.hit import Hit
+    from brainiac.search.documents import Hit
     from brainiac.search.index import Index
 
 hookspec = pluggy.HookspecMarker("brainiac")
 hookimpl = pluggy.HookimplMarker("brainiac")
+
+
+@dataclass(frozen=True, slots=True)
+class StaleItem:
+    """Something in memory that grows old, for a person to look at.
+
+    Attributes:
+        kind: `superseded`, `orphan`, `uncited`, `overgrown`.
+        path: Of the page or folder, relative.
+        what: What was found.
+        todo: What can be done about it.
+    """
+
+    kind: str
+    path: str
+    what: str
+    todo: str
+
 
 Brain = Any  # brainiac.brain.Brain, which stands above this module: it loads what implements these
 

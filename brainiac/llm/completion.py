@@ -15,6 +15,7 @@ from typing import Any
 
 from brainiac.clock import SYSTEM
 from brainiac.errors import ModelError
+from brainiac.events import ModelCalled
 from brainiac.llm.catalog import Endpoint, count, facts, host_of, missing_key
 from brainiac.llm.costs import PATIENCE, Ledger, Usage
 from brainiac.llm.gate import Released
@@ -107,11 +108,18 @@ def metered(
             cost_usd = price.cost(usage.input, usage.output, usage.cached, usage.written)
             completion.usage, completion.cost_usd = usage, cost_usd
             if completion.is_begun:
-                took_ms = round((SYSTEM.monotonic() - started) * 1000)
-                is_remote = not endpoint.is_local
-                ledger.record(
-                    purpose, endpoint.model, usage, cost_usd, took_ms, cause, is_remote=is_remote, about=about
+                call = ModelCalled(
+                    purpose=str(purpose),
+                    model=endpoint.model,
+                    is_remote=not endpoint.is_local,
+                    about=about,
+                    input_tokens=usage.input,
+                    cached_tokens=usage.cached,
+                    output_tokens=usage.output,
+                    cost_usd=round(cost_usd, 8),
+                    took_ms=round((SYSTEM.monotonic() - started) * 1000),
                 )
+                ledger.record(call, cause)
 
 
 def _estimated(completion: Completion, model: str, input_tokens: int, max_tokens: int) -> Usage:

@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from brainiac.clock import SYSTEM, iso
 from brainiac.errors import BudgetError, storage_trouble
-from brainiac.events import Event
+from brainiac.events import ModelCalled
 from brainiac.library import Library
 from brainiac.llm.catalog import FREE, Endpoint, Price, facts
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
 from brainiac.storage.files import locked, make_way
 
-Claim = tuple[bool, float, float]  # whether it is background work, USD, epoch seconds when the call is surely over
-
-KIND = "model-called"
 EMBED = "embed"  # what a call to an embedding model is for
 PATIENCE = 5  # times the timeout that a whole answer may take; the timeout itself is for each wait
 FOREGROUND: frozenset[str] = frozenset({Purpose.QUERIES, Purpose.ANSWER})
@@ -64,6 +61,14 @@ def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
     )
 
 
+class Claim(NamedTuple):
+    """What a call in flight may cost; it ends, in epoch seconds, when the call is surely over."""
+
+    is_background: bool
+    usd: float
+    ends_at: float
+
+
 class Ledger:
     """Today's spend (the person's day) of this device, from its journal, and what calls in flight may still cost.
 
@@ -73,9 +78,6 @@ class Ledger:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._mutex = threading.Lock()
-        self._since, self._seq = "", 0
-        self._spent = {True: 0.0, False: 0.0}  # by whether it is background work
 
     def price_of(self, endpoint: Endpoint) -> Price:
         """Return what the model at an endpoint costs; see `price_of`."""
@@ -95,55 +97,32 @@ class Ledger:
         ends_at = SYSTEM.now().timestamp() + (PATIENCE + 1) * self._library.settings.llm.timeout_seconds
         with self._claims() as claims:
             self._check(is_background, worst_usd, claims.values())
-            claims[name] = (is_background, worst_usd, ends_at)
+            claims[name] = Claim(is_background, worst_usd, ends_at)
         try:
             yield
         finally:
             with self._claims() as claims:
                 claims.pop(name, None)
 
-    def record(
-        self,
-        purpose: str,
-        model: str,
-        usage: Usage,
-        cost_usd: float,
-        took_ms: int,
-        cause: str | None = None,
-        *,
-        is_remote: bool = True,
-        about: str = "",
-    ) -> None:
+    def record(self, call: ModelCalled, cause: str | None = None) -> None:
         """Journal a call: numbers only, never a text.
 
         Args:
-            purpose: What it was for.
-            model: Which.
-            usage: Its tokens.
-            cost_usd: What it cost.
-            took_ms: How long it took.
+            call: What it was.
             cause: Id of the journal event that led to it.
-            is_remote: Whether it left this machine.
-            about: Id of the prompt or exchange that it dealt with.
         """
-        data = {
-            "purpose": str(purpose),
-            "model": model,
-            "is_remote": is_remote,
-            **({"about": about} if about else {}),
-            "input_tokens": usage.input,
-            "cached_tokens": usage.cached,
-            "output_tokens": usage.output,
-            "cost_usd": round(cost_usd, 8),
-            "took_ms": took_ms,
-        }
-        self._library.record(KIND, by=PROCESSES.get(purpose, "promotion"), data=data, cause=cause)
+        self._library.record(call, by=PROCESSES.get(call.purpose, "promotion"), cause=cause)
 
     def spent_today(self) -> tuple[float, float]:
         """Return USD spent today on answers and on background work."""
-        with self._mutex:
-            self._catch_up()
-            return self._spent[False], self._spent[True]
+        self._library.projection.follow()
+        rows = self._library.projection.query(
+            "SELECT purpose, sum(cost_usd) FROM calls WHERE device = ? AND at >= ? GROUP BY purpose",
+            self._library.journal.device,
+            iso(self._library.midnight()),
+        )
+        answers = sum(usd for purpose, usd in rows if purpose in FOREGROUND)
+        return float(answers), float(sum(usd for _, usd in rows) - answers)
 
     @contextmanager
     def _claims(self) -> Iterator[dict[str, Claim]]:
@@ -152,69 +131,42 @@ class Ledger:
         with storage_trouble(), locked(path.with_suffix(".lock")):
             make_way(path)
             now = SYSTEM.now().timestamp()
-            claims = {name: claim for name, claim in _claims_in(path).items() if claim[2] > now}
+            claims = {name: claim for name, claim in _claims_in(path).items() if claim.ends_at > now}
             yield claims
             draft = path.with_suffix(".tmp")
             draft.write_text(json.dumps(claims), encoding="utf-8")
             os.replace(draft, path)
 
     def _check(self, is_background: bool, worst_usd: float, claims: Collection[Claim]) -> None:
-        settings = self._library.settings.llm
-        with self._mutex:
-            self._catch_up()
-        limits: list[tuple[str, float, tuple[bool, ...]]] = [
-            ("llm.daily_budget_usd", settings.daily_budget_usd, (True, False))
-        ]
+        settings, (answers_usd, background_usd) = self._library.settings.llm, self.spent_today()
+        background_usd += sum(claim.usd for claim in claims if claim.is_background)
+        total_usd = answers_usd + background_usd + sum(claim.usd for claim in claims if not claim.is_background)
+        self._check_limit("llm.daily_budget_usd", settings.daily_budget_usd, total_usd, worst_usd)
         if is_background and settings.background_budget_usd is not None:
-            limits.append(("llm.background_budget_usd", settings.background_budget_usd, (True,)))
-        for name, limit, kinds in limits:
-            spent = sum(self._spent[kind] for kind in kinds)
-            spent += sum(usd for kind, usd, _ in claims if kind in kinds)
-            if spent + worst_usd > limit:
-                raise self._over(name, limit, spent, worst_usd)
+            self._check_limit("llm.background_budget_usd", settings.background_budget_usd, background_usd, worst_usd)
 
-    def _over(self, name: str, limit: float, spent: float, worst_usd: float) -> BudgetError:
+    def _check_limit(self, setting: str, limit_usd: float, spent_usd: float, worst_usd: float) -> None:
+        if spent_usd + worst_usd <= limit_usd:
+            return
         seconds = (self._library.midnight(1) - self._library.clock.now()).total_seconds()
-        fits_tomorrow = worst_usd <= limit
-        return BudgetError(
-            f"This call may cost up to ${worst_usd:.4f}; ${spent:.4f} of today's ${limit:.2f} ({name}) is spent.",
+        fits_tomorrow = worst_usd <= limit_usd
+        raise BudgetError(
+            f"This call may cost up to ${worst_usd:.4f}; ${spent_usd:.4f} of today's ${limit_usd:.2f} ({setting}) is "
+            "spent.",
             retryable=fits_tomorrow,
             retry_after_seconds=seconds if fits_tomorrow else None,
-            advice=f"Raise {name} in system/config.yaml"
+            advice=f"Raise {setting} in system/config.yaml"
             + (", or wait: it starts anew at midnight." if fits_tomorrow else ", or choose a cheaper model."),
         )
-
-    def _catch_up(self) -> None:
-        """Take in what the journal gained since last time; the mutex is held."""
-        since = iso(self._library.midnight())
-        if since != self._since:
-            self._since, self._spent = since, {True: 0.0, False: 0.0}
-            events = _until(self._library.journal.events(reverse=True), since)
-        else:
-            events = list(self._library.journal.events(since_seq=self._seq))
-        for event in events:
-            self._seq = max(self._seq, event.seq)
-            if event.kind == KIND and event.at >= since:
-                is_background = event.data.get("purpose") not in FOREGROUND
-                self._spent[is_background] += float(event.data.get("cost_usd", 0.0))
 
 
 def _claims_in(path: Path) -> dict[str, Claim]:
     """Read the claims; none where the file is missing or damaged: calls in flight end soon."""
     try:
         claims = json.loads(path.read_bytes())
-        return {name: (bool(kind), float(usd), float(until)) for name, (kind, usd, until) in claims.items()}
+        return {name: Claim(bool(kind), float(usd), float(until)) for name, (kind, usd, until) in claims.items()}
     except (FileNotFoundError, ValueError, TypeError, AttributeError):
         return {}
-
-
-def _until(newest_first: Iterable[Event], since: str) -> list[Event]:
-    found = []
-    for event in newest_first:
-        found.append(event)  # the first one of an earlier day too: it marks how far was read
-        if event.at < since:
-            break
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,26 +184,26 @@ class CostRow:
     cost_usd: float
 
 
-def cost_rows(events: Iterable[Event], day_of: Callable[[str], str], since_day: str = "") -> list[CostRow]:
-    """Add up the journal's calls by day, process, purpose and model; newest day first.
+def cost_rows(library: Library, since_day: str = "") -> list[CostRow]:
+    """Add up this device's calls by day, process, purpose and model; newest day first.
 
     Args:
-        events: Any events of the journal.
-        day_of: Returns the person's day of a stamp.
-        since_day: ISO date; older ones are left out.
+        library: Whose calls.
+        since_day: The person's, as an ISO date; older ones are left out.
     """
-    totals: dict[tuple[str, str, str, str], list[float]] = {}
-    for event in events:
-        if event.kind != KIND or (day := day_of(event.at)) < since_day:
-            continue
-        data = event.data
-        key = (day, event.by, str(data.get("purpose", "")), str(data.get("model", "")))
-        numbers = [1, *(data.get(name, 0) for name in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd"))]
-        totals[key] = [a + b for a, b in zip(totals.get(key, [0] * 5), numbers, strict=True)]
-    rows = [CostRow(*key, *_whole(sums), cost_usd=round(sums[4], 8)) for key, sums in totals.items()]
+    library.projection.follow()
+    calls = library.projection.query(
+        "SELECT at, by, purpose, model, input_tokens, cached_tokens, output_tokens, cost_usd FROM calls"
+        " WHERE device = ?1 AND (?2 = '' OR at >= date(?2, '-1 day'))",  # stamps are UTC, days are the person's
+        library.journal.device,
+        since_day,
+    )
+    totals: dict[tuple[str, str, str, str], tuple[int, int, int, int, float]] = {}
+    for at, process, purpose, model, fresh, cached, out, usd in calls:
+        if (day := library.day_of(at)) >= since_day:
+            key = day, process, purpose, model
+            count, *tokens, total = totals.get(key, (0, 0, 0, 0, 0.0))
+            totals[key] = count + 1, tokens[0] + fresh, tokens[1] + cached, tokens[2] + out, total + usd
+    rows = [CostRow(*key, *sums[:4], cost_usd=round(sums[4], 8)) for key, sums in totals.items()]
     rows.sort(key=lambda row: (row.process, row.purpose, row.model))
     return sorted(rows, key=lambda row: row.day, reverse=True)
-
-
-def _whole(sums: list[float]) -> tuple[int, int, int, int]:
-    return int(sums[0]), int(sums[1]), int(sums[2]), int(sums[3])

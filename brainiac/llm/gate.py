@@ -9,11 +9,11 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from brainiac.errors import ConfinementError, FormatError, ModelError
 from brainiac.formats.dialogue import PRIVATE, StmEvent, find_events
@@ -26,8 +26,8 @@ from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint
 from brainiac.llm.redaction import redact
-from brainiac.llm.schemas import Answer, Engine, Existing, PageName, Request, Result
-from brainiac.search.hit import Hit
+from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, PageName, Request, Result, Said
+from brainiac.search.documents import Hit
 from brainiac.storage.files import read_bytes
 from brainiac.tree import Tree
 
@@ -61,29 +61,24 @@ def is_hidden(tree: Tree, path: str) -> bool:
     return has_notes
 
 
-def _is_private_file(file: Path, *, is_said: bool = False) -> bool:
+def _is_private_file(file: Path, *, is_exchange: bool = False) -> bool:
     """Return whether a file is private as a whole: what was said is so by any mark in it."""
     try:
         text = (read_bytes(file) or b"").decode("utf-8", "surrogateescape")
     except OSError:
         return True  # nobody can tell
-    return is_private_note(text) or (is_said and PRIVATE.search(text) is not None)
+    return is_private_note(text) or (is_exchange and PRIVATE.search(text) is not None)
 
 
 def _has_private_part(tree: Tree, path: str) -> bool:
     """Return whether a file of the inbox belongs to an exchange of which another file is private."""
     if not path.startswith(f"{tree.relative(tree.inbox)}/"):
         return False
-    files = (file for prompt in prompt_path_of(path) or (path,) for file in (prompt, *_answers(tree, prompt)))
-    return any(_is_private_file(tree.absolute(file), is_said=True) for file in files)
-
-
-def _answers(tree: Tree, prompt: str) -> Iterator[str]:
-    for number in range(1, _MAX_RESPONSES):
-        path = response_path(prompt, number)
-        if not tree.absolute(path).is_file():
-            return
-        yield path
+    return any(
+        _is_private_file(tree.absolute(file), is_exchange=True)
+        for prompt in prompt_path_of(path) or (path,)
+        for file in (prompt, *(response_path(prompt, number) for number in range(1, _MAX_RESPONSES)))
+    )
 
 
 # --- links that tell of what is hidden -----------------------------------------------------------------------------
@@ -136,49 +131,37 @@ def _is_open(tree: Tree, folder: str, link: Link, *, is_index: bool) -> bool:
 
 
 def _names_hidden(tree: Tree, link: Link) -> bool:
-    return not _hidden_names(tree).isdisjoint((_key(link.target), _key(posixpath.basename(link.target))))
+    return not _hidden_names(tree).isdisjoint((_name_key(link.target), _name_key(posixpath.basename(link.target))))
 
 
-def _key(name: str) -> str:
+def _name_key(name: str) -> str:
     """Return a name as a wiki link may spell it: case, white space and what a file's name cannot hold aside."""
     folded = unicodedata.normalize("NFC", name).casefold().removesuffix(".md")
     return re.sub(r"[\W_]+", "-", folded).strip("-")
 
 
-_Names = dict[str, tuple[tuple[int, int], frozenset[str]]]
-_names: WeakKeyDictionary[Tree, _Names] = WeakKeyDictionary()
-
-
 def _hidden_names(tree: Tree) -> set[str]:
-    """Return what wiki links may call the hidden memories; a file is read again only when it changed."""
-    known, now = _names.get(tree, {}), {}
+    """Return what wiki links may call the hidden memories."""
+    names: set[str] = set()
     for entry in tree.walk(tree.memory):
-        if not entry.name.endswith(".md"):
-            continue
-        stat = entry.stat(follow_symlinks=False)
-        stamp = (stat.st_mtime_ns, stat.st_size)
-        path = tree.relative(entry.path)
-        was = known.get(path)
-        now[path] = was if was and was[0] == stamp else (stamp, _names_of(path, Path(entry.path)))
-    _names[tree] = now
-    return {name for _, names in now.values() for name in names}
+        if entry.name.endswith(".md"):
+            status = entry.stat(follow_symlinks=False)
+            names |= _names_if_hidden(entry.path, tree.relative(entry.path), status.st_mtime_ns, status.st_size)
+    return names
 
 
-def _names_of(path: str, file: Path) -> frozenset[str]:
-    if not _is_private_file(file):
+@lru_cache(maxsize=200_000)  # a file is read again only when it changed; most have no names to keep
+def _names_if_hidden(file: str, path: str, mtime_ns: int, size: int) -> frozenset[str]:
+    if not _is_private_file(Path(file)):
         return frozenset()
-    stem = _key(posixpath.basename(path))
     try:
-        text = (read_bytes(file) or b"").decode("utf-8", "surrogateescape")
-        title = title_of(*_opened(text), path)
+        text = (read_bytes(Path(file)) or b"").decode("utf-8", "surrogateescape")
+        meta, offset = split(text)
+        title = title_of(meta, text, offset, path)
     except (OSError, FormatError):
         title = ""
-    return frozenset(filter(None, (stem, _key(path), _key(PRIVATE.sub("", title)))))
-
-
-def _opened(text: str) -> tuple[Mapping[str, Any], str, int]:
-    meta, offset = split(text)
-    return meta, text, offset
+    names = (posixpath.basename(path), path, PRIVATE.sub("", title))
+    return frozenset(filter(None, map(_name_key, names)))
 
 
 # --- what is released ----------------------------------------------------------------------------------------------
@@ -251,31 +234,14 @@ class Gate:
             return request
         if is_private_request(self._library, request):
             raise ModelError("It is private, and the model is not on this machine; nothing was sent.", retryable=True)
-        from brainiac.llm import schemas  # pydantic's models, which a search need not wait for
-
         changed: dict[str, Any] = {}
-        if hasattr(request, "short_term"):
-            changed["short_term"] = self.short_term(request.short_term)
-        match request:
-            case schemas.QueriesRequest():
-                changed["conversation"] = self.turns(request.conversation)
-            case schemas.AnswerRequest():
-                changed |= {"conversation": self.turns(request.conversation), "hits": self.hits(request.hits)}
-            case schemas.ReflectRequest():
-                changed["exchange"] = self._without_secrets(request.exchange)
-            case schemas.ConsolidateRequest():
-                changed["said"] = [said for said in request.said if self._is_shown(said.event)]
-                changed |= {"existing": self._existing(request.existing), "pages": self._page_names(request.pages)}
-                changed["marked"] = ()  # nobody but the keyless engine, which is on this machine, needs them
-            case schemas.SynthesizeRequest():
-                changed |= {"events": self.events(request.events), "folders": self._folders(request.folders)}
-                changed["standing"] = self._existing(request.standing)
-            case schemas.SummarizeRequest():
-                changed |= {"remaining": self.events(request.remaining), "archived": self.events(request.archived)}
-            case schemas.OrganizeRequest():
-                changed |= {"patterns": self._patterns(request.patterns), "structure": self._shown(request.structure)}
-            case _:
-                raise ModelError(f"A {type(request).__name__} is not known to the gate; nothing was sent.")
+        for field in fields(request):
+            # a field that nobody here knows is shown to nobody, rather than let through unseen
+            if field.name not in _FILTERS and field.name not in _OPEN_FIELDS:
+                kind = type(request).__name__
+                raise ModelError(f"`{field.name}` of a {kind} is not known to the gate; nothing was sent.")
+            if field.name in _FILTERS:
+                changed[field.name] = _FILTERS[field.name](self, getattr(request, field.name))
         return replace(request, **changed)
 
     def short_term(self, memory: ShortTermMemory) -> ShortTermMemory:
@@ -293,10 +259,11 @@ class Gate:
 
     def events(self, events: Iterable[StmEvent]) -> list[StmEvent]:
         """Return the exchanges that may be shown; one whose prompt says `private` by now is not."""
-        return [event for event in events if not self.is_remote or self._is_shown(event)]
-
-    def _is_shown(self, event: StmEvent) -> bool:
-        return not is_private_event(event) and not self.is_private_by_now(event.id)
+        return [
+            event
+            for event in events
+            if not self.is_remote or not (is_private_event(event) or self.is_private_by_now(event.id))
+        ]
 
     def is_private_by_now(self, exchange: str) -> bool:
         """Return whether a file of an exchange says so now, whatever was noted when it was said."""
@@ -318,24 +285,33 @@ class Gate:
 
     def hits(self, hits: Iterable[Hit]) -> list[Hit]:
         """Return what was found and may be shown, without lines that tell of what is hidden."""
-        hits = list(hits)
-        if self._is_kept:
-            unheard = {path for path in {hit.path for hit in hits} if is_off_record(self._library.read(path))}
-            hits = [hit for hit in hits if hit.path not in unheard]
-        if not self.is_remote:
-            return hits
-        shown = ((hit, self._lines(hit.path, hit.text)) for hit in hits if self._may_be_shown(hit))
-        return [hit if text == hit.text else replace(hit, text=text) for hit, text in shown if text.strip()]
+        return [hit for _, hit in self.numbered_hits(hits)]
+
+    def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
+        """Yield what may be shown of hits, each with its number among those that were given."""
+        off_record: dict[str, bool] = {}
+        for number, hit in enumerate(hits):
+            if self._is_kept:
+                if hit.path not in off_record:
+                    off_record[hit.path] = is_off_record(self._library.read(hit.path))
+                if off_record[hit.path]:
+                    continue
+            if not self.is_remote:
+                yield number, hit
+            elif self._may_be_shown(hit) and (text := self._lines(hit.path, hit.text)).strip():
+                yield number, hit if text == hit.text else replace(hit, text=text)
 
     def _may_be_shown(self, hit: Hit) -> bool:
         if PRIVATE.search(hit.text) or not self.knows(hit.path):
             return False
         page, rest = self._page(hit.path)
-        if hit.kind == "exchange" and (self.is_private_by_now(hit.anchor) or _is_withheld(hit.anchor, page)):
-            return False
         if rest is None:
             return False
-        return rest == page or hit.kind == "exchange" or _folded(hit.text) in _folded(rest)
+        if hit.kind != "exchange":
+            return rest == page or _folded(hit.text) in _folded(rest)
+        on_page = (placed.event for placed in find_events(page))
+        is_marked = any(event.id == hit.anchor and is_private_event(event) for event in on_page)
+        return not is_marked and not self.is_private_by_now(hit.anchor)
 
     def _page(self, path: str) -> tuple[str, str | None]:
         """Return a note's text, and what of it may be shown; a day's page is long and has many of the hits."""
@@ -343,6 +319,9 @@ class Gate:
             text = self._library.read_text(path) or ""
             self._pages[path] = text, shareable(text)
         return self._pages[path]
+
+    def _said(self, exchanges: Iterable[Said]) -> list[Said]:
+        return [said for said in exchanges if self.events([said.event])]
 
     def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
         """Return the statements that stand on what may be shown of their pages."""
@@ -366,17 +345,21 @@ class Gate:
                 shown.append(replace(page, about=self._lines(page.path, page.about) if is_open else ""))
         return shown
 
+    def _nothing(self, values: Any) -> tuple[()]:
+        """Return nothing: what is for the keyless engine alone, which is on this machine."""
+        return ()
+
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
         """Return the folders that may be known, each with what its index page tells."""
         top = self._tree.relative(self._tree.long_term)
-        found = {}
+        shown = {}
         for name, about in folders.items():
             if self.knows(f"{top}/{name}"):
-                shown = self.note(f"{top}/{name}/_index.md", ("memory",)) if about else ""
-                found[name] = about if shown is not None and _folded(about) in _folded(shown) else ""
-        return found
+                page = self.note(f"{top}/{name}/_index.md", ("memory",)) if about else ""
+                shown[name] = about if page is not None and _folded(about) in _folded(page) else ""
+        return shown
 
-    def _shown(self, structure: Mapping[str, int]) -> dict[str, int]:
+    def _structure(self, structure: Mapping[str, int]) -> dict[str, int]:
         return {folder: entries for folder, entries in structure.items() if self.knows(folder)}
 
     def _patterns(self, patterns: Mapping[str, Any]) -> dict[str, Any]:
@@ -421,7 +404,9 @@ class Gate:
             return None
         if path.startswith(f"{self._tree.relative(self._tree.inbox)}/"):
             return redact(self._library, shown)  # as it was typed, keys and all
-        shown = _without(shown, [each for each in find_events(shown) if self.is_private_by_now(each.event.id)])
+        for placed in reversed(list(find_events(shown))):
+            if self.is_private_by_now(placed.event.id):
+                shown = shown[: placed.start] + shown[placed.end :]
         return self._lines(path, shown)
 
     def own(self, path: Path) -> str | None:
@@ -436,8 +421,47 @@ class Gate:
 
     def release(self, messages: Iterable[Mapping[str, Any]]) -> Released:
         """Return messages as they may be sent; a paragraph with a private mark, from wherever it came, is left out."""
-        content = [{**each, "content": _cleared(each.get("content"))} if self.is_remote else each for each in messages]
+        content = [
+            {**message, "content": _cleared(message.get("content"))} if self.is_remote else message
+            for message in messages
+        ]
         return Released(content, self.is_remote)
+
+
+# each field of a request by what lets it through; all others are shown as they are: the prompt, and plain words
+_FILTERS: dict[str, Callable[[Gate, Any], Any]] = {
+    "short_term": Gate.short_term,
+    "conversation": Gate.turns,
+    "hits": Gate.hits,
+    "exchange": Gate._without_secrets,
+    "events": Gate.events,
+    "remaining": Gate.events,
+    "archived": Gate.events,
+    "said": Gate._said,
+    "existing": Gate._existing,
+    "standing": Gate._existing,
+    "pages": Gate._page_names,
+    "marked": Gate._nothing,
+    "folders": Gate._folders,
+    "patterns": Gate._patterns,
+    "structure": Gate._structure,
+}
+_OPEN_FIELDS = frozenset(
+    "now is_private off_record cause abandon on_text prompt absent is_first zone refused kind title candidates steps "
+    "titles goals".split()
+)
+
+
+def is_private_request(library: Library, request: Request) -> bool:
+    """Return whether a request must stay on this machine as a whole: by itself, or by what its prompt says now."""
+    exchange = getattr(request, "exchange", None)
+    prompt = exchange.prompt if exchange else getattr(request, "prompt", None)
+    if request.is_private or (exchange and exchange.is_private):
+        return True
+    if prompt and (prompt.private or (prompt.path and is_hidden(library.tree, prompt.path))):
+        return True
+    # what was made of exchanges would tell of them
+    return hasattr(request, "candidates") and any(map(is_private_event, getattr(request, "events", ())))
 
 
 class GatedEngine:
@@ -461,44 +485,13 @@ class GatedEngine:
 
     def run(self, request: Request) -> Result:
         """Serve one request; what an answer cites is told by its place among the hits of the caller."""
-        admitted = Gate(self._library, is_remote=self.is_remote).admit(request)
-        result = self._engine.run(admitted)
-        was, now = getattr(request, "hits", ()), getattr(admitted, "hits", ())
-        cited: Sequence[int] = getattr(result, "cited", ())
-        if len(was) == len(now) or not cited:
+        gate = Gate(self._library, is_remote=self.is_remote)
+        result = self._engine.run(gate.admit(request))
+        if not isinstance(result, Answer) or not isinstance(request, AnswerRequest):
             return result
-        places = {id(hit): number for number, hit in enumerate(_matched(was, now))}
-        answer: Answer = result  # type: ignore[assignment]  # only an answer cites
-        numbers = [places[id(now[number])] for number in cited if 0 <= number < len(now) and id(now[number]) in places]
-        return answer.model_copy(update={"cited": numbers})
-
-
-def _matched(was: Sequence[Hit], now: Sequence[Hit]) -> list[Hit | None]:
-    """Return for each hit the one that is left of it, in order; None where none is."""
-    left = list(now)
-    found: list[Hit | None] = []
-    for hit in was:
-        is_left = bool(left) and (left[0].path, left[0].anchor, left[0].score) == (hit.path, hit.anchor, hit.score)
-        found.append(left.pop(0) if is_left else None)
-    return found
-
-
-def is_private_request(library: Library, request: Request) -> bool:
-    """Return whether a request must stay on this machine as a whole: by itself, or by what its prompt says now."""
-    if request.is_private:
-        return True
-    exchange, prompt = getattr(request, "exchange", None), getattr(request, "prompt", None)
-    if exchange is not None:
-        prompt = exchange.prompt
-    is_said = (prompt is not None and prompt.private) or (exchange is not None and exchange.is_private)
-    if is_said or (prompt is not None and prompt.path and is_hidden(library.tree, prompt.path)):
-        return True
-    events = getattr(request, "events", ()) if hasattr(request, "candidates") else ()
-    return any(is_private_event(event) for event in events)  # what was made of them would tell of them
-
-
-def _is_withheld(exchange: str, page: str) -> bool:
-    return any(placed.event.id == exchange and is_private_event(placed.event) for placed in find_events(page))
+        numbers = [number for number, _ in gate.numbered_hits(request.hits)]
+        cited = [numbers[index] for index in result.cited if 0 <= index < len(numbers)]
+        return result if cited == result.cited else result.model_copy(update={"cited": cited})
 
 
 def _paths_in(row: Any) -> list[str]:
@@ -506,12 +499,6 @@ def _paths_in(row: Any) -> list[str]:
         return [str(row)]
     named = [*row.get("paths", ()), row.get("path"), row.get("folder")]
     return [str(path) for path in named if path]
-
-
-def _without(text: str, places: Sequence[Any]) -> str:
-    for placed in reversed(places):
-        text = text[: placed.start] + text[placed.end :]
-    return text
 
 
 def _cleared(content: Any) -> Any:

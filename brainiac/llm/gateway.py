@@ -7,9 +7,13 @@ from collections.abc import Callable
 from typing import cast
 
 from brainiac.errors import ModelError
+from brainiac.formats.dialogue import PRIVATE
+from brainiac.formats.discretion import is_private_event, shareable
+from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import WorkingMemory
+from brainiac.llm.context.long_term import focus_blocks
 from brainiac.llm.costs import Ledger
 from brainiac.llm.gate import Gate, GatedEngine, is_private_request
 from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest, Engine, Purpose, QueriesRequest, Request, Result
@@ -75,9 +79,32 @@ class Gateway:
         return self._engine(OFFLINE) if engine.is_remote and is_private_request(self._library, request) else engine
 
     def is_remote(self, purpose: Purpose) -> bool:
-        """Tell whether what is asked for a purpose leaves this machine by default."""
+        """Return whether what is asked for a purpose leaves this machine by default."""
         settings = self._library.settings.llm
         return self._engine(settings.models.get(purpose.value) or settings.model).is_remote
+
+    def rests_on_private(self, request: AnswerRequest, answer: Answer) -> bool:
+        """Return whether an answer made on this machine tells of what is private, and so is private itself (F-RSP-4).
+
+        A model may put all it was shown in other words; the keyless engine tells what it quotes.
+        """
+        library, engine = self._library, self.engine_for(request)
+        if engine.is_remote:
+            return False  # it was shown nothing private
+        elsewhere = Gate(library, is_remote=True)
+        open_hits = elsewhere.hits(request.hits)
+        hidden = {number for number, hit in enumerate(request.hits) if hit not in open_hits}
+        if engine.name == OFFLINE:
+            return not hidden.isdisjoint(answer.cited)
+        if hidden or _has_private(request.short_term) or any(turn.is_private for turn in request.conversation):
+            return True
+        read = {*answer.read, *answer.cited_paths} - {library.tree.relative(library.tree.short_term)}
+        if any(shareable(page) != page for path in read if (page := library.read_text(path))):
+            return True
+        # a private note in focus, which only a model on this machine was shown
+        here = Gate(library, is_remote=False)
+        focused = [focus_blocks(library, request.prompt, 1_000_000, len, gate) for gate in (elsewhere, here)]
+        return focused[0] != focused[1]
 
     def _engine(self, name: str) -> Engine:
         with self._mutex:
@@ -102,3 +129,12 @@ class Gateway:
             self._library.call_hook("register_models", register=factories.__setitem__)
             self._factories = factories
         return self._factories
+
+
+def _has_private(memory: ShortTermMemory) -> bool:
+    return (
+        memory.is_private
+        or PRIVATE.search(memory.summary) is not None
+        or any(is_private_event(event) for event in memory.events)
+        or any(item.is_private for item in (*memory.goals, *memory.facts, *memory.tasks))
+    )

@@ -39,8 +39,8 @@ from brainiac.llm.schemas import (
     Summary,
     SynthesizeRequest,
 )
-from brainiac.search.excerpt import excerpt
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
+from brainiac.search.query import excerpt
 from brainiac.text.tokens import ends_as_question, likeness, pieces, words
 
 NOTED = "Noted."

@@ -16,7 +16,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 
 OFFLINE = "offline"  # the keyless engine
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,13 +18,12 @@ from brainiac.library import Library
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import TOOL_TOKENS, shortened
 from brainiac.llm.context.fence import one_line, quoted, reference
-from brainiac.llm.context.long_term import page_text
-from brainiac.llm.context.pages import Pages
-from brainiac.llm.context.short_term import event_text
+from brainiac.llm.context.long_term import ShownPages, page_text
+from brainiac.llm.context.short_term import event_of, event_text
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest
-from brainiac.search.hit import Hit
-from brainiac.search.index import LinkedPage
+from brainiac.search.documents import Hit
+from brainiac.search.links import LinkedPage
 from brainiac.tree import is_temporary
 
 RESULT_TOKENS = 2_000
@@ -65,6 +65,10 @@ class ReadExchange(_Parameters):
     id: str
 
 
+class _ToolError(Exception):
+    """What a tool could not do, as the model is told."""
+
+
 class Toolbox:
     """The tools of one answer, with what they may still give out.
 
@@ -81,7 +85,6 @@ class Toolbox:
     def __init__(self, library: Library, request: AnswerRequest, gate: Gate, *, room_tokens: int = TOOL_TOKENS) -> None:
         self._library, self._request, self._gate = library, request, gate
         self._room_tokens = room_tokens
-        self._pages: Pages | None = None
         self._hits = list(request.hits)
         self.read: list[str] = []
         self._tools: dict[str, tuple[type[_Parameters], Callable[[Any], str]]] = {
@@ -120,58 +123,58 @@ class Toolbox:
         try:
             result = run(model.model_validate_json(arguments or "{}"))
         except ValidationError as error:
-            told = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors()[:3])
-            return f"Error: {one_line(told, 300)}. Call it again with {_schema(model)['properties']}."
-        except (ConfinementError, FormatError) as error:
+            problems = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors()[:3]]
+            return f"Error: {one_line('; '.join(problems), 300)}. Call it again with {_schema(model)['properties']}."
+        except (ConfinementError, FormatError, _ToolError) as error:
             return f"Error: {one_line(str(error), 300)}"
         self._room_tokens -= count(result)
         return result
 
     def _search(self, wanted: SearchMemories) -> str:
-        pages: dict[str, list[Hit]] = {}
         is_private = self._request.is_private or not self._gate.is_remote  # a model here may repeat what is private
-        found = self._library.recall.search(
+        hits = self._library.recall.search(
             wanted.query, limit=wanted.limit, now=self._request.now, is_private=is_private
         )
-        for hit in self._gate.hits(found):
+        pages: dict[str, list[Hit]] = {}
+        for hit in self._gate.hits(hits):
             self._hits.append(hit)
             pages.setdefault(hit.path, []).append(hit)
-        for path in pages:
-            self._note_read(path)
-        return "\n\n".join(page_text(self._library, hits, count) for hits in pages.values()) or "Nothing found."
+            self._note_read(hit.path)
+        return "\n\n".join(page_text(self._library, page, count) for page in pages.values()) or "Nothing found."
 
     def _read(self, wanted: ReadMemory) -> str:
         page = self._page(wanted.id)
-        text = self._gate.note(page.path, ("memory",)) if page else None
-        if not page or text is None:
-            return f"Error: no memory `{one_line(wanted.id)}`."
+        text = self._gate.note(page.path, ("memory",))
+        if text is None:
+            raise _ToolError(f"no memory `{wanted.id}`.")
         self._note_read(page.path)
         return f"### {reference(page.title, page.path, page.uuid)}\n{quoted(shortened(text, RESULT_TOKENS, count))}"
 
     def _list(self, wanted: ListDirectory) -> str:
-        memory = self._library.tree.memory
-        folder = self._library.tree.confine(wanted.path.strip() or ".", inside=memory)
+        tree = self._library.tree
+        folder = tree.confine(wanted.path.strip() or ".", inside=tree.memory)
         if not folder.is_dir():
-            return f"Error: no folder `{one_line(wanted.path)}`."
+            raise _ToolError(f"no folder `{wanted.path}`.")
         with os.scandir(folder) as entries:
             names = sorted(
                 entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
                 for entry in entries
                 if not is_temporary(entry.name) and not entry.is_symlink()
-                if self._gate.knows(self._library.tree.relative(entry.path))
+                if self._gate.knows(tree.relative(entry.path))
             )
-        more = [f"… and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
-        return (
-            quoted("\n".join([*(f"- {one_line(name)}" for name in names[:MAX_ENTRIES]), *more])) if names else "Empty."
-        )
+        lines = [f"- {one_line(name)}" for name in names[:MAX_ENTRIES]]
+        if len(names) > MAX_ENTRIES:
+            lines.append(f"… and {len(names) - MAX_ENTRIES} more")
+        return quoted("\n".join(lines)) if lines else "Empty."
 
     def _follow(self, wanted: FollowLinks) -> str:
         page = self._page(wanted.id)
-        if page is None:
-            return f"Error: no memory `{one_line(wanted.id)}`."
-        assert self._pages is not None
         groups = (("Links to", self._pages.linked_from(page)), ("Linked from", self._pages.linking_to(page)))
-        return "\n".join(f"{title}:\n{_listed(pages)}" for title, pages in groups)
+        lines = []
+        for title, pages in groups:
+            lines.append(f"{title}:")
+            lines += [f"- {reference(page.title, page.path, page.uuid)}" for page in pages[:MAX_ENTRIES]] or ["- none"]
+        return "\n".join(lines)
 
     def _exchange(self, wanted: ReadExchange) -> str:
         recent = (event for event in self._request.short_term.events if event.id == wanted.id)
@@ -179,10 +182,11 @@ class Toolbox:
             self._from_inbox(wanted.id) if "/" in wanted.id else self._from_events(wanted.id)
         )
         if event is None or not self._gate.events([event]):
-            return f"Error: no exchange `{one_line(wanted.id)}`."
+            raise _ToolError(f"no exchange `{wanted.id}`.")
         return event_text(replace(event, at=moment_in(self._library.zone, event.at)), RESULT_TOKENS, count)
 
     def _from_inbox(self, path: str) -> StmEvent | None:
+        """Return what a prompt's file and its response hold, where it is remembered and may be shown."""
         path = next(iter(prompt_path_of(path)), path)
         absolute = self._library.tree.confine(path, inside=self._library.tree.inbox)
         raw = self._library.read(absolute)
@@ -191,36 +195,33 @@ class Toolbox:
         prompt = parse_prompt(self._library.tree.relative(absolute), raw, at="")
         answer = self._library.read(response_path(prompt.path))
         response = parse_response(response_path(prompt.path), answer) if answer else None
-        turns = self._gate.turns([Exchange("", prompt, response, (response and response.created_at) or prompt.path)])
-        if not prompt.remember or not turns:
-            return None
-        turn = turns[0]
-        return StmEvent("", turn.at, turn.prompt.text, turn.response.text if turn.response else "")
+        exchange = Exchange("", prompt, response, (response and response.created_at) or prompt.path)
+        return next(map(event_of, self._gate.turns([exchange])), None) if prompt.remember else None
 
     def _from_events(self, exchange_id: str) -> StmEvent | None:
-        hits = [hit for hit in self._hits if hit.kind == "exchange" and hit.anchor == exchange_id]
-        for hit in hits:
-            for event in parse_exchanges(self._gate.note(hit.path, ("memory",)) or ""):
-                if event.id == exchange_id:
-                    self._note_read(hit.path)
-                    return event
+        """Return an exchange of an episodic page that was found for this answer."""
+        for hit in self._hits:
+            if hit.kind == "exchange" and hit.anchor == exchange_id:
+                for event in parse_exchanges(self._gate.note(hit.path, ("memory",)) or ""):
+                    if event.id == exchange_id:
+                        self._note_read(hit.path)
+                        return event
         return None
 
-    def _page(self, link: str) -> LinkedPage | None:
-        if self._pages is None:
-            self._pages = Pages.of(self._library, self._gate)
-        found = self._pages.find(link)
-        return found[0] if len(found) == 1 else None
+    @cached_property
+    def _pages(self) -> ShownPages:
+        return ShownPages(self._library, self._gate)
+
+    def _page(self, link: str) -> LinkedPage:
+        matches = self._pages.find(link)
+        if len(matches) != 1:
+            raise _ToolError(f"no memory `{link}`.")
+        return matches[0]
 
     def _note_read(self, path: str) -> None:
         long_term = self._library.tree.relative(self._library.tree.long_term)
         if path.startswith(long_term + "/") and path not in self.read:
             self.read.append(path)
-
-
-def _listed(pages: Sequence[LinkedPage]) -> str:
-    lines = [f"- {reference(page.title, page.path, page.uuid)}" for page in pages[:MAX_ENTRIES]]
-    return "\n".join(lines) or "- none"
 
 
 def _schema(model: type[_Parameters]) -> dict[str, Any]:

@@ -350,7 +350,6 @@ class Bus:
         self.dispatcher.changed(change)
         path, kind = change.path, change.kind
         if change.action == "deleted" and kind in TO_ANSWER:
-            self._brain.answered.forget(path)
             self.ask(path)  # it waits no longer, and its error file goes
         elif kind is PathKind.RESPONSE and change.action != "deleted" and not change.is_ours:
             prompt = next(iter(prompt_path_of(path)), path)

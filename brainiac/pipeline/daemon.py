@@ -25,7 +25,7 @@ from brainiac.errors import (
     UserError,
     storage_trouble,
 )
-from brainiac.events import Event, FileChange, new_id
+from brainiac.events import Event, FileChange, PromptAnswered, new_id
 from brainiac.history.devices import require_active
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
@@ -365,7 +365,7 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
         LockedError: A daemon serves this brain, of this home or another; it does so anyway.
     """
     answered: list[Event] = []
-    brain.on_event(lambda event: answered.append(event) if event.kind == "prompt-answered" else None)
+    brain.on_event(lambda event: answered.append(event) if event.kind == PromptAnswered.kind else None)
     daemon = Daemon(brain, is_backlog_answered=is_backlog_answered)
     daemon.start(is_watching=False)
     try:

@@ -22,11 +22,11 @@ from brainiac.errors import (
     StorageError,
     storage_trouble,
 )
-from brainiac.events import Event, FileChange, PathKind, RecordedChange, content_hash
+from brainiac.events import Event, ExchangeUnreflected, FileChange, PathKind, PluginFailed, RecordedChange, content_hash
 from brainiac.formats.discretion import is_off_record
 from brainiac.formats.prompt import Exchange, Prompt, parse_prompt, parse_response
 from brainiac.llm.gate import is_hidden
-from brainiac.storage.answered import EXCHANGES, UNREFLECTED
+from brainiac.storage.answered import EXCHANGES
 from brainiac.storage.external_edits import FOUND
 
 # --- tiers of work ----------------------------------------------------------------------------------------------------
@@ -218,12 +218,12 @@ class HookDispatcher:
         """Take an event, in the thread that recorded it."""
         if event.kind in EXCHANGES:
             self._hand_out(event)
-        is_failure = event.kind == "plugin-failed"
-        self._has_failed |= is_failure and event.data.get("hook") == "response_arrived"
+        failed_hook = event.what.hook if isinstance(event.what, PluginFailed) else ""
+        self._has_failed |= failed_hook == "response_arrived"
         memories = [change for change in event.changes if self._is_memory(change)]
         if memories and event.kind not in FOUND:  # what was found, the bus tells of
             self._near.submit(_LANE, lambda: self._tell_memories(memories))
-        is_own_echo = is_failure and event.data.get("hook") == "event_recorded"
+        is_own_echo = failed_hook == "event_recorded"
         if not is_own_echo and self._brain.plugins.has("event_recorded"):
             self._near.submit(_LANE, lambda: self._tell_event(event))
 
@@ -310,7 +310,7 @@ class HookDispatcher:
             return None
         try:
             with storage_trouble():
-                self._brain.record(UNREFLECTED, by="kernel", data={"exchange": event.id}, cause=event.id)
+                self._brain.record(ExchangeUnreflected(exchange=event.id), by="kernel", cause=event.id)
         except StorageError as error:
             return error
         return None

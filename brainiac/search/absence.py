@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from brainiac.search.encode import EncodedPage
+from brainiac.search.features import EncodedPage
 from brainiac.search.index import Asked
+from brainiac.search.pages import Pages
 from brainiac.search.signals import Units
-from brainiac.search.store import Store
 from brainiac.search.text import Analyzer, is_unspaced, term_hash, words_of
 
 MOST_NAMED = 3
@@ -50,42 +50,42 @@ class _Word:
     is_run: bool = False
 
 
-def absent_words(text: str, analyzer: Analyzer, store: Store, most: int = MOST_NAMED) -> list[str]:
+def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
     """Return words of a text that stand nowhere in memory, what was put to rest included, the most telling first.
 
     Args:
         text: A prompt.
         analyzer: The person's language: words that only join others are not named.
-        store: Where memory is looked through.
-        most: How many at most.
+        pages: Where memory is looked through.
     """
     words = list({word.stems: word for word in _words(text, analyzer)}.values())[:_MOST_ASKED]
-    store.catch_up()
+    pages.catch_up()
     forms = {stem: _forms(word, stem, analyzer) for word in words for stem in word.stems}
-    terms = list(dict.fromkeys(form for alike in forms.values() for form in alike))
+    terms = list(dict.fromkeys(form for similar in forms.values() for form in similar))
     if not terms:
         return []
-    found = store.candidates(Asked(terms=terms, limit=_LOOKED_AT * MOST_NAMED))
-    frequencies = {stem: max((found.frequencies.get(form, 0) for form in forms[stem]), default=0) for stem in forms}
-    places = _Places(found.pages, analyzer)
+    candidates = pages.candidates(Asked(terms=terms, limit=_LOOKED_AT * MOST_NAMED))
+    counts = candidates.frequencies
+    frequencies = {stem: max((counts.get(form, 0) for form in forms[stem]), default=0) for stem in forms}
+    places = _Places(candidates.pages, analyzer)
 
     def stands(stem: str) -> bool:
         return frequencies[stem] > _LOOKED_AT or places.tell(forms[stem])
 
     absent = [word for given in words for word in _absent_parts(given, stands)]
-    order = sorted(absent, key=lambda word: (not word.is_name, -len(word.written)))[:most]
+    order = sorted(absent, key=lambda word: (not word.is_name, -len(word.written)))[:MOST_NAMED]
     return list(dict.fromkeys(word.written for word in order))
 
 
-def rare_words(text: str, analyzer: Analyzer, store: Store) -> list[str]:
+def rare_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
     """Return the words of a text that stand in few passages of memory, words that only join others left out.
 
     Thanks that are said each day are none of them, in whatever language.
     """
     tokens = [t for t in dict.fromkeys(analyzer.tokens(text)) if not t.is_stop and len(t.word) >= _LEAST_SIGNS - 1]
-    found = store.candidates(Asked(terms=list(dict.fromkeys(token.stem for token in tokens)), limit=1))
-    most = max(_FEW, found.n_passages * _RARE_SHARE)
-    return [token.word for token in tokens if found.frequencies.get(token.stem, 0) <= most]
+    candidates = pages.candidates(Asked(terms=list(dict.fromkeys(token.stem for token in tokens)), limit=1))
+    most = max(_FEW, candidates.n_passages * _RARE_SHARE)
+    return [token.word for token in tokens if candidates.frequencies.get(token.stem, 0) <= most]
 
 
 def _absent_parts(word: _Word, stands: Callable[[str], bool]) -> Iterator[_Word]:
@@ -125,8 +125,8 @@ def _forms(word: _Word, stem: str, analyzer: Analyzer) -> list[str]:
     if word.is_run:
         return vocabulary.holding(stem) if len(stem) == 1 else [stem]
     token = analyzer.token(word.written)
-    alike = vocabulary.alike(token.word if token else stem, 8, min_of_longer=_SAME_WORD, min_of_asked=_WITHIN)
-    return [stem, *(other for other, _ in alike)]
+    similar = vocabulary.similar(token.word if token else stem, 8, min_of_longer=_SAME_WORD, min_of_asked=_WITHIN)
+    return [stem, *(other for other, _ in similar)]
 
 
 class _Places:
@@ -138,7 +138,7 @@ class _Places:
     """
 
     def __init__(self, pages: Sequence[EncodedPage], analyzer: Analyzer) -> None:
-        pages = [page for page in pages if page.facts]
+        pages = [page for page in pages if page.features]
         self._units = Units(pages) if pages else None
         table = analyzer.vocabulary.table
         self._headings = table.stems_at(table.numbers(_joined([page.heading for page in pages])))

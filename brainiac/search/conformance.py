@@ -11,9 +11,9 @@ from datetime import date
 
 from brainiac.events import PathKind
 from brainiac.search.documents import page_of
-from brainiac.search.encode import EncodedPage, encode, name_mark
+from brainiac.search.features import EncodedPage, encode, name_mark
 from brainiac.search.index import Asked, Index
-from brainiac.search.narrowing import Narrowing
+from brainiac.search.query import Narrowing
 from brainiac.search.text import Analyzer
 
 _ANALYZER = Analyzer("english")
@@ -59,7 +59,8 @@ def check_found_after_commit(index: Index) -> None:
         _is(["garden"], _paths(index, term))
     _is(["garden"], _paths(index, required=("#plants",)))
     found = index.query(Asked(["tomato"], 5)).pages[0]
-    _is((given.page, given.words, given.facts, given.stamp), (found.page, found.words, found.facts, found.stamp))
+    expected = (given.page, given.words, given.features, given.stamp)
+    _is(expected, (found.page, found.words, found.features, found.stamp))
 
 
 def check_replaced(index: Index) -> None:

@@ -1,4 +1,7 @@
-"""From a file's text to the page that is searched: statements, paragraphs, raw exchanges turn by turn (F-FND).
+"""What is searched and what is found: pages with their units, read from a file's text, and hits (F-FND).
+
+A unit is the smallest thing a search returns: a statement, one speaker's words of an exchange, a paragraph.
+Wider scales (neighbours, windows, the whole page) are made from the units of a page when it is ranked.
 
 What has gone to `## History` is never found: it no longer holds. Neither is a manifest: it repeats its pages; nor a
 command; nor a text of links alone, which is what the keyless engine's answers are recorded as.
@@ -10,10 +13,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
+from enum import IntEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 from brainiac.clock import iso
@@ -25,7 +29,124 @@ from brainiac.formats.dialogue import PRIVATE, StmEvent, find_events, outside
 from brainiac.formats.discretion import is_private_event, shareable
 from brainiac.formats.frontmatter import split
 from brainiac.formats.short_term import document_of
-from brainiac.search.units import Link, Page, Unit, UnitKind
+from brainiac.search.links import Link
+
+HitKind = Literal["memory", "statement", "exchange", "index-page", "note"]
+FoundBy = Literal["words", "meaning", "context", "day", "title", "fields"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One thing found.
+
+    Attributes:
+        kind: `memory` (a paragraph of a page), `statement` (one list item of it), `exchange` (what one side said in a
+            raw exchange of `events/` or of short-term memory; of a long message one block), `index-page`.
+        path: Relative path of the file it stands in.
+        title: The page's title, for a person.
+        text: What matched, whole and as it stands.
+        score: A log-likelihood by learned weights, higher is better; of two searches only roughly comparable.
+        uuid: The page's identity; "" where the file has none (short-term memory).
+        anchor: Block id of a statement (without `^`), id of an exchange, or "".
+        at: ISO 8601 moment it was said or last changed; "" if unknown.
+        speaker: `user` or `ai` for an exchange's turn, else "".
+        position: Its place among the units of its page.
+        found_by: What led to it: its words, their meaning alone, the talk around it, the day, its page's title; or no
+            words were asked for.
+        is_near: Clearly near what was asked: most of its words stand there, or it means much the same.
+        is_archived: It was put to rest.
+        signals: What the score was made of, by name.
+    """
+
+    kind: HitKind
+    path: str
+    title: str
+    text: str
+    score: float
+    uuid: str = ""
+    anchor: str = ""
+    at: str = ""
+    speaker: str = ""
+    position: int = 0
+    found_by: FoundBy = "words"
+    is_near: bool = False
+    is_archived: bool = False
+    signals: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """What it is told from other hits by."""
+        return self.path, self.anchor, self.speaker, self.position
+
+
+class UnitKind(IntEnum):
+    """What a unit is; stored in the index by number."""
+
+    PARAGRAPH = 0
+    STATEMENT = 1
+    TURN = 2
+    SUMMARY = 3
+
+    @property
+    def hit_kind(self) -> HitKind:
+        """What a hit of it is called."""
+        kinds: tuple[HitKind, ...] = ("memory", "statement", "exchange", "index-page")
+        return kinds[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One thing that can be found.
+
+    Attributes:
+        text: Its words as they stand.
+        kind: What it is.
+        anchor: Block id of a statement, id of an exchange, or "".
+        at: ISO 8601 moment it was said; "" means the page's.
+        speaker: Who says it: `user`, `ai`, or the name that labels the words in a transcript.
+        side: `user` or `ai`: whose text of the exchange it stands in; else "".
+        is_private: It must not leave this machine.
+    """
+
+    text: str
+    kind: UnitKind = UnitKind.PARAGRAPH
+    anchor: str = ""
+    at: str = ""
+    speaker: str = ""
+    side: str = ""
+    is_private: bool = False
+
+
+@dataclass(slots=True)  # not frozen: a hundred are made for each query, in half the time
+class Page:
+    """A file as it is searched.
+
+    Attributes:
+        path: Relative, posix.
+        title: For a person.
+        units: In the order of the page.
+        uuid: "" where the file has none.
+        at: ISO 8601 moment of its last change; "" if unknown.
+        tags: As they stand.
+        uses: Times stated again or cited.
+        links: Where it leads.
+        is_archived: It was put to rest: found behind all else, and marked.
+        aliases: Other names of it.
+    """
+
+    path: str
+    title: str
+    units: tuple[Unit, ...]
+    uuid: str = ""
+    at: str = ""
+    tags: tuple[str, ...] = ()
+    uses: int = 0
+    links: tuple[Link, ...] = ()
+    is_archived: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+# --- from a file to its page ------------------------------------------------------------------------------------
 
 _LOG_HEADING = "## Conversation"  # of a day's page
 _COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the keyless engine's summary, in nobody's words

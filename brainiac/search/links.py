@@ -8,9 +8,31 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from brainiac.events import PathKind
-from brainiac.search.index import LinkedPage
-from brainiac.search.units import Link
 from brainiac.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link found on a page: the identity it names, if any, and the path it leads to, relative to the root."""
+
+    uuid: str
+    path: str
+
+    @property
+    def target(self) -> str:
+        """What it is looked up by: the uuid is the truth."""
+        return self.uuid or self.path
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedPage:
+    """A page as the link graph sees it."""
+
+    path: str
+    uuid: str
+    title: str
+    at: str
+    links: tuple[Link, ...]
 
 
 @dataclass(frozen=True, slots=True)

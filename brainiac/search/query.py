@@ -1,15 +1,22 @@
-"""What is asked: words, who, when, and the field syntax of `brainiac search`."""
+"""What is asked: words, who, when, and the field syntax of `brainiac search`; and where it stands in a text.
+
+One prompt may be searched for in several ways: `searches` says what is searched for, `merged` makes one list of it.
+"""
 
 from __future__ import annotations
 
+import bisect
 import re
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
-from brainiac.search.encode import name_mark
-from brainiac.search.narrowing import Narrowing
-from brainiac.search.text import Analyzer, Token, plain_words
+import numpy as np
+
+from brainiac.search.documents import Hit
+from brainiac.search.features import EncodedPage, name_mark
+from brainiac.search.text import Analyzer, Token, folded, grams_of, plain_words, similarity, spans_of
 from brainiac.text.times import find_times
 from brainiac.text.tokens import ends_as_question
 
@@ -24,6 +31,70 @@ _TYPES = ("concrete", "events", "skills", "short-term", "index")
 _ALSO_TYPES = frozenset(("event", "skill", "stm", "index-page", "archive", "archived"))
 _LONGEST_SPAN_DAYS = 370
 _MARKED_DAYS = 7
+# A score is a log-likelihood by learned weights: what only a model's query finds is taken to be e² times less likely.
+# Measured against sums, ranks and filling up: docs/decisions/model-queries.md.
+DOUBT = 2.0
+PROMPT_CHARACTERS = 4_000  # an embedder reads no more, and what is asked stands at an end
+_SYNTAX = re.compile(r'(?<!\S)-?((?:tag|type|after|before|path):)(?=\S)|(?<!\S)-(?=[\w"])|"', re.IGNORECASE)
+SHOWN_CHARACTERS = 400
+_PLAIN = Analyzer("none")
+_MOST_ASKED = 32  # words of a long query
+_LEAD = 0.25  # so much of an excerpt stands before its first match
+_ELLIPSIS = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """The fields of a query that hold for a page as a whole; each must fit.
+
+    Attributes:
+        long_term: Where long-term memory lies, relative: a type is a folder below it.
+        paths: Parts of a path, any of which it must hold; likewise types: any of them it must be of.
+        tags: All of which it must have.
+        after: The first day, as an ordinal; before: the first day that is too late.
+    """
+
+    long_term: str = ""
+    paths: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    after: int | None = None
+    before: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.paths or self.types or self.tags) or self.after is not None or self.before is not None
+
+    def allows(self, encoded: EncodedPage) -> bool:
+        """Return whether a page may hold what is looked for."""
+        page = encoded.page
+        return self.allows_page(page.path, page.tags, *encoded.days, is_archived=page.is_archived)
+
+    def allows_page(self, path: str, tags: Iterable[str], first: int, last: int, *, is_archived: bool) -> bool:
+        """Return likewise, given what is known of a page without reading it.
+
+        Args:
+            path: Relative.
+            tags: As they stand.
+            first: The earliest day of its units; `last`: the latest one.
+            is_archived: It was put to rest.
+        """
+        if self.paths and not any(part.casefold() in path.casefold() for part in self.paths):
+            return False
+        if self.types and not any(self._is_type(kind, path, is_archived=is_archived) for kind in self.types):
+            return False
+        if self.tags and not set(self.tags) <= {tag.casefold() for tag in tags}:
+            return False
+        return (self.after is None or last >= self.after) and (self.before is None or first < self.before)
+
+    def _is_type(self, kind: str, path: str, *, is_archived: bool) -> bool:
+        if kind in ("index", "index-page"):
+            return path.endswith("/_index.md")
+        if kind in ("archive", "archived"):
+            return is_archived
+        if kind in ("stm", "short-term"):
+            return path.endswith("/short_term.md")
+        kind = {"event": "events", "skill": "skills"}.get(kind, kind)
+        return path.casefold().startswith(f"{self.long_term}/{kind}/".casefold())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +135,18 @@ class Query:
 
     @property
     def required(self) -> list[str]:
-        """Return the terms and marks that must stand beside whatever is found."""
+        """The terms and marks that must stand beside whatever is found."""
         return [*self.phrase_terms, *(f"#{tag}" for tag in self.narrowing.tags)]
 
+    @property
     def marks(self) -> list[str]:
-        """Return the marks of the page and the days asked about, as passages carry them."""
-        name = [self.name] if self.name else []
-        return name + (self._day_marks(*self.days) if self.days else [])
-
-    @staticmethod
-    def _day_marks(first: int, last: int) -> list[str]:
-        if last - first > _LONGEST_SPAN_DAYS:
-            return []
-        days = [date.fromordinal(day).isoformat() for day in range(first, last + 1)]
-        return [f"@{day}" for day in days[:_MARKED_DAYS]] + [
-            f"@{month}" for month in dict.fromkeys(d[:7] for d in days)
-        ]
+        """The marks of the page and the days asked about, as passages carry them."""
+        marks = [self.name] if self.name else []
+        if self.days and self.days[1] - self.days[0] <= _LONGEST_SPAN_DAYS:
+            days = [date.fromordinal(day).isoformat() for day in range(self.days[0], self.days[1] + 1)]
+            marks += [f"@{day}" for day in days[:_MARKED_DAYS]]
+            marks += [f"@{month}" for month in dict.fromkeys(day[:7] for day in days)]
+        return marks
 
 
 def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "") -> Query:
@@ -144,15 +211,15 @@ def misfits(text: str, now: datetime, folders: Collection[str] = ()) -> list[str
         folders: Those of long-term memory, each of which is a type.
     """
     types = dict.fromkeys((*_TYPES, *sorted(map(str.casefold, folders))))
-    found = [] if text.strip() else ["there is nothing to look for; give words, or a field such as type:events"]
+    problems = [] if text.strip() else ["there is nothing to look for; give words, or a field such as type:events"]
     for _, name, value, *_ in _FIELD.findall(text):
         field, given = name.lower(), value.strip('"')
         if field in ("after", "before") and _edge([given], now) is None:
             expected = 'a day such as 2026-05-31, 2026-05, yesterday, 7d or "last week"'
-            found.append(f"{field}:{value} is no day; expected {expected}")
+            problems.append(f"{field}:{value} is no day; expected {expected}")
         elif field == "type" and given.casefold() not in _ALSO_TYPES.union(types):
-            found.append(f"type:{value} is no type of page; there are {', '.join(types)}")
-    return found
+            problems.append(f"type:{value} is no type of page; there are {', '.join(types)}")
+    return problems
 
 
 def speaker_words(query: Query) -> frozenset[str]:
@@ -192,3 +259,131 @@ def _edge(given: list[str] | None, now: datetime) -> int | None:
         return spans[0].earliest.toordinal()
     days = re.fullmatch(r"(\d{1,5})d", text)
     return (now.date() - timedelta(days=int(days[1]))).toordinal() if days else None
+
+
+# --- several searches for one prompt ----------------------------------------------------------------------------
+
+
+def searches(prompt: str, queries: Iterable[str]) -> list[str]:
+    """Return what to search for: the prompt, then each query that brings a word of its own.
+
+    Both are prose: quotation marks, `-5` or `path:` in them narrow nothing.
+    """
+    asked = _SYNTAX.sub(r"\1 ", ends_of(prompt))
+    words = _words(asked)
+    further = (_SYNTAX.sub(r"\1 ", query) for query in queries if not _words(query) <= words)
+    return [asked, *dict.fromkeys(further)]
+
+
+def ends_of(text: str, limit: int = PROMPT_CHARACTERS) -> str:
+    """Return a text; of one longer than `limit` characters its beginning and its end, cut between words."""
+    if len(text) <= limit:
+        return text
+    head, tail = text[: limit * 3 // 4], text[-(limit // 4) :]
+    return f"{head.rsplit(None, 1)[0]}\n\n{tail.split(None, 1)[-1]}"
+
+
+def merged(searched: Sequence[Sequence[Hit]]) -> list[Hit]:
+    """Return each place once, best first.
+
+    Args:
+        searched: The hits of each search; the prompt's own first.
+    """
+    best: dict[tuple[str, str, str, int], tuple[float, Hit]] = {}
+    for number, hits in enumerate(searched):
+        for hit in hits:
+            worth = hit.score - (DOUBT if number else 0.0)
+            if hit.key not in best or worth > best[hit.key][0]:
+                best[hit.key] = worth, hit
+    return [hit for _, hit in sorted(best.values(), key=lambda pair: -pair[0])]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
+
+
+# --- a text around what was asked: no longer than a person reads at a glance ------------------------------------
+
+
+def excerpt(text: str, query: str, limit: int = SHOWN_CHARACTERS, analyzer: Analyzer = _PLAIN) -> str:
+    """Return a text, or of a longer one the part that holds most of a query.
+
+    Args:
+        text: Any.
+        query: What was asked, as typed.
+        limit: The most signs, those for what is left out among them.
+        analyzer: The person's language, where it is known: stop words lead nowhere.
+    """
+    text = text.strip()
+    if len(text) <= limit:
+        return text
+    places = matches(text, query, analyzer)
+    room = limit - 2 * len(_ELLIPSIS)
+    start = _start_of_best(places, room)
+    start = max(0, min(start - int(room * _LEAD), len(text) - room))
+    start, end = _whole_words(text, start, start + room)
+    before, after = _ELLIPSIS if start else "", _ELLIPSIS if end < len(text) else ""
+    return f"{before}{text[start:end].strip()}{after}"
+
+
+def matches(text: str, query: str, analyzer: Analyzer = _PLAIN) -> list[tuple[int, int, str]]:
+    """Return where the words of a query stand in a text, in other forms too: start, end, and which word it is."""
+    asked = [token for token in dict.fromkeys(analyzer.tokens(query)) if not token.is_stop]
+    asked = sorted(asked or dict.fromkeys(analyzer.tokens(query)), key=lambda token: -len(token.word))[:_MOST_ASKED]
+    asked_by: dict[Token, str] = {}
+    places = []
+    for start, end, token in spans_of(text, analyzer):
+        if token not in asked_by:
+            asked_by[token] = next((other.word for other in asked if _is_same(other, token)), "")
+        if asked_by[token]:
+            places.append((start, end, asked_by[token]))
+    return list(_joined(places))
+
+
+def _is_same(asked: Token, token: Token) -> bool:
+    if asked.stem == token.stem or asked.word == token.word:
+        return True
+    if min(len(asked.word), len(token.word)) < 3:
+        return False
+    shared = np.intersect1d(grams_of(asked.word), grams_of(token.word), assume_unique=True)
+    sizes = np.array([len(folded(asked.word))]), np.array([len(folded(token.word))])
+    return bool(similarity(np.array([len(shared)]), *sizes)[0] > 0)
+
+
+def _joined(places: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
+    """Yield the places, the overlapping pairs of signs of a script without spaces as one."""
+    last: tuple[int, int, str] | None = None
+    for start, end, word in places:
+        if last and start < last[1]:
+            last = last[0], end, last[2] + word[-1]
+            continue
+        if last:
+            yield last
+        last = start, end, word
+    if last:
+        yield last
+
+
+def _start_of_best(places: Sequence[tuple[int, int, str]], room: int) -> int:
+    """Return where the stretch begins that holds most of the words: each once, the longer and the rarer for more."""
+    counts = Counter(word for _, _, word in places)
+    weights = {word: len(word) / count for word, count in counts.items()}
+    ends = [end for _, end, _ in places]
+    best, at = 0.0, 0
+    for number, (start, _, _) in enumerate(places):
+        last = bisect.bisect_right(ends, start + int(room * (1 - _LEAD)))
+        held = sum(weights[word] for word in {word for _, _, word in places[number:last]})
+        if held > best:
+            best, at = held, start
+    return at
+
+
+def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the bounds moved inwards to blanks, where there are any near."""
+    if start and not text[start - 1].isspace():
+        blank = next((at for at in range(start, min(start + 40, end)) if text[at].isspace()), start)
+        start = blank
+    if end < len(text) and not text[end].isspace():
+        blank = next((at for at in range(end, max(end - 40, start), -1) if text[at - 1].isspace()), end)
+        end = blank
+    return start, end

@@ -1,21 +1,97 @@
-"""The ranking: one function over named signals, and the one table of their weights."""
+"""The ranking: one weighted sum over named signals, and the one table of their weights."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from brainiac.search.query import Query
 from brainiac.search.signals import Signals, Units, Vector, weighed
-from brainiac.search.weights import (
-    DENSE_CONTEXT_WEIGHTS,
-    DENSE_WEIGHTS,
-    LEXICAL_CONTEXT_WEIGHTS,
-    LEXICAL_WEIGHTS,
-    PRIOR_WEIGHTS,
-    RULES,
-)
+
+# Each signal of `signals.py` that counts, with its weight by words alone and its weight where there are vectors.
+# Learned by `benchmarks/locomo.py --learn` from the development conversations of LoCoMo and the sets of
+# `benchmarks/data/questions`, talk and single facts weighing the same (figures: docs/decisions/ranker.md).
+# First what speaks for a unit alone:
+ALONE: dict[str, tuple[float, float]] = {
+    "covered": (1.00, 0.78),
+    "trigram": (1.08, 0.46),
+    "trigram_three": (1.10, 0.87),
+    "trigram_page": (1.36, 0.84),
+    "window_5": (1.30, 1.08),
+    "with_previous": (0.05, -0.02),
+    "same_speaker": (1.08, 1.08),
+    "page": (0.31, 0.00),
+    "page_covered": (0.42, 0.13),
+    "window_covered": (0.90, 0.73),
+    "before_previous": (0.72, 0.26),
+    "about": (1.55, 1.62),
+    "about_own": (0.25, -0.45),
+    "about_first_person": (0.58, 0.63),
+    "about_tells": (0.50, 0.30),
+    "first_named": (1.10, 1.08),
+    "asks": (-0.27, -0.51),
+    "answers": (0.34, 0.12),
+    "answers_match": (1.68, 1.24),
+    "opening": (0.44, 0.34),
+    "names": (0.78, 1.16),
+    "when_time": (0.92, 0.90),
+    "when_time_own": (1.16, 1.57),
+    "where_place": (1.16, 1.15),
+    "count_number": (1.42, 1.17),
+    "who_names": (1.30, 0.99),
+    "day": (4.88, 4.69),
+    "meaning": (0.00, 2.26),
+    "meaning_previous": (0.00, 0.57),
+    "meaning_next": (0.00, 0.14),
+    "meaning_page": (0.00, 3.27),
+    "about_meaning": (0.00, 0.81),
+}
+# Then what its surroundings add, by the scores that the units have alone:
+AROUND: dict[str, tuple[float, float]] = {
+    "previous_score": (0.04, 0.11),
+    "before_previous_score": (0.48, 0.50),
+    "next_score": (0.24, 0.18),
+    "place_on_page": (-0.82, -0.90),
+}
+# Set by hand. Dialogues do not show how much place, connection and use should count, so they decide between equals.
+# The last four are no likelihoods: what is asked for by its name comes first, what was put to rest comes last.
+BY_HAND: dict[str, float] = {
+    "folder": 0.3, "linked": 0.4, "connected": 0.05, "used": 0.1, "statement": 1.2, "headed": 1.0,
+    "titled": 1000.0, "from_ai": -5.0, "archived": -2000.0, "only_asks": -100.0,
+}  # fmt: skip
+BY_WORDS, WITH_MEANING = 0, 1  # columns of the learned tables
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The units of a query's candidates with their scores.
+
+    Attributes:
+        query: What was asked.
+        units: Candidates.
+        scores: One a unit, higher is better.
+        signals: By name, one number a unit; those of the second pass too.
+        found_by: What led to each unit, by its place in `retrieval.WAYS`; -1 where nothing did.
+    """
+
+    query: Query
+    units: Units
+    scores: Vector
+    signals: Signals
+    found_by: NDArray[np.int8]
+
+    def signals_of(self, number: int) -> dict[str, float]:
+        """Return the signals of one unit that are not 0."""
+        values = self._matrix[:, number].tolist()
+        return {name: value for name, value in zip(self.signals, values, strict=True) if value}
+
+    @cached_property
+    def _matrix(self) -> Vector:
+        return np.array(list(self.signals.values()))
 
 
 def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
@@ -23,47 +99,34 @@ def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
 
     Args:
         units: Candidates.
-        signals: By name, see `signals`; without the dense ones, the lexical weights apply.
+        signals: By name; without `meaning` the weights by words apply.
 
     Returns:
         A score for each unit, higher is better, and the signals of the second pass.
     """
-    given = {**PRIOR_WEIGHTS, **RULES}
-    scores, around = _learned(units, signals, LEXICAL_WEIGHTS, LEXICAL_CONTEXT_WEIGHTS)
+    scores, around = _learned(units, signals, BY_WORDS)
     if "meaning" in signals:
-        by_words, is_known = scores, signals["embedded"] > 0
-        scores, around = _learned(units, signals, DENSE_WEIGHTS, DENSE_CONTEXT_WEIGHTS)
+        by_words, has_vector = scores, signals["embedded"] > 0
+        scores, around = _learned(units, signals, WITH_MEANING)
         # what has no vector yet is ranked by its words, as if it came as near as all else does
-        scores = np.where(is_known, scores, by_words + (scores - by_words)[is_known].mean())
-    return scores + total({name: signals[name] for name in given}, given), around
+        scores = np.where(has_vector, scores, by_words + (scores - by_words)[has_vector].mean())
+    return scores + _total(signals, BY_HAND), around
 
 
-def _learned(
-    units: Units, signals: Mapping[str, Vector], weights: Mapping[str, float], context: Mapping[str, float]
-) -> tuple[Vector, Signals]:
-    alone = total(signals, weights)
+def _learned(units: Units, signals: Mapping[str, Vector], column: int) -> tuple[Vector, Signals]:
+    alone = _total(signals, weights_of(ALONE, column))
     around = context_signals(units, alone)
-    return alone + total(around, context), around
+    return alone + _total(around, weights_of(AROUND, column)), around
 
 
-def _tables(signals: Mapping[str, Any]) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    if "embedded" in signals:
-        return DENSE_WEIGHTS, DENSE_CONTEXT_WEIGHTS
-    return LEXICAL_WEIGHTS, LEXICAL_CONTEXT_WEIGHTS
+def weights_of(table: Mapping[str, tuple[float, float]], column: int) -> dict[str, float]:
+    """Return one column of a learned table."""
+    return {name: weights[column] for name, weights in table.items()}
 
 
-def contributions(signals: Mapping[str, float]) -> dict[str, tuple[float, float, float]]:
-    """Return value, weight and their product for each signal of one hit that counted."""
-    table, context = _tables(signals)
-    weights = {**table, **context, **PRIOR_WEIGHTS, **RULES}
-    return {name: (value, weights[name], value * weights[name]) for name, value in signals.items() if name in weights}
-
-
-def total(signals: Mapping[str, Vector], weights: Mapping[str, float]) -> Vector:
+def _total(signals: Mapping[str, Vector], weights: Mapping[str, float]) -> Vector:
     """Return the weighted sum of the signals that have a weight."""
     names = [name for name in weights if name in signals]
-    if not names:
-        return np.zeros(len(next(iter(signals.values()))))
     return weighed(np.array([signals[name] for name in names]), np.array([weights[name] for name in names]))
 
 
@@ -76,3 +139,10 @@ def context_signals(units: Units, alone: Vector) -> Signals:
         "next_score": units.shift(height, 1),
         "place_on_page": np.minimum(units.place_in_scope(alone), 10) / 10,
     }
+
+
+def contributions(signals: Mapping[str, float]) -> dict[str, tuple[float, float, float]]:
+    """Return value, weight and their product for each signal of one hit that counted."""
+    column = WITH_MEANING if "embedded" in signals else BY_WORDS
+    weights = weights_of(ALONE | AROUND, column) | BY_HAND
+    return {name: (value, weights[name], value * weights[name]) for name, value in signals.items() if name in weights}

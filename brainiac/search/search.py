@@ -6,21 +6,22 @@ import threading
 from collections.abc import Callable, Collection, Container, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from brainiac.clock import SYSTEM, Clock
-from brainiac.search.absence import absent_words, rare_words
-from brainiac.search.embed import EmbedderError, RemoteEmbedders, make_embedder
-from brainiac.search.hit import Hit, HitKind
-from brainiac.search.index import Index
+from brainiac.search.documents import Hit, HitKind
 from brainiac.search.links import LinkGraph
-from brainiac.search.retrieval import Ranked, Retrieval
-from brainiac.search.store import Store
-from brainiac.search.text import Analyzer
-from brainiac.search.vectors import Vectors
 from brainiac.settings import MachineSettings, Settings, load
 from brainiac.tree import LocalPlaces, Tree
+
+# numpy and tantivy are heavy: every command imports this module, and few of them search
+if TYPE_CHECKING:
+    from brainiac.search.embed import RemoteEmbedders, Vectors
+    from brainiac.search.index import Index
+    from brainiac.search.pages import Pages
+    from brainiac.search.rank import Ranked
+    from brainiac.search.retrieval import Retrieval
 
 
 class Recall:
@@ -48,13 +49,13 @@ class Recall:
         muted: Callable[[], Container[str]] = frozenset,
         may_be_embedded: Callable[[Tree, str, str], bool] = lambda tree, path, text: True,
     ) -> None:
-        self.tree = self._tree = tree
+        self.tree = tree
         self._places, self._settings, self._clock = places, settings, clock
         self._open_index, self._remote, self._muted = open_index, remote, muted
         self._may_be_embedded = may_be_embedded
         self._mutex = threading.Lock()
         self._embedder_problem = ""
-        self._parts: tuple[Store, Retrieval] | None = None
+        self._parts: tuple[Pages, Retrieval] | None = None
 
     def search(
         self,
@@ -82,51 +83,50 @@ class Recall:
             is_private: The query must not leave this machine: no embedder elsewhere is asked.
             include_repeats: Also what was said in nothing but the query's own words.
         """
-        moment, muted = now or self._clock.now(), self._muted()
-        hits = self._retrieval.search(
-            query,
-            limit=limit,
-            kinds=kinds,
-            include_archive=include_archive,
-            now=moment,
-            context=context,
-            is_private=is_private,
-            include_repeats=include_repeats,
-        )
+        from brainiac.search.retrieval import Options
+
+        muted = self._muted()
+        options = Options(limit, kinds, include_archive, context, is_private, include_repeats)
+        hits = self._retrieval.search(query, now or self._clock.now(), options)
         return [hit for hit in hits if hit.anchor not in muted]
 
     def rank(self, query: str, *, now: datetime | None = None, include_archive: bool = True) -> Ranked | None:
         """Return every candidate of a query with its signals, for learning and for tests; None without any."""
-        return self._retrieval.rank(query, now=now or self._clock.now(), include_archive=include_archive)
+        from brainiac.search.retrieval import Options
+
+        return self._retrieval.rank(query, now or self._clock.now(), Options(include_archive=include_archive))
 
     def absent(self, text: str) -> list[str]:
         """Return words of a text that stand nowhere in memory, as they are written, the most telling first.
 
         Not in another form either, nor in what was put to rest; a question asked before is no place to stand in.
         """
-        return absent_words(text, self._retrieval.analyzer, self._store)
+        from brainiac.search.absence import absent_words
+
+        return absent_words(text, self._retrieval.analyzer, self._pages)
 
     def rare_words(self, text: str) -> list[str]:
         """Return the words of a text that tell something, casefolded: those in few of all texts of this brain."""
-        return rare_words(text, self._retrieval.analyzer, self._store)
+        from brainiac.search.absence import rare_words
+
+        return rare_words(text, self._retrieval.analyzer, self._pages)
 
     def note_change(self, path: str) -> None:
-        """Tell that a file was written, moved or removed; the next search sees it.
+        """Take note that a file was written, moved or removed; the next search sees it.
 
         Args:
             path: Relative, posix; one that search does not look into is passed over.
         """
-        self._store.note_change(path)
+        self._pages.note_change(path)
 
     def rescan(self) -> None:
         """Look the tree over for changes nobody told of; costs one stat a file."""
-        self._store.rescan()
+        self._pages.rescan()
 
     def status(self) -> dict[str, Any]:
         """Return engine, freshness, counts and the embedder as plain values."""
-        store, retrieval = self._opened()
-        embedder = retrieval.embedder_status()
-        return {**store.status(), "embedder": {"problem": self._embedder_problem} | embedder}
+        pages, retrieval = self._opened()
+        return {**pages.status(), "embedder": {"problem": self._embedder_problem} | retrieval.embedder_status()}
 
     def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Build the index anew, in this thread; searches go on meanwhile.
@@ -137,19 +137,17 @@ class Recall:
         Returns:
             How many files are in it.
         """
-        return self._store.rebuild(progress)
+        return self._pages.rebuild(progress)
 
     @property
     def links(self) -> LinkGraph:
         """Who links to whom, as of now."""
-        from brainiac.search.links import LinkGraph
-
-        return LinkGraph(self._store.linked(), self._tree)
+        return LinkGraph(self._pages.linked(), self.tree)
 
     def flush(self) -> None:
         """Read what changed and write it into the index."""
-        self._store.read_all()
-        self._store.flush()
+        self._pages.read_all()
+        self._pages.flush()
 
     def close(self) -> None:
         """Write what is pending and let go of files."""
@@ -159,24 +157,30 @@ class Recall:
             parts[0].close()
 
     @property
-    def _store(self) -> Store:
+    def _pages(self) -> Pages:
         return self._opened()[0]
 
     @property
     def _retrieval(self) -> Retrieval:
         return self._opened()[1]
 
-    def _opened(self) -> tuple[Store, Retrieval]:
+    def _opened(self) -> tuple[Pages, Retrieval]:
         """Open on first use: whoever never searches never pays for it."""
+        from brainiac.search.pages import Pages
+        from brainiac.search.retrieval import Retrieval
+        from brainiac.search.text import Analyzer
+
         with self._mutex:
             if self._parts is None:
                 analyzer = Analyzer(self._settings.recall.language, ZoneInfo(self._settings.time_zone))
                 vectors = self._open_vectors()
-                store = Store(self._tree, self._places.cache / "index", analyzer, self._open_index, vectors)
-                self._parts = store, Retrieval(self._tree, store, analyzer, vectors)
+                pages = Pages(self.tree, self._places.cache / "index", analyzer, self._open_index, vectors)
+                self._parts = pages, Retrieval(self.tree, pages, analyzer, vectors)
             return self._parts
 
     def _open_vectors(self) -> Vectors | None:
+        from brainiac.search.embed import EmbedderError, Vectors, make_embedder
+
         setting = self._settings.recall.embedder
         if setting == "none":
             return None
@@ -187,4 +191,4 @@ class Recall:
             return None
         if embedder is None:
             return None
-        return Vectors(self._places.cache / "vectors", embedder, partial(self._may_be_embedded, self._tree))
+        return Vectors(self._places.cache / "vectors", embedder, partial(self._may_be_embedded, self.tree))

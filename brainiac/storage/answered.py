@@ -1,31 +1,25 @@
-"""Which prompts have been answered, by which file: an index over the journals, kept up with every event.
+"""Which prompts have been answered, by which file: queries on the projection and the files of the inbox.
 
-Shared by the bus (what to answer), the Core Loop (where an answer goes) and `status`. It holds nothing that the
-journals and the inbox do not.
+Shared by the bus (what to answer), the Core Loop (where an answer goes) and `status`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
-import threading
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
+from brainiac.clock import parse_iso
 from brainiac.errors import FormatError
-from brainiac.events import Change, Event, RecordedChange, content_hash, remove
+from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, kinds_of, remove
 from brainiac.formats.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.storage.heartbeat import left_by
-from brainiac.storage.record import MADE_PRIVATE, UNDONE
+from brainiac.storage.journal import from_line
 from brainiac.storage.store import Store
 
-ANSWERED = "prompt-answered"  # by whoever answers; data: prompt, prompt_id, prompt_sha256, response
-RESPONDED = "response-arrived"  # a response that somebody put there by hand; data likewise
-CAPTURED = "note-captured"  # to be remembered without an answer; data likewise, response null
-MOVED = "prompt-moved"  # data: prompt, prompt_id, prompt_sha256, response, moved_from
-EXCHANGES = frozenset({ANSWERED, RESPONDED, CAPTURED})
-
-UNREFLECTED = "exchange-unreflected"  # no plugin noted it, and none will
-OUTCOMES = frozenset({"exchange-reflected", "exchange-off-record", UNREFLECTED})  # data: exchange
+EXCHANGES = kinds_of(ExchangeEvent)
 
 MOVE_SECONDS = 10.0  # a text that vanished here and appears there within this time has moved
 
@@ -40,7 +34,7 @@ class Answer:
         response: The response's path; None for a captured note.
         response_hash: Content hash of the response as we left it; None when a person wrote it.
         exchange: Id of the exchange, which is the id of the event that made it known.
-        supersedes: Id of the exchange that this one revises.
+        seen_hash: Content hash of the response when the exchange was recorded, whoever wrote it.
     """
 
     prompt: str
@@ -51,7 +45,7 @@ class Answer:
     response_hash: str | None
     exchange: str
     at: str
-    supersedes: str | None = None
+    seen_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,143 +56,164 @@ class Target:
     before: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What became of a file at a path: it moved there or away, went, or came back."""
+
+    event: str
+    position: int
+    at: str
+    kind: str
+    op: str
+    path: str
+    source: str | None
+    after: str | None
+    response: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What is known of a path as of some moment.
+
+    Attributes:
+        answers: To what stands there, oldest first: of its revisions, and of those it had where it stood before.
+        gone: Those to what stood there last, where that went.
+        gone_at: When it went, ISO 8601.
+    """
+
+    answers: tuple[Answer, ...] = ()
+    gone: tuple[Answer, ...] = ()
+    gone_at: str = ""
+
+
+_Moment = tuple[str, int]  # event and position in it: ids ascend in time, across devices too
+_NOW: _Moment = ("~", 0)
+_ANSWER = "prompt, prompt_id, sha256, prompt_hash, response, response_hash, event, at"
+
+
 class Answered:
-    """The index; thread-safe.
+    """Queries on the projection; thread-safe.
 
     Args:
-        store: Whose journals are read, all devices' of them.
+        store: Whose journals are asked, all devices' of them.
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._mutex = threading.RLock()
-        self._by_path: dict[str, Answer] = {}
-        self._by_sha: dict[str, set[str]] = {}  # normalized prompt hash: paths that were answered with it
-        self._taken_out: dict[str, Answer] = {}  # by a process, as when it is forgotten
-        self._answered: dict[str, set[str]] = {}  # path: normalized hashes of its text, former revisions too
-        self._responses: dict[str, set[str]] = {}  # prompt path: content hashes of responses that were told of
-        self._gone: dict[str, tuple[Answer, float]] = {}  # prompts deleted a moment ago, by path
-        # exchanges that nothing followed from yet, by id: this device's, and those of whom it serves this folder for
-        self._undelivered: dict[str, Event] = {}
-        self._superseded: dict[str, str] = {}  # of these, the exchange that they revise
-        self._followed: set[str] = set()  # exchanges that an outcome stands for
-        self._prompts: dict[str, str] = {}  # exchange, revisions too: id of its prompt
-        self._places: dict[str, str] = {}  # id of a prompt: where it stands
-        self._withdrawn: set[str] = set()  # exchanges that were made private later
-        self._seq = 0  # every own event up to this one was taken in,
-        self._ahead: set[int] = set()  # and these beyond it: threads tell of their events out of order
-        self.last_exchange_at: str | None = None
-        left = left_by(store)
-        for device, event in store.journal.foreign_events():
-            self._take(event, is_own=device in left)
+        self._store, self._projection = store, store.projection
+        # whose daemon served this very folder and ended: what it left undone is this device's to do
+        self._devices = json.dumps([store.journal.device, *left_by(store)])
         self.refresh()
-        self._gone.clear()
-        store.on_event(self.note)
-
-    def note(self, event: Event) -> None:
-        """Take in an event that was just recorded."""
-        with self._mutex:
-            self._take_own(event)
 
     def refresh(self) -> None:
-        """Take in what other processes of this device recorded; they hand out their exchanges themselves."""
-        with self._mutex:
-            last = self._seq
-            for event in self._store.journal.events(since_seq=last):
-                self._take_own(event)
-                last = event.seq
-            # all up to here was read: what is missing is lost, and must not be looked for each time
-            self._seq, self._ahead = max(self._seq, last), {seq for seq in self._ahead if seq > last}
+        """Take in what other processes of this device recorded (they hand out their exchanges themselves), and what
+        other devices did."""
+        self._projection.follow()
+
+    @property
+    def last_exchange_at(self) -> str | None:
+        """When something was last said, ISO 8601."""
+        rows = self._projection.query("SELECT at FROM exchanges ORDER BY event DESC LIMIT 1")
+        return rows[0][0] if rows else None
 
     def of(self, path: str) -> Answer | None:
         """Return what is known of the prompt at a path, whatever its text is by now."""
-        with self._mutex:
-            return self._by_path.get(path)
+        answers = self._place(path).answers
+        return answers[-1] if answers else None
 
     def place_of(self, exchange: str) -> str | None:
         """Return where the prompt of an exchange stood last, moves followed; None for one that is not known."""
-        with self._mutex:
-            return self._places.get(self._prompts.get(exchange, ""))
+        rows = self._projection.query(
+            "SELECT prompt, event FROM exchanges WHERE prompt_id ="
+            " (SELECT prompt_id FROM exchanges WHERE event = ? AND is_kept) ORDER BY event DESC LIMIT 1",
+            exchange,
+        )
+        return self._moved_on(rows[0][0], (rows[0][1], 0)) if rows else None
 
     def exchanges_at(self, path: str) -> list[str]:
         """Return the exchanges of the prompt at a path, revisions too, that were not made private since."""
-        with self._mutex:
-            answer = self._by_path.get(path)
-            found = [each for each, prompt in self._prompts.items() if answer and prompt == answer.prompt_id]
-            return [each for each in found if each not in self._withdrawn]
+        answer = self.of(path)
+        rows = self._projection.query(
+            "SELECT event FROM exchanges WHERE prompt_id = ? AND is_kept"
+            " AND event NOT IN (SELECT exchange FROM withdrawals) ORDER BY event",
+            answer.prompt_id if answer else "",
+        )
+        return [exchange for (exchange,) in rows]
 
     def is_answered(self, prompt: Prompt) -> bool:
-        """Tell whether this text at this place was answered: a journal says so, or a response stands beside it."""
-        with self._mutex:
-            if prompt.sha256 in self._answered.get(prompt.path, ()):
-                return True
-        return self._is_standing(prompt)
+        """Return whether this text at this place was answered: a journal says so, or a response stands beside it."""
+        answers = self._place(prompt.path).answers
+        return any(answer.prompt_sha256 == prompt.sha256 for answer in answers) or self._is_standing(prompt)
 
     def has_answered_beside(self, path: str) -> bool:
         """Return whether any prompt of the same folder was answered: the top level of the inbox is one of them."""
         folder = posixpath.dirname(path)
-        with self._mutex:
-            return any(posixpath.dirname(other) == folder for other in self._by_path if other != path)
+        rows = self._projection.query(
+            "SELECT DISTINCT prompt FROM exchanges WHERE prompt > ?1 || '/' AND prompt < ?1 || '0'"
+            " UNION SELECT path FROM changes WHERE source IS NOT NULL AND path > ?1 || '/' AND path < ?1 || '0'",
+            folder,
+        )
+        beside = (other for (other,) in rows if posixpath.dirname(other) == folder and other != path)
+        return any(self._place(other).answers for other in beside)
 
     def is_unchanged(self, path: str, file_hash: str | None) -> bool:
-        """Tell from a content hash alone, without reading, that a prompt file is as it was answered."""
-        with self._mutex:
-            answer = self._by_path.get(path)
-        return answer is not None and file_hash is not None and answer.prompt_hash == file_hash
+        """Return whether a prompt file is as it was answered, by a content hash alone, without reading."""
+        answers = self._place(path).answers
+        return bool(answers) and file_hash is not None and answers[-1].prompt_hash == file_hash
 
     def knows_response(self, prompt_path: str, response_hash: str) -> bool:
-        """Tell whether this response to this prompt has been told of."""
-        with self._mutex:
-            return response_hash in self._responses.get(prompt_path, ())
+        """Return whether this response to this prompt was seen before."""
+        place = self._place(prompt_path)
+        return any(response_hash in (each.response_hash, each.seen_hash) for each in (*place.gone, *place.answers))
 
     def moved_from(self, prompt: Prompt) -> Answer | None:
         """Return the answer of a prompt that moved here: its text was answered where it is gone now.
 
         Or it is known here already, by the journal of a move, and its response was not moved along yet.
         """
-        now = self._store.clock.monotonic()
-        with self._mutex:
-            known = self._by_path.get(prompt.path)
-            if known is not None:
-                return known if self.is_parted(prompt.path) else None
-            paths = list(self._by_sha.get(prompt.sha256, ()))
-            fresh = [a for a, since in self._gone.values() if now - since <= MOVE_SECONDS]
-            candidates = [self._by_path[path] for path in paths if path in self._by_path]
-        candidates += [answer for answer in fresh if answer.prompt_sha256 == prompt.sha256]
+        if (standing := self.of(prompt.path)) is not None:
+            return standing if self.is_parted(prompt.path) else None
+        rows = self._projection.query("SELECT prompt, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
+        paths = {self._moved_on(path, (event, 0)) for path, event in rows} | {path for path, _ in rows}
+        candidates = [
+            answer
+            for place in map(self._place, paths)
+            for answer in (place.answers or (place.gone if self._is_fresh(place.gone_at) else ()))[-1:]
+            if answer.prompt_sha256 == prompt.sha256
+        ]
         # as many files are looked at as were ever answered with these very words
-        absent = [a for a in candidates if not os.path.isfile(self._store.tree.absolute(a.prompt))]
-        return max(absent, key=lambda a: a.exchange, default=None)
+        absent = [each for each in candidates if not os.path.isfile(self._store.tree.absolute(each.prompt))]
+        return max(absent, key=lambda answer: answer.exchange, default=None)
 
     def is_parted(self, path: str) -> bool:
-        """Tell whether the response of the prompt at a path lies where the prompt does not."""
-        with self._mutex:
-            answer = self._by_path.get(path)
+        """Return whether the response of the prompt at a path lies where the prompt does not."""
+        answer = self.of(path)
         return answer is not None and answer.response is not None and path not in prompt_path_of(answer.response)
 
     def superseded_by(self, exchange: str) -> str | None:
-        """Return the exchange that one not yet delivered revises."""
-        with self._mutex:
-            return self._superseded.get(exchange)
-
-    def forget(self, path: str) -> None:
-        """Take in that a prompt was deleted: its name may serve again, and the same question asked anew is new."""
-        with self._mutex:
-            self._forget(path)
+        """Return the exchange that one revises."""
+        rows = self._projection.query(
+            "SELECT max(event) FROM exchanges WHERE event < ?1"
+            " AND prompt_id = (SELECT prompt_id FROM exchanges WHERE event = ?1)",
+            exchange,
+        )
+        return rows[0][0] if rows else None
 
     def is_undelivered(self, exchange: str) -> bool:
-        """Tell whether nothing followed from an exchange of this device yet."""
-        with self._mutex:
-            return exchange in self._undelivered
+        """Return whether nothing followed from an exchange of this device yet."""
+        return bool(self._open("event = ?", exchange))
 
     def has_outcome(self, exchange: str) -> bool:
         """Return whether it stands in a journal what followed from an exchange."""
-        with self._mutex:
-            return exchange in self._followed
+        return bool(self._projection.query("SELECT 1 FROM outcomes WHERE exchange = ? LIMIT 1", exchange))
 
     def undelivered(self) -> list[Event]:
         """Return this device's exchanges that nothing followed from yet."""
-        with self._mutex:
-            return list(self._undelivered.values())
+        return [from_line(line.encode()) for line in self._open("1 = 1")]
+
+    def _open(self, where: str, *values: str) -> list[str]:
+        """Return the journal lines of exchanges of ours that nothing followed from."""
+        sql = "SELECT line FROM exchanges WHERE line IS NOT NULL AND device IN (SELECT value FROM json_each(?))"
+        return [line for (line,) in self._projection.query(f"{sql} AND {where} ORDER BY event", self._devices, *values)]
 
     def response_target(self, prompt: Prompt) -> Target:
         """Return where a prompt's answer goes and what stands there now.
@@ -242,104 +257,64 @@ class Answered:
             number += 1
         return False
 
-    def _take_own(self, event: Event) -> None:
-        if event.seq <= self._seq or event.seq in self._ahead:
-            return
-        self._ahead.add(event.seq)
-        while self._seq + 1 in self._ahead:
-            self._seq += 1
-            self._ahead.discard(self._seq)
-        self._take(event, is_own=True)
+    def _place(self, path: str, until: _Moment = _NOW) -> _Place:
+        """Return what is known of a path before some moment."""
+        place = _Place()
+        for step in self._steps(path, until):
+            if isinstance(step, Answer):
+                place = replace(place, answers=(*place.answers, step))
+            elif step.path == path and step.source is not None:
+                place = self._with_arrival(place, step)
+            elif step.source is not None:
+                place = _Place()
+            elif step.op == "remove":
+                place = _Place((), place.answers or place.gone, step.at if place.answers else place.gone_at)
+            elif place.gone and not place.answers and place.gone[-1].prompt_hash == step.after:
+                place = _Place(place.gone[-1:])  # its going was undone: it was dealt with before
+        return place
 
-    def _take(self, event: Event, *, is_own: bool) -> None:
-        if event.kind in EXCHANGES:
-            self._take_exchange(event, is_own=is_own)
-        elif event.kind == MADE_PRIVATE:
-            self._withdrawn.update(map(str, event.data.get("exchanges", ())))
-            self._take_changes(event)
-        elif event.kind == MOVED:
-            self._rename(str(event.data["moved_from"]), str(event.data["prompt"]), event)
-        else:
-            self._take_changes(event)
-        if event.kind in OUTCOMES:
-            self._followed.add(str(event.data.get("exchange")))
-            self._undelivered.pop(str(event.data.get("exchange")), None)
-            self._superseded.pop(str(event.data.get("exchange")), None)
+    def _with_arrival(self, place: _Place, move: _Change) -> _Place:
+        """Return what is known of a path that something moved to, with what was known of that where it was."""
+        former = place if move.source == move.path else self._place(str(move.source), (move.event, move.position))
+        answers = former.answers
+        if move.kind == PromptMoved.kind:  # the inbox tells it from the text, and it may have gone before
+            answers = answers or former.gone
+        if not answers:
+            return place
+        last = replace(answers[-1], prompt=move.path)
+        if move.kind == PromptMoved.kind:
+            last = replace(last, response=move.response, response_hash=move.after or last.response_hash)
+        stayed = () if former is place else place.answers
+        return _Place((*stayed, *answers[:-1], last))
 
-    def _take_exchange(self, event: Event, *, is_own: bool) -> None:
-        data = event.data
-        path, former = str(data["prompt"]), self._by_path.get(str(data["prompt"]))
-        written = {change.path: change.after for change in event.changes}
-        response = data.get("response")
-        answer = Answer(
-            prompt=path,
-            prompt_id=str(data["prompt_id"]),
-            prompt_sha256=str(data["prompt_sha256"]),
-            prompt_hash=written.get(path) or data.get("prompt_hash"),
-            response=response,
-            response_hash=written.get(str(response)) or data.get("response_hash") if event.kind == ANSWERED else None,
-            exchange=event.id,
-            at=event.at,
-            supersedes=former.exchange if former and former.prompt_id == data["prompt_id"] else None,
+    def _steps(self, path: str, until: _Moment) -> list[Answer | _Change]:
+        """Return what happened at a path, oldest first."""
+        sql = f"SELECT {_ANSWER}, seen_hash FROM exchanges WHERE prompt = ? AND event <= ?"
+        answers = [Answer(*row) for row in self._projection.query(sql, path, until[0])]
+        steps: list[tuple[_Moment, Answer | _Change]] = [((answer.exchange, -1), answer) for answer in answers]
+        steps += [((change.event, change.position), change) for change in self._changes(path)]
+        return [step for moment, step in sorted(steps, key=itemgetter(0)) if moment < until]
+
+    def _changes(self, path: str) -> list[_Change]:
+        rows = self._projection.query(
+            "SELECT event, position, at, kind, op, path, source, after, response FROM changes"
+            " WHERE (path = ?1 OR source = ?1) AND (source IS NOT NULL OR op = 'remove' OR kind = ?2)"
+            " ORDER BY event, position",
+            path,
+            EventUndone.kind,
         )
-        if path in written:  # off the record nothing is kept of it that could be taken back
-            self._prompts[event.id] = answer.prompt_id
-        if former is None or former.exchange < event.id:  # ids ascend in time, across devices too
-            self._put(answer)
-        self._answered.setdefault(path, set()).add(answer.prompt_sha256)
-        if seen := answer.response_hash or data.get("response_hash"):
-            self._responses.setdefault(path, set()).add(str(seen))
-        if self.last_exchange_at is None or self.last_exchange_at < event.at:
-            self.last_exchange_at = event.at
-        if is_own and event.id not in self._followed:
-            self._undelivered[event.id] = event
-            if answer.supersedes:
-                self._superseded[event.id] = answer.supersedes
+        return [_Change(*row) for row in rows]
 
-    def _take_changes(self, event: Event) -> None:
-        for change in event.changes:
-            if change.op == "remove":
-                if event.by != "person" and change.path in self._by_path:
-                    self._taken_out[change.path] = self._by_path[change.path]
-                self._forget(change.path, event.id)
-            elif event.kind == UNDONE and change.op == "create":
-                self._bring_back(change)
-            elif change.op == "move" and change.source:
-                self._rename(change.source, change.path, event)
+    def _moved_on(self, path: str, since: _Moment) -> str:
+        """Return where a prompt is that stood at a path at some moment."""
+        is_gone = False
+        for change in self._changes(path):
+            if (moment := (change.event, change.position)) <= since:
+                continue
+            if change.source == path != change.path and (not is_gone or change.kind == PromptMoved.kind):
+                return self._moved_on(change.path, moment)
+            is_gone = change.op == "remove" or (is_gone and change.op != "create")
+        return path
 
-    def _bring_back(self, change: RecordedChange) -> None:
-        """Know a prompt again whose forgetting was undone: it was dealt with before."""
-        answer = self._taken_out.pop(change.path, None)
-        if answer is not None and answer.prompt_hash == change.after and change.path not in self._by_path:
-            self._put(answer)
-            self._answered.setdefault(change.path, set()).add(answer.prompt_sha256)
-
-    def _put(self, answer: Answer) -> None:
-        self._by_path[answer.prompt] = answer
-        self._places[answer.prompt_id] = answer.prompt
-        self._by_sha.setdefault(answer.prompt_sha256, set()).add(answer.prompt)
-
-    def _forget(self, path: str, by: str | None = None) -> None:
-        answer = self._by_path.get(path)
-        if answer is None or (by is not None and by < answer.exchange):
-            return  # an event that is heard of late must not undo what came after it
-        del self._by_path[path]
-        self._by_sha.get(answer.prompt_sha256, set()).discard(path)
-        self._answered.pop(path, None)
-        now = self._store.clock.monotonic()
-        self._gone = {p: gone for p, gone in self._gone.items() if now - gone[1] <= MOVE_SECONDS}
-        self._gone[path] = answer, now
-
-    def _rename(self, source: str, path: str, event: Event) -> None:
-        answer = self._by_path.get(source) or self._gone.get(source, (None,))[0]
-        if answer is None or event.id < answer.exchange:
-            return
-        self._by_path.pop(source, None)
-        self._gone.pop(source, None)
-        self._by_sha.get(answer.prompt_sha256, set()).discard(source)
-        response = event.data.get("response", answer.response)
-        left = next((change.after for change in event.changes if change.path == response), answer.response_hash)
-        self._put(replace(answer, prompt=path, response=response, response_hash=left))
-        texts, told = self._answered.pop(source, set()), self._responses.pop(source, set())
-        self._answered.setdefault(path, set()).update(texts, {answer.prompt_sha256})
-        self._responses.setdefault(path, set()).update(told, {left} if left else ())
+    def _is_fresh(self, at: str) -> bool:
+        return bool(at) and (self._store.clock.now() - parse_iso(at)).total_seconds() <= MOVE_SECONDS

@@ -1,62 +1,51 @@
-"""One file looked at: is it new, a person's edit, a stale editor buffer, or what we wrote?
+"""What a person did to the tree: looked at file by file as they settle, and adopted as a whole at a start.
 
-Recognized by content alone, never by path or time. What a person saved is recorded before anything else happens.
+Recognized by content alone, never by path or time, and recorded before anything else happens. The tree is never
+rewritten to match a record. Deletions of many memories at once are not forgetting (an unmounted drive, a checkout):
+they are held until the files come back or a person confirms.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from brainiac.clock import Clock
-from brainiac.errors import BlobError, BrainiacError, ConflictError
+from brainiac.errors import BrainiacError, ConflictError
 from brainiac.events import (
+    Action,
+    DeletionsHeld,
     FileChange,
+    FoundEvent,
     NoteDeleted,
     NoteEdited,
-    NoteMerged,
     NoteMoved,
     NoteOffRecord,
     NotesDeleted,
     NotesEdited,
     PathKind,
     RecordedChange,
+    TreeAdopted,
     content_hash,
     kinds_of,
-    update,
 )
-from brainiac.storage.file_state import PERSONS, LastSeen, Seen, size_stamp
+from brainiac.storage.concurrent_saves import TORN_NS, ConcurrentSaves, age_ns, filled
+from brainiac.storage.file_state import FileState, size_stamp, stamp_of
 from brainiac.storage.files import read_bytes
-from brainiac.storage.merge import common, distance, is_stale, woven
-from brainiac.tree import Tree
-
-if TYPE_CHECKING:
-    from brainiac.storage.commit import Committer
+from brainiac.storage.transactions import Transactions
 
 MAX_BYTES = 5_000_000  # larger files are known by their stat, their texts are not kept
 REST_SECONDS = 10.0  # short-term memory saved without its headings is believed after this
 MOVE_SECONDS = 10.0  # a file that appears with the content of one that vanished within this was moved
-TORN_NS = 200_000_000  # an empty or shortened file is believed after this rest
-SIGHTS = 3  # a save that has seen what came after three versions grew from none before: merges have two parents
-UNLIKE, UNLIKE_LINES = 1 / 3, 20  # of the lines of both: a save differs by more from what it did not grow from
-FOUND = kinds_of(NoteEdited, NotesEdited, NoteMoved, NoteDeleted, NotesDeleted)  # by a person
+ADOPT_SECONDS = 2.0  # what a start may take to merge saves; the rest is looked at one by one
+HELD_COUNT, HELD_SHARE = 20, 0.3
+FOUND = kinds_of(FoundEvent)  # by a person
+_STAMP_AGE_NS = 2_000_000_000  # a file written just before it was hashed may be written again within one tick
+_MEMORIES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
-
-
-@dataclass(frozen=True, slots=True)
-class _Base:
-    """A version that a save may have grown from, and what we made of it."""
-
-    digest: str
-    text: bytes
-    ours: bytes
 
 
 class NotRestedError(BrainiacError):
@@ -72,101 +61,140 @@ class NotRestedError(BrainiacError):
         super().__init__(f"{path}: without its headings; looked at again in {again_in_seconds:.0f} s")
 
 
-class Noticing:
-    """Looks at single files; all calls are made under the commit lock, with `seen` caught up.
+@dataclass(slots=True)
+class _Scan:
+    """What a look over the whole tree found.
 
-    Args:
-        tree: The brain's folder.
-        seen: What each note was when last seen.
-        clock: Measures rest.
-        committer: Records what is found and puts merges in place.
+    Attributes:
+        texts: Content of the files that are not as last seen.
+        hidden: Files off the record.
+        stamps: Stamps of files that are as last seen.
+        standing: All paths that stand.
     """
 
-    def __init__(self, tree: Tree, seen: LastSeen, clock: Clock, committer: Committer) -> None:
-        self._tree, self._seen, self._clock, self._committer = tree, seen, clock, committer
-        self._bare: tuple[str, float] | None = None
-        self._vanished: deque[tuple[float, str, str]] = deque(maxlen=1000)
+    texts: dict[str, bytes] = field(default_factory=dict)
+    hidden: list[str] = field(default_factory=list)
+    stamps: dict[str, str] = field(default_factory=dict)
+    standing: set[str] = field(default_factory=set)
 
-    def look(self, path: str) -> FileChange | None:
-        """Record what stands at a path; None when nothing is new.
+
+class ExternalEdits:
+    """What each tracked file was when last seen, and what is new.
+
+    Args:
+        transactions: They record what is found.
+
+    Attributes:
+        saves: Merges what a person saved without having seen ours.
+        open_paths: What the last adoption left to be looked at again: in the middle of being saved, or just merged.
+    """
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions, self._tree, self._clock = transactions, transactions.tree, transactions.clock
+        self._seen = transactions.seen
+        self.saves = ConcurrentSaves(transactions, self.notice)
+        self.open_paths: list[str] = []
+        self._bare: tuple[str, float] | None = None  # short-term memory without its headings: its hash, since when
+        self._vanished: deque[tuple[float, str, str]] = deque(maxlen=1000)  # moment, hash and path
+        self._counted: tuple[float, list[str]] = (float("-inf"), [])  # the memories that are gone, and when counted
+
+    def hash_of(self, relative: str) -> str | None:
+        """Return the content hash of a note as last seen."""
+        known = self._seen.get(relative)
+        return known.hash if known else None
+
+    def standing(self, digests: Iterable[str]) -> set[str]:
+        """Return which of these contents a note holds, as far as the journal tells."""
+        with self._transactions.held():
+            self._transactions.settle()
+        return {digest for digest in digests if self._seen.with_hash(digest)}
+
+    def held(self) -> list[str]:
+        """Return the notes whose deletion waits to be confirmed."""
+        return sorted(path for path, known in self._seen.all().items() if known.is_held)
+
+    # one file
+
+    def note_change(self, relative: str) -> FileChange | None:
+        """Look at one file that settled; record an outside edit, and merge a stale editor buffer.
+
+        Returns:
+            What is new; None for our own writes, for what is known, and for a deletion that is held.
 
         Raises:
-            NotRestedError: It is short-term memory in the middle of being saved.
+            NotRestedError: Short-term memory is in the middle of being saved; come again when it says.
         """
-        absolute = self._tree.absolute(path)
+        if self._tree.kind_of(relative) in (PathKind.IGNORED, PathKind.JOURNAL):
+            return None
+        with self._transactions.held():
+            self._transactions.settle()
+            change = self._look(relative)
+            known = self._seen.get(relative)
+            if change is None and known is not None:
+                if not os.path.lexists(self._tree.absolute(relative)):
+                    return self._note_deletion(known)
+                if not known.is_told:  # a commit saw the edit first
+                    change = self._change("modified", relative)
+            if known is not None and not known.is_told:
+                self._seen.set_told(relative, True)
+            return change
+
+    def notice(self, paths: Sequence[str]) -> dict[str, bytes | None]:
+        """Record what a person did to these (relative) paths and nobody has seen; the caller holds the commit lock.
+
+        Whatever is decided or merged then rests on what the history has as theirs.
+
+        Returns:
+            Path → content as it is recorded now; None where nothing stands.
+
+        Raises:
+            ConflictError: A file is being saved at this moment.
+        """
+        contents: dict[str, bytes | None] = {}
+        for relative in paths:
+            is_tracked = self._tree.is_tracked(relative)
+            try:
+                # recorded here, a commit before the bus looked: it is to hear of the edit all the same
+                if is_tracked and self._look(relative) is not None:
+                    self._seen.set_told(relative, False)
+            except NotRestedError as error:
+                raise ConflictError([relative]) from error
+            content = contents[relative] = read_bytes(self._tree.absolute(relative))
+            if is_tracked and content is not None and not self._is_recorded(relative, content):
+                raise ConflictError([relative])
+        return contents
+
+    def _is_recorded(self, path: str, content: bytes) -> bool:
+        """Return whether this is what was last seen there; also for what is not kept."""
+        is_kept = len(content) <= MAX_BYTES and not self._transactions.is_unkept(path, content)
+        return not is_kept or self.hash_of(path) == content_hash(content)
+
+    def _look(self, path: str) -> FileChange | None:
+        """Record what stands at a path; None when nothing is new."""
         try:
-            found = os.lstat(absolute)
+            found = os.lstat(self._tree.absolute(path))
         except (FileNotFoundError, NotADirectoryError):
-            return self._forget_unkept(path)
+            return self._note_unkept(path, None)
         if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES or not self._tree.is_tracked(path):
-            return self._look_at_stamp(path, size_stamp(found))
+            return self._note_unkept(path, size_stamp(found))
         content = self._read_settled(path)
         if content is None:
             return None
-        if self._committer.is_unkept(path, content):
+        if self._transactions.is_unkept(path, content):
             return self._look_off_record(path, content_hash(content))
         return self._look_at_content(path, content)
 
-    def is_recorded(self, path: str, content: bytes) -> bool:
-        """Tell whether this is what was last seen there; also for what is not kept."""
-        known = self._seen.get(path)
-        is_kept = len(content) <= MAX_BYTES and not self._committer.is_unkept(path, content)
-        return not is_kept or (known is not None and known.hash == content_hash(content))
-
-    def looks_torn(self, path: str, content: bytes) -> bool:
-        """Tell whether a file may be in the middle of being written: it is empty, or a beginning of what it held."""
-        known = self._seen.get(path)
-        if known is None or known.hash == content_hash(content):
-            return False
-        if not content:
-            return True
-        return any(
-            text.startswith(content)
-            for digest in known.versions[-4:]
-            for text in self._text(digest.removeprefix(PERSONS))
-        )
-
-    def base_of(self, versions: Sequence[str], save: bytes) -> str | None:
-        """Return the hash of the earlier version that a save grew from without having seen what we made of it.
-
-        None when it was made in sight of the last version, or equals what stood here once: that is a revert.
-
-        Args:
-            versions: As `Seen.versions` has them; the last stood when the save was made.
-            save: What a person saved.
-        """
-        bases = [base for base in self._untouched(versions, save) if is_stale(base.text, base.ours, save)]
-        nearest = min(reversed(bases), key=lambda base: distance(base.text, save), default=None)
-        return None if nearest is None or self._committer.has_stood(save) else nearest.digest
-
-    def _untouched(self, versions: Sequence[str], save: bytes) -> Iterator[_Base]:
-        """Yield the versions, newest first, after which we did something that still shows and that a save may lack."""
-        saved, shows, in_sight = filled(save), False, 0
-        for ours in self._text(versions[-1].removeprefix(PERSONS)):
-            standing = following = filled(ours)
-            reach = 2 * distance(ours, save)  # a version further from what stands is further from the save, too
-            for digest, later in zip(reversed(versions[:-1]), reversed(versions), strict=False):
-                for text in self._text(digest.removeprefix(PERSONS)):
-                    lines = filled(text)
-                    if not later.startswith(PERSONS):
-                        shows |= bool((following - lines) & standing or (lines - following) - standing)
-                    following = lines
-                    is_seen = not (standing - lines).isdisjoint(saved)  # made in sight of what was added since
-                    in_sight = in_sight + 1 if is_seen else 0
-                    if in_sight >= SIGHTS and distance(ours, text) > reach:
-                        return  # not before: many a line is like one that stood there long ago
-                    if shows and not is_seen:
-                        yield _Base(digest.removeprefix(PERSONS), text, ours)
-
-    def removed(self, seen: Seen) -> RecordedChange:
-        """Return the record of a note that is gone, and remember it in case it turns up elsewhere."""
-        self._vanished.append((self._clock.monotonic(), seen.hash, seen.path))
-        return RecordedChange("remove", seen.path, seen.hash, None)
-
-    def recently_removed(self) -> int:
-        """Return how many notes vanished in the last seconds."""
-        since = self._clock.monotonic() - MOVE_SECONDS
-        return sum(moment >= since for moment, _, _ in self._vanished)
+    def _read_settled(self, path: str) -> bytes | None:
+        """Read a file, waiting a moment where an editor seems to be writing it."""
+        absolute, former, since = self._tree.absolute(path), None, time.monotonic_ns()
+        while (content := read_bytes(absolute)) is not None and self.saves.looks_torn(path, content):
+            if content != former:
+                former, since = content, time.monotonic_ns()
+            # a file may be dated in the future
+            if max(age_ns(absolute), time.monotonic_ns() - since) > TORN_NS:
+                break
+            time.sleep(0.002)
+        return content
 
     def _look_at_content(self, path: str, content: bytes) -> FileChange | None:
         digest, known = content_hash(content), self._seen.get(path)
@@ -174,80 +202,35 @@ class Noticing:
             if known.is_held:
                 self._seen.set_held([path], False)
             return None
-        if self._tree.kind_of(path) is PathKind.SHORT_TERM:
-            self._wait_for_rest(path, content, digest)
-        self._seen.set_unkept(path, None)
-        texts = {digest: content}
+        self._wait_for_rest(path, content, digest)
+        self._seen.set_unkept(path, None)  # it was off the record until now, perhaps
         if known is None:
-            return self._appeared(path, digest, texts)
-        if not self.merge_stale(known, content):
+            return self._appeared(path, digest, {digest: content})
+        if not self.saves.merge_stale(known, content):
             change = RecordedChange("update", path, known.hash, digest)
-            self._committer.record_saves(NoteEdited(), [change], texts)
+            self._transactions.record(NoteEdited(), [change], {digest: content})
         return self._change("modified", path)
 
     def _appeared(self, path: str, digest: str, texts: Mapping[str, bytes]) -> FileChange:
-        for seen in self._seen.with_hash(digest):
-            if not self._tree.absolute(seen.path).exists():
-                change = RecordedChange("move", path, digest, digest, seen.path)
-                self._committer.record_saves(NoteMoved(), [change], texts)
-                return self._change("moved", path, seen.path)
-        self._committer.record_saves(NoteEdited(), [RecordedChange("create", path, None, digest)], texts)
+        for known in self._seen.with_hash(digest):
+            # the same content elsewhere, and gone from there: a move; still there: a copy
+            if not self._tree.absolute(known.path).exists():
+                change = RecordedChange("move", path, digest, digest, known.path)
+                self._transactions.record(NoteMoved(), [change], texts)
+                return self._change("moved", path, known.path)
+        self._transactions.record(NoteEdited(), [RecordedChange("create", path, None, digest)], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
+        # the bus may hear of the old place first: then it was recorded as deleted, and only the hooks hear of a move
         for entry in reversed(self._vanished):
             if entry[0] >= since and entry[1] == digest:
                 self._vanished.remove(entry)
                 return self._change("moved", path, entry[2])
         return self._change("created", path)
 
-    def is_at_rest(self, known: Seen, content: bytes) -> bool:
-        """Return whether a file that changed may be taken at its word now, or is to be looked at again.
-
-        One that was written this very moment and lacks lines may be in the middle of being saved.
-        """
-        if self._tree.kind_of(known.path) is PathKind.SHORT_TERM:
-            try:
-                self._wait_for_rest(known.path, content, content_hash(content))
-            except NotRestedError:
-                return False
-        return age_ns(self._tree.absolute(known.path)) > TORN_NS or not any(
-            filled(text) - filled(content) for text in self._text(known.hash)
-        )
-
-    def merge_stale(self, known: Seen, save: bytes) -> bool:
-        """Put back what we added, where the save was made without having seen it; return whether that was so."""
-        base = self.base_of(known.versions, save)
-        if base is None:
-            return False
-        text, ours = self._committer.text_of(base), self._committer.text_of(known.hash)
-        if distance(text, save) > max(UNLIKE_LINES, UNLIKE * (text.count(b"\n") + save.count(b"\n"))):
-            text = common(ours, save)  # it grew from a version that nobody knows any more: nothing is taken out
-        merged = woven(text, ours, save, is_ours_first=False)
-        if merged is None:
-            return False
-        changes = [update(known.path, save, merged[0])] if merged[0] != save else []
-        with contextlib.suppress(ConflictError):  # saved once more meanwhile; that save is looked at next
-            self._committer.commit_merge(NoteMerged(stale=known.hash), changes, known.path, base, save)
-        return True
-
-    def _text(self, digest: str) -> Iterator[bytes]:
-        """Yield a text, or nothing where it is not kept any more."""
-        with contextlib.suppress(BlobError):
-            yield self._committer.text_of(digest)
-
-    def _read_settled(self, path: str) -> bytes | None:
-        """Read a file, waiting a moment where an editor seems to be writing it."""
-        absolute, former, since = self._tree.absolute(path), None, time.monotonic_ns()
-        while (content := read_bytes(absolute)) is not None and self.looks_torn(path, content):
-            if content != former:
-                former, since = content, time.monotonic_ns()
-            if (
-                max(age_ns(self._tree.absolute(path)), time.monotonic_ns() - since) > TORN_NS
-            ):  # a file may be dated in the future
-                break
-            time.sleep(0.002)
-        return content
-
     def _wait_for_rest(self, path: str, content: bytes, digest: str) -> None:
+        """Refuse short-term memory without its headings until it has stood so for a while."""
+        if self._tree.kind_of(path) is not PathKind.SHORT_TERM:
+            return
         if all(heading in content for heading in _HEADINGS):
             self._bare = None
             return
@@ -258,40 +241,227 @@ class Noticing:
             raise NotRestedError(path, rest)
 
     def _look_off_record(self, path: str, digest: str) -> FileChange | None:
-        if self._seen.unkept(path) == digest:
+        """Record the hash of a file whose text is not kept, and that its former text is gone."""
+        # the hash is kept so that the same text is reported once, and a purge can find it
+        unkept, known = self._seen.unkept(path), self._seen.get(path)
+        if unkept == digest:
             return None
-        known = self._seen.get(path)
         changes = [] if known is None else [RecordedChange("observe", path, known.hash, None)]
-        is_new = known is None and self._seen.unkept(path) is None
-        self._committer.record_saves(NoteOffRecord(off_record=(digest,)), changes, {})
+        self._transactions.record(NoteOffRecord(off_record=(digest,)), changes)
         self._seen.set_unkept(path, digest)
-        return self._change("created" if is_new else "modified", path)
+        return self._change("created" if known is None and unkept is None else "modified", path)
 
-    def _look_at_stamp(self, path: str, stamp: str) -> FileChange | None:
+    def _note_unkept(self, path: str, stamp: str | None) -> FileChange | None:
+        """Note what stands where no text is kept: its stamp, None for nothing."""
         known = self._seen.unkept(path)
         if known == stamp:
             return None
         self._seen.set_unkept(path, stamp)
+        if stamp is None:
+            return self._change("deleted", path)
         return self._change("created" if known is None else "modified", path)
 
-    def _forget_unkept(self, path: str) -> FileChange | None:
-        if self._seen.unkept(path) is None:
+    # the whole tree
+
+    def adopt(self) -> list[FileChange]:
+        """Take the tree as it is found and record in one event what is new; the first time, all of it.
+
+        Saves that were made without having seen what we had written are merged as while running; what is in the
+        middle of being saved waits in `open_paths`, and nothing of it is recorded.
+
+        Returns:
+            What changed since it was last seen, moves recognized by equal content.
+        """
+        with self._transactions.held():
+            self._transactions.settle()
+            self._seen.check()
+            known = self._seen.all()
+            is_first = not known and next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
+            scan = self._scan(known)
+            merged = self._merge_saves(known, scan)
+            changes, reported = self._differences(known, scan)
+            reported += [self._change("modified", path) for path in merged]
+            if changes or is_first:
+                self._keep_texts(scan.texts.values())
+                self._transactions.record(TreeAdopted() if is_first else NotesEdited(), changes)
+            reported += [change for path in scan.hidden if (change := self._look(path))]
+            # last: a file whose stamp is not noted is hashed once more at the next start, and that is all
+            self._seen.set_stamps(scan.stamps.items())
+            untold = [path for path, state in known.items() if not state.is_told and path in scan.standing]
+            for path in untold:
+                self._seen.set_told(path, True)
+            mentioned = {change.path for change in reported}
+            return reported + [self._change("modified", path) for path in untold if path not in mentioned]
+
+    def changed(self) -> list[str]:
+        """Return the tracked paths whose stat tells that they may not be as last seen; for a rescan."""
+        with self._transactions.held():
+            self._transactions.settle()  # a journal that git took back makes every file one to be looked at
+        known, unkept = self._seen.all(), self._seen.all_unkept()
+        paths, standing = [], set()
+        for path, found in self._files():
+            standing.add(path)
+            is_same = known[path].stamp == stamp_of(found) if path in known else unkept.get(path) == size_stamp(found)
+            if not is_same:
+                paths.append(path)
+        return paths + [path for path, state in known.items() if path not in standing and not state.is_held]
+
+    def _files(self) -> Iterator[tuple[str, os.stat_result]]:
+        for entry in self._tree.walk(self._tree.inbox, self._tree.memory, self._tree.system):
+            path = self._tree.relative(entry.path)
+            if self._tree.is_tracked(path):
+                try:
+                    yield path, entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+
+    def _scan(self, known: Mapping[str, FileState]) -> _Scan:
+        scan, newest = _Scan(), time.time_ns() - _STAMP_AGE_NS  # compared with file times: the system's own clock
+        for path, found in self._files():
+            scan.standing.add(path)
+            state, stamp = known.get(path), stamp_of(found)
+            if found.st_size > MAX_BYTES or (state is not None and state.stamp == stamp):
+                continue
+            try:
+                content = read_bytes(self._tree.absolute(path))
+            except OSError:
+                continue  # nobody lets us read it: it counts as it was known, and keeps nothing else waiting
+            if content is None:
+                continue
+            if self._transactions.is_unkept(path, content):
+                scan.hidden.append(path)
+                continue
+            if state is None or state.hash != content_hash(content):
+                scan.texts[path] = content
+            if max(found.st_mtime_ns, found.st_ctime_ns) < newest:
+                scan.stamps[path] = stamp
+        return scan
+
+    def _keep_texts(self, texts: Collection[bytes]) -> None:
+        """Make blobs of many texts and bring them to the disk at once: a line in the write-ahead file has no room."""
+        blobs = self._transactions.journal.blobs
+        for text in texts:
+            blobs.put(text)
+        if texts:
+            self._transactions.disk.sync_filesystem(blobs.folder)
+
+    def _merge_saves(self, known: Mapping[str, FileState], scan: _Scan) -> list[str]:
+        """Merge the stale saves among the texts found; take out those and the ones that do not rest yet."""
+        merged: list[str] = []
+        self.open_paths = []
+        until = self._clock.monotonic() + ADOPT_SECONDS
+        for path in [path for path in scan.texts if path in known]:
+            content = scan.texts[path]
+            if self._clock.monotonic() > until or not self._is_at_rest(known[path], content):
+                self.open_paths.append(path)
+            elif self.saves.merge_stale(known[path], content):
+                self.open_paths.append(path)  # it may have been saved once more in that moment
+                merged.append(path)
+            else:
+                continue
+            del scan.texts[path]
+            scan.stamps.pop(path, None)
+        return merged
+
+    def _is_at_rest(self, known: FileState, content: bytes) -> bool:
+        """Return whether a file that changed may be taken at its word now, or is to be looked at again.
+
+        One that was written this very moment and lacks lines may be in the middle of being saved.
+        """
+        try:
+            self._wait_for_rest(known.path, content, content_hash(content))
+        except NotRestedError:
+            return False
+        if age_ns(self._tree.absolute(known.path)) > TORN_NS:
+            return True
+        former = self.saves.text_of(known.hash)
+        return former is None or filled(former) <= filled(content)
+
+    def _differences(
+        self, known: Mapping[str, FileState], scan: _Scan
+    ) -> tuple[list[RecordedChange], list[FileChange]]:
+        gone = self._gone(known, scan)
+        by_hash = {state.hash: state for state in gone}
+        changes, reported = [], []
+        for path, content in scan.texts.items():
+            digest, state = content_hash(content), known.get(path)
+            if state is None and (source := by_hash.pop(digest, None)) is not None:
+                changes.append(RecordedChange("move", path, digest, digest, source.path))
+                reported.append(self._change("moved", path, source.path))
+                gone.remove(source)
+            elif state is None:
+                changes.append(RecordedChange("create", path, None, digest))
+                reported.append(self._change("created", path))
+            else:
+                changes.append(RecordedChange("update", path, state.hash, digest))
+                reported.append(self._change("modified", path))
+        changes += [self._removed(state) for state in gone]
+        reported += [self._change("deleted", state.path) for state in gone]
+        return changes, reported
+
+    # deletions
+
+    def confirm_deletions(self) -> list[FileChange]:
+        """Record the deletions that were held, of files that are still gone."""
+        with self._transactions.held():
+            self._transactions.settle()
+            held = [known for known in self._seen.all().values() if known.is_held]
+            gone = [known for known in held if not os.path.lexists(self._tree.absolute(known.path))]
+            self._seen.set_held([known.path for known in held], False)
+            if gone:
+                self._transactions.record(NotesDeleted(), [self._removed(known) for known in gone])
+            return [self._change("deleted", known.path) for known in gone]
+
+    def _note_deletion(self, known: FileState) -> FileChange | None:
+        if known.is_held:
             return None
-        self._seen.set_unkept(path, None)
-        return self._change("deleted", path)
+        if self._tree.kind_of(known.path) in _MEMORIES:
+            missing, since = self._missing(), self._clock.monotonic() - MOVE_SECONDS
+            # single deletions come one by one, also when a folder goes: those a moment ago count
+            if self._is_mass(len(missing) + sum(moment >= since for moment, _, _ in self._vanished)):
+                self._hold(missing)
+                return None
+        self._transactions.record(NoteDeleted(), [self._removed(known)])
+        return self._change("deleted", known.path)
 
-    def _change(self, action: str, path: str, old_path: str | None = None) -> FileChange:
-        return FileChange(action, path, self._tree.kind_of(path), old_path)  # type: ignore[arg-type]
+    def _gone(self, known: Mapping[str, FileState], scan: _Scan) -> list[FileState]:
+        """Return the notes that vanished; too many memories at once are held instead."""
+        self._seen.set_held([path for path, state in known.items() if state.is_held and path in scan.standing], False)
+        gone = [state for path, state in known.items() if path not in scan.standing and not state.is_held]
+        # a folder that was renamed takes its memories elsewhere: nothing is lost
+        moved = {content_hash(content) for path, content in scan.texts.items() if path not in known}
+        lost = {s.path for s in gone if self._tree.kind_of(s.path) in _MEMORIES and s.hash not in moved}
+        if not self._is_mass(len(lost)):
+            return gone
+        self._hold(sorted(lost))
+        return [state for state in gone if state.path not in lost]
 
+    def _missing(self) -> list[str]:
+        """Return the memories that are gone now and not held; counted anew at most once a second."""
+        moment, missing = self._counted
+        now = self._clock.monotonic()
+        if now - moment >= 1:
+            missing = [path for path in self._memories() if not os.path.lexists(self._tree.absolute(path))]
+            self._counted = (now, missing)
+        return missing
 
-def age_ns(path: Path) -> int:
-    """Return how long ago a file was written, by its own time."""
-    try:
-        return time.time_ns() - os.stat(path).st_mtime_ns  # file times are the system clock's
-    except OSError:
-        return 0
+    def _memories(self) -> list[str]:
+        known = self._seen.below(self._tree.layout.memory)
+        return [p for p, state in known.items() if not state.is_held and self._tree.kind_of(p) in _MEMORIES]
 
+    def _is_mass(self, count: int) -> bool:
+        return count > HELD_COUNT and count > HELD_SHARE * len(self._memories())
 
-def filled(text: bytes) -> set[bytes]:
-    """Return the lines of a text that are not blank."""
-    return {line for line in text.split(b"\n") if line.strip()}
+    def _hold(self, paths: list[str]) -> None:
+        self._counted = (float("-inf"), [])
+        self._seen.set_held(paths, True)
+        event = DeletionsHeld(count=len(paths), paths=tuple(sorted(paths)[:20]))
+        self._transactions.record(event, by="kernel")
+
+    def _removed(self, known: FileState) -> RecordedChange:
+        """Return the record of a note that is gone, and remember it in case it turns up elsewhere."""
+        self._vanished.append((self._clock.monotonic(), known.hash, known.path))
+        return RecordedChange("remove", known.path, known.hash, None)
+
+    def _change(self, action: Action, path: str, old_path: str | None = None) -> FileChange:
+        return FileChange(action, path, self._tree.kind_of(path), old_path)

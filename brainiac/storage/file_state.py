@@ -11,21 +11,18 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import wraps
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar
 
 from brainiac.events import Event, RecordedChange, TreeAdopted
 from brainiac.storage.files import is_damage, locked, make_way
 from brainiac.storage.journal import Journal
 from brainiac.tree import Tree
 
-P = ParamSpec("P")
 T = TypeVar("T")
 PERSONS = "-"  # marks in a trail what a person made
-_TRAIL_LENGTH = 64
+_TRAIL_LENGTH = 64  # an editor that is left open for days holds a version that many exchanges follow
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS seen(
     path TEXT PRIMARY KEY, hash TEXT NOT NULL, trail TEXT NOT NULL, is_ours INTEGER NOT NULL,
@@ -37,7 +34,7 @@ CREATE TABLE IF NOT EXISTS position(only INTEGER PRIMARY KEY CHECK (only = 0), s
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileState:
     """One tracked note.
 
     Attributes:
@@ -62,30 +59,10 @@ class Seen:
     @property
     def versions(self) -> tuple[str, ...]:
         """The trail and what stands, marked in the same way."""
-        return (*self.trail, self._marked)
-
-    @property
-    def _marked(self) -> str:
-        return self.hash if self.is_ours else f"{PERSONS}{self.hash}"
+        return (*self.trail, self.hash if self.is_ours else f"{PERSONS}{self.hash}")
 
 
-def _healed(ask: Callable[Concatenate[LastSeen, P], T]) -> Callable[Concatenate[LastSeen, P], T]:
-    """Let a method that meets a damaged file make it anew from the journal and try once more."""
-
-    @wraps(ask)
-    def asked(self: LastSeen, /, *arguments: P.args, **named: P.kwargs) -> T:
-        try:
-            return ask(self, *arguments, **named)
-        except (sqlite3.Error, ValueError, TypeError) as error:
-            if not is_damage(error):
-                raise
-        self.make_anew()
-        return ask(self, *arguments, **named)
-
-    return asked
-
-
-class LastSeen:
+class FileStates:
     """The table of notes as last seen; every writer holds the commit lock.
 
     Args:
@@ -105,66 +82,34 @@ class LastSeen:
         with self._mutex:
             self._database.close()
 
-    def make_anew(self) -> None:
-        """Throw the file away and fold the journal from its beginning."""
-        with locked(self._journal.lock), self._mutex:
-            self._database.close()
-            self._remove()
-            self._database = self._connect()
-            self._follow()
-
-    @_healed
     def check(self) -> None:
         """Look the file over, and make it anew where it is damaged; ten milliseconds for ten thousand notes."""
-        with self._mutex:
-            if self._database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-                raise ValueError(f"{self._path} is damaged")
+        self._healed(self._check)
 
-    @_healed
     def catch_up(self) -> None:
-        """Follow the journal to its end."""
-        self._follow()
+        """Follow the journal to its end; the caller holds the commit lock, which comes before that of this table."""
+        self._healed(self._follow)
 
-    def _follow(self) -> None:
-        last = self._journal.last()
-        position = self._position()
-        if last == position:
-            return
-        events = list(self._journal.events(since_seq=max(position[0] - 1, 0)))
-        if position[0] and (not events or (events[0].seq, events[0].id) != position):
-            self._clear()
-            events = list(self._journal.events())
-        elif position[0]:
-            events = events[1:]
-        with self._mutex, self._database:
-            for event in events:
-                self._fold(event)
-            self._set_position(*last)
-
-    @_healed
     def apply(self, event: Event) -> None:
         """Take in an event that was just recorded after the last one."""
-        if self._position() == (event.seq, event.id):
-            return  # taken from the journal, after damage
-        with self._mutex, self._database:
-            self._fold(event)
-            self._set_position(event.seq, event.id)
+        self._healed(lambda: self._take(event))
 
-    def get(self, path: str) -> Seen | None:
+    def get(self, path: str) -> FileState | None:
         """Return a note, or None when it is not known."""
-        return next(iter(self._found("WHERE path = ?", path)), None)
+        return next(iter(self._states("WHERE path = ?", path)), None)
 
-    def with_hash(self, digest: str) -> list[Seen]:
+    def with_hash(self, digest: str) -> list[FileState]:
         """Return the notes with that content."""
-        return self._found("WHERE hash = ? ORDER BY path", digest)
+        return self._states("WHERE hash = ? ORDER BY path", digest)
 
-    def all(self) -> dict[str, Seen]:
+    def all(self) -> dict[str, FileState]:
         """Return every note by path."""
-        return {seen.path: seen for seen in self._found("")}
+        return {seen.path: seen for seen in self._states("")}
 
-    def below(self, folder: str) -> dict[str, Seen]:
+    def below(self, folder: str) -> dict[str, FileState]:
         """Return the notes in a folder and the folders in it, by path."""
-        return {seen.path: seen for seen in self._found("WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0")}
+        # "0" is the character that follows "/"
+        return {seen.path: seen for seen in self._states("WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0")}
 
     def set_stamps(self, stamps: Iterable[tuple[str, str]]) -> None:
         """Note (path, stamp) of files that hold what is recorded here."""
@@ -178,12 +123,13 @@ class LastSeen:
         """Note whether deletions wait to be confirmed."""
         self._many("UPDATE seen SET is_held = ? WHERE path = ?", [(is_held, path) for path in paths])
 
-    @_healed
     def unkept(self, path: str) -> str | None:
         """Return what is known of a file whose text is not kept (off the record, oversized)."""
-        with self._mutex:
-            row = self._database.execute("SELECT digest FROM unkept WHERE path = ?", (path,)).fetchone()
-        return row[0] if row else None
+        return self.all_unkept("WHERE path = ?", path).get(path)
+
+    def all_unkept(self, where: str = "", *values: str) -> dict[str, str]:
+        """Return path → digest of the files whose texts are not kept."""
+        return self._healed(lambda: dict(self._database.execute(f"SELECT path, digest FROM unkept {where}", values)))
 
     def set_unkept(self, path: str, digest: str | None) -> None:
         """Note a file whose text is not kept; None forgets it."""
@@ -192,11 +138,47 @@ class LastSeen:
         else:
             self._many("INSERT OR REPLACE INTO unkept VALUES (?, ?)", [(path, digest)])
 
-    @_healed
-    def all_unkept(self) -> dict[str, str]:
-        """Return path → digest of the files whose texts are not kept."""
-        with self._mutex:
-            return dict(self._database.execute("SELECT path, digest FROM unkept"))
+    def _healed(self, work: Callable[[], T]) -> T:
+        """Do some work on the file; where that proves damaged, make it anew from the journal and do it once more."""
+        try:
+            with self._mutex:
+                return work()
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            if not is_damage(error):
+                raise
+        with locked(self._journal.lock), self._mutex:  # in the order in which a commit takes them
+            self._database.close()
+            self._remove()
+            self._database = self._connect()
+            self._follow()
+            return work()
+
+    def _check(self) -> None:
+        if self._database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise ValueError(f"{self._path} is damaged")
+
+    def _follow(self) -> None:
+        last, position = self._journal.last(), self._position()
+        if last == position:
+            return
+        # from the event that was taken in last: it must stand there still
+        events = list(self._journal.events(since_seq=max(position[0] - 1, 0)))
+        is_followed = bool(position[0] and events and (events[0].seq, events[0].id) == position)
+        if position[0] and not is_followed:  # another journal than was followed
+            events = list(self._journal.events())
+        with self._database:
+            if not is_followed:
+                self._database.execute("DELETE FROM seen")
+            for event in events[1:] if is_followed else events:
+                self._fold(event)
+            self._set_position(*last)
+
+    def _take(self, event: Event) -> None:
+        if self._position() == (event.seq, event.id):
+            return  # taken from the journal, after damage
+        with self._database:
+            self._fold(event)
+            self._set_position(event.seq, event.id)
 
     def _open(self) -> sqlite3.Connection:
         for path in self._paths:
@@ -228,34 +210,28 @@ class LastSeen:
         return database
 
     def _position(self) -> tuple[int, str]:
-        with self._mutex:
-            row = self._database.execute("SELECT seq, id FROM position").fetchone()
+        row = self._database.execute("SELECT seq, id FROM position").fetchone()
         return (row[0], row[1]) if row else (0, "")
 
     def _set_position(self, seq: int, event_id: str) -> None:
         self._database.execute("INSERT OR REPLACE INTO position VALUES (0, ?, ?)", (seq, event_id))
 
-    def _clear(self) -> None:
-        with self._mutex, self._database:
-            self._database.execute("DELETE FROM seen")
-            self._database.execute("DELETE FROM position")
+    def _states(self, where: str, *values: str) -> list[FileState]:
+        return self._healed(lambda: self._rows(where, *values))
 
-    @_healed
-    def _found(self, where: str, *values: str) -> list[Seen]:
-        return self._rows(where, *values)
-
-    def _rows(self, where: str, *values: str) -> list[Seen]:
+    def _rows(self, where: str, *values: str) -> list[FileState]:
         query = f"SELECT path, hash, trail, is_ours, is_told, is_held, stamp FROM seen {where}"
-        with self._mutex, closing(self._database.execute(query, values)) as cursor:
-            return [
-                Seen(path, digest, tuple(json.loads(trail)), bool(ours), bool(told), bool(held), stamp)
-                for path, digest, trail, ours, told, held, stamp in cursor
-            ]
+        return [
+            FileState(path, digest, tuple(json.loads(trail)), bool(ours), bool(told), bool(held), stamp)
+            for path, digest, trail, ours, told, held, stamp in self._database.execute(query, values).fetchall()
+        ]
 
-    @_healed
     def _many(self, statement: str, rows: list[tuple[object, ...]]) -> None:
-        with self._mutex, self._database:
-            self._database.executemany(statement, rows)
+        def work() -> None:
+            with self._database:
+                self._database.executemany(statement, rows)
+
+        self._healed(work)
 
     def _fold(self, event: Event) -> None:
         if event.kind == TreeAdopted.kind:
@@ -265,17 +241,14 @@ class LastSeen:
                 self._fold_change(change, event)
 
     def _fold_change(self, change: RecordedChange, event: Event) -> None:
-        known = next(iter(self._rows("WHERE path = ?", change.source or change.path)), None)
-        if change.source is not None:
-            self._database.execute("DELETE FROM seen WHERE path = ?", (change.source,))
-        if change.after is None or not self._tree.is_tracked(change.path):
-            self._database.execute("DELETE FROM seen WHERE path = ?", (change.path,))
-            return
-        seen = _successor(known, change, change.after, event)
-        row = (seen.path, seen.hash, json.dumps(seen.trail), seen.is_ours, seen.is_told)
-        self._database.execute(
-            "INSERT OR REPLACE INTO seen(path, hash, trail, is_ours, is_told) VALUES (?, ?, ?, ?, ?)", row
-        )
+        # the row goes with its flags and its stamp, which were of the version before
+        source = change.source or change.path
+        known = next(iter(self._rows("WHERE path = ?", source)), None)
+        self._database.executemany("DELETE FROM seen WHERE path = ?", [(source,), (change.path,)])
+        if change.after is not None and self._tree.is_tracked(change.path):
+            state = _successor(known, change, change.after, event)
+            row = (state.path, state.hash, json.dumps(state.trail), state.is_ours, state.is_told)
+            self._database.execute("INSERT INTO seen(path, hash, trail, is_ours, is_told) VALUES (?, ?, ?, ?, ?)", row)
 
 
 def stamp_of(stat: os.stat_result) -> str:
@@ -292,25 +265,23 @@ def size_stamp(stat: os.stat_result) -> str:
     return f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
 
 
-def _successor(known: Seen | None, change: RecordedChange, after: str, event: Event) -> Seen:
-    """Return a note after a change, with the versions that an editor may hold still.
-
-    Of several saves by persons that follow one another the last counts: whoever holds an earlier one has it from them.
-    """
+def _successor(known: FileState | None, change: RecordedChange, after: str, event: Event) -> FileState:
+    """Return a note after a change, with the versions that an editor may hold still."""
     if known is not None and known.hash == after:
         return replace(known, path=change.path)
     is_persons = event.by == "person" or change.op == "observe"
     is_told = known is None or known.is_told or (is_persons and "displaced_by" not in event.data)
-    trail = _longer_trail(known, change, is_persons=is_persons)
-    return Seen(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_persons, is_told=is_told)
+    trail = _trail(known, change, is_persons=is_persons)
+    return FileState(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_persons, is_told=is_told)
 
 
-def _longer_trail(known: Seen | None, change: RecordedChange, *, is_persons: bool) -> tuple[str, ...]:
+def _trail(known: FileState | None, change: RecordedChange, *, is_persons: bool) -> tuple[str, ...]:
     if known is None:
         return () if is_persons or change.before is None else (change.before,)
     trail, is_in_sight = known.trail, change.before in (None, known.hash)
+    # of several saves by persons that follow one another the last counts: whoever holds an earlier one has it from them
     if known.is_ours or not (is_persons and is_in_sight):
-        trail = (*trail, known.versions[-1])
+        trail = known.versions
     if change.before is not None and change.before not in {digest.removeprefix(PERSONS) for digest in known.versions}:
         trail = (*trail, f"{PERSONS}{change.before}")
     return trail

@@ -1,86 +1,77 @@
-"""Which exchanges stand on the pages of their days, and which were filed there before anybody consolidated them.
-
-Folded from the journals: `exchanges-filed` moved an exchange out of short-term memory because that was full;
-`memory-promoted` names those that were consolidated.
-"""
+"""What became of exchanges that left short-term memory, and which of them are not to be quoted for now."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from brainiac.errors import FormatError
-from brainiac.events import Event
 from brainiac.formats.dialogue import StmEvent, find_events
 from brainiac.formats.discretion import is_private
 from brainiac.formats.frontmatter import split
-from brainiac.storage.following import Following
-from brainiac.storage.record import undone_events
-from brainiac.storage.statements import PROMOTED
 from brainiac.storage.store import Store
 
-FILED = "exchanges-filed"  # data: exchanges, episodes {path: [exchange ids]}
 MAX_WAITING = 200  # so many are consolidated in one run, which must not take an hour
-_REFLECTED = "exchange-reflected"
+# An exchange is done with when it was consolidated, or when its revision, which says it better, was noted.
+_NOT_DONE = """
+NOT EXISTS (SELECT 1 FROM filings done WHERE done.exchange = it.exchange AND is_consolidated
+            AND event NOT IN (SELECT value FROM json_each(?1)))
+AND NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.supersedes = it.exchange AND later.supersedes != ''
+                AND event NOT IN (SELECT value FROM json_each(?1)))"""
 
 
-@dataclass(slots=True)
 class Filed:
-    """What the journals tell.
+    """Which exchanges were filed, and which are to be dealt with yet; what was undone does not count.
 
-    Attributes:
-        places: The page that each exchange was put on, by exchange id.
-        waiting: Exchanges that were filed and not consolidated, in the order of their filing.
-        filed_at: When exchanges were last filed, ISO 8601; "" for never.
-        done: Exchanges that were consolidated, or revised.
-        bare: Exchanges that were noted while no model could extract anything from them.
-        undone: Ids of events that are taken back.
+    Args:
+        store: Whose journals are asked.
     """
 
-    places: dict[str, str] = field(default_factory=dict)
-    waiting: dict[str, None] = field(default_factory=dict)
-    filed_at: str = ""
-    done: set[str] = field(default_factory=set)
-    bare: set[str] = field(default_factory=set)
-    undone: frozenset[str] = frozenset()
+    def __init__(self, store: Store) -> None:
+        self._projection = store.projection
+        self._projection.follow()
+        self._undone = json.dumps(list(self._projection.undone()))
+
+    @property
+    def waiting(self) -> list[str]:
+        """Exchanges that were filed and not consolidated, oldest first."""
+        return self._exchanges("filings", f"is_filed AND {_NOT_DONE}")
+
+    @property
+    def bare(self) -> set[str]:
+        """Exchanges that were noted while no model could extract anything from them."""
+        later = """NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.exchange = it.exchange AND later.is_extracted
+                   AND later.event > it.event AND later.event NOT IN (SELECT value FROM json_each(?1)))"""
+        return set(self._exchanges("outcomes", f"is_extracted = 0 AND {later} AND {_NOT_DONE}"))
+
+    @property
+    def filed_at(self) -> str:
+        """When exchanges were last filed, ISO 8601; "" for never."""
+        rows = self._projection.query(
+            "SELECT max(at) FROM filings WHERE is_filed AND event NOT IN (SELECT value FROM json_each(?))", self._undone
+        )
+        return rows[0][0] or ""
+
+    def place_of(self, exchange: str) -> str:
+        """Return the page that an exchange was put on; "" for none."""
+        rows = self._projection.query(
+            "SELECT page FROM filings WHERE exchange = ? AND page IS NOT NULL"
+            " AND event NOT IN (SELECT value FROM json_each(?)) ORDER BY event DESC LIMIT 1",
+            exchange,
+            self._undone,
+        )
+        return rows[0][0] if rows else ""
+
+    def _exchanges(self, table: str, where: str) -> list[str]:
+        sql = f"SELECT DISTINCT exchange FROM {table} it WHERE {where}"
+        sql += " AND event NOT IN (SELECT value FROM json_each(?1)) ORDER BY exchange"  # ids ascend in time
+        return [exchange for (exchange,) in self._projection.query(sql, self._undone)]
 
 
 def filed(store: Store) -> Filed:
     """Return what stands where and what waits to be consolidated."""
-    return _following.of(store)
-
-
-def _take(store: Store, known: Filed, event: Event, is_own: bool) -> None:
-    if event.id in known.undone:
-        return
-    for path, exchanges in event.data.get("episodes", {}).items():
-        known.places.update(dict.fromkeys(exchanges, path))
-    if event.kind == FILED:
-        known.waiting.update(dict.fromkeys(each for each in event.data["exchanges"] if each not in known.done))
-        known.filed_at = max(known.filed_at, event.at)
-    elif event.kind == PROMOTED:
-        _end(known, event.data.get("exchanges", ()))
-    else:
-        _take_reflection(known, event)
-
-
-def _take_reflection(known: Filed, event: Event) -> None:
-    exchange, superseded = event.data["exchange"], event.data.get("supersedes")
-    (known.bare.discard if event.data.get("is_extracted", True) else known.bare.add)(exchange)
-    if superseded and superseded != exchange:
-        _end(known, [superseded])  # its revision says it better, and is consolidated itself
-
-
-def _end(known: Filed, exchanges: Collection[str]) -> None:
-    known.bare.difference_update(exchanges)
-    known.done.update(exchanges)  # another device's journal is read first, whatever came first
-    for exchange in exchanges:
-        known.waiting.pop(exchange, None)
-
-
-_following = Following(
-    lambda store: Filed(undone=frozenset(undone_events(store))), _take, frozenset({FILED, PROMOTED, _REFLECTED})
-)
+    return Filed(store)
 
 
 def waiting_events(store: Store) -> tuple[list[StmEvent], list[str], bool]:
@@ -89,15 +80,16 @@ def waiting_events(store: Store) -> tuple[list[StmEvent], list[str], bool]:
     Returns:
         They, oldest first; the ids of those that stand on no page any more (a person took them out); whether more wait.
     """
-    known = filed(store)
-    ids = sorted(known.waiting)[:MAX_WAITING]  # ids ascend in time
-    events = _standing(store, {known.places[each] for each in ids}, ids)
-    if missing := [each for each in ids if each not in events]:  # perhaps their page was moved
+    exchanges = Filed(store)
+    waiting = exchanges.waiting
+    ids = waiting[:MAX_WAITING]
+    events = _standing(store, {exchanges.place_of(exchange) for exchange in ids}, ids)
+    if missing := [exchange for exchange in ids if exchange not in events]:  # perhaps their page was moved
         tree = store.tree
         paths = {tree.relative(entry.path) for entry in tree.walk(tree.long_term / "events", tree.archive)}
         events |= _standing(store, paths, missing)
-    gone = [each for each in ids if each not in events]
-    return sorted(events.values(), key=lambda event: (event.at, event.id)), gone, len(known.waiting) > len(ids)
+    gone = [exchange for exchange in ids if exchange not in events]
+    return sorted(events.values(), key=lambda event: (event.at, event.id)), gone, len(waiting) > len(ids)
 
 
 def _standing(store: Store, paths: Collection[str], wanted: Collection[str]) -> dict[str, StmEvent]:
@@ -110,6 +102,22 @@ def _exchanges_of(store: Store, path: str) -> Iterator[StmEvent]:
     try:
         meta, offset = split(text, path)
     except FormatError:
-        meta, offset = {"private": True}, 0  # nobody can tell whether it is
+        meta, offset = {"private": True}, 0  # nobody can say whether it is
     for placed in find_events(text, offset):
         yield replace(placed.event, is_private=True) if is_private(meta) else placed.event
+
+
+def pending(store: Store) -> dict[str, tuple[str, ...]]:
+    """Return the exchanges that a deleted page rests on while a person has not said what is meant, by page."""
+    store.projection.follow()
+    rows = store.projection.query(
+        "SELECT deleted, data FROM proposals WHERE deleted != '' AND id NOT IN (SELECT proposal FROM decisions)"
+    )
+    proposals = [(page, json.loads(data)) for page, data in rows]
+    gone = [each for each in proposals if not store.tree.absolute(each[1]["path"]).exists()]  # it may be put back
+    return {page: tuple(proposal["exchanges"]) for page, proposal in gone}
+
+
+def muted(store: Store) -> frozenset[str]:
+    """Return the exchanges that are not to be quoted: the page they led to was deleted, and nobody has said yet."""
+    return frozenset(exchange for exchanges in pending(store).values() for exchange in exchanges)

@@ -165,6 +165,18 @@ def read_bytes(path: Path) -> bytes | None:
         return file.read()
 
 
+def end_of(path: Path, start: int | None = None) -> tuple[int, bytes]:
+    """Return a log's size and its last byte, or what it holds from an offset on: all where it was cut to less since."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            start = max(size - 1, 0) if start is None else start
+            file.seek(start if start <= size else 0)
+            return size, file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return 0, b""
+
+
 def _write_all(handle: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:

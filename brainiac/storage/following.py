@@ -13,12 +13,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from brainiac.events import Event
-from brainiac.storage.record import HONOURED, UNDONE
+from brainiac.events import Event, EventUndone, PurgeHonoured, kinds_of
 from brainiac.storage.store import Store
 
 T = TypeVar("T", bound=Any)
-_ANEW = frozenset({UNDONE, HONOURED})
+_ANEW = kinds_of(EventUndone, PurgeHonoured)
 
 
 @dataclass(slots=True)

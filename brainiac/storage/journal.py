@@ -10,12 +10,11 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 from brainiac.clock import SYSTEM
 from brainiac.events import Event, EventData, RecordedChange, TreeAdopted, kinds_of
@@ -26,15 +25,21 @@ from brainiac.tree import LocalPlaces, Tree
 DEVICE_ID = "device_id"
 _DEVICE_ID = re.compile(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{6}\n")
 _BLOCK_BYTES = 65_536
+_MARK_BYTES = 64  # the end of a line, with ids and hashes: no two are alike
 _COARSE_SECONDS = 2  # a folder's time tells no two changes apart that are closer, on the coarsest of filesystems
 _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 
 
 def to_line(event: Event) -> bytes:
     """Render an event as its journal line, newline included."""
+    # `seq` first, and no spaces: readers tell by the bytes of a line whether it is worth parsing
     fields = ("seq", "id", "at", "kind", "by", "cause", "data")  # `asdict` would copy everything, deeply
     record = {name: getattr(event, name) for name in fields}
-    record["changes"] = [_change_record(change) for change in event.changes]
+    record["changes"] = [
+        {"op": change.op, "path": change.path, "before": change.before, "after": change.after}
+        | ({} if change.source is None else {"source": change.source})
+        for change in event.changes
+    ]
     try:
         return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
     except UnicodeEncodeError:  # a file name that is no UTF-8
@@ -83,21 +88,6 @@ def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
             yield path, line[:-1]
 
 
-def fold_into(tree: dict[str, str], event: Event) -> None:
-    """Apply one event of this device to path → content hash."""
-    if event.kind == TreeAdopted.kind:
-        tree.clear()
-    for change in event.changes:
-        if change.op == "append":
-            continue
-        if change.source is not None:
-            tree.pop(change.source, None)
-        if change.after is None:
-            tree.pop(change.path, None)
-        else:
-            tree[change.path] = change.after
-
-
 def device_id(folder: Path, copy: Path | None = None) -> str:
     """Return this machine's name in journals, made once: a readable part and a random one.
 
@@ -108,6 +98,7 @@ def device_id(folder: Path, copy: Path | None = None) -> str:
     path = folder / DEVICE_ID
     known = _id_in(path)
     if known is None:
+        # two processes may start at once on a new machine; a damaged file is replaced, whoever comes first
         is_damaged = os.path.lexists(path)
         former = _id_in(copy) if is_damaged and copy is not None else None
         make_way(path)
@@ -156,6 +147,21 @@ class _Tail:
     last_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignPart:
+    """A part of another device's journal.
+
+    Attributes:
+        events: In order.
+        end: Where its last whole line ends, in bytes.
+        mark: The last bytes before that.
+    """
+
+    events: Sequence[Event]
+    end: int
+    mark: str
+
+
 class Journal:
     """The journal of a brain; this device's part is written, all parts are read.
 
@@ -184,25 +190,18 @@ class Journal:
         self._tail: _Tail | None = None
         self._listed: tuple[tuple[int, int, int] | None, Path | None] | None = None
 
-    def record(self, event: Event, *, is_synced: bool = True) -> Event:
-        """Append an event and return it with its `seq`; one that was recorded lately is returned as it stands.
-
-        Args:
-            event: Its `seq` is given here.
-            is_synced: Wait until it is on the disk; False only for what the write-ahead file still holds.
-        """
+    def record(self, event: Event) -> Event:
+        """Append an event and return it with its `seq`; until `sync`, the write-ahead file must hold it too."""
         with locked(self.lock):
             tail = self._refresh()
             numbered = replace(event, seq=tail.seq + 1)
-            path = self._file_for(numbered, tail)
-            is_new_file = path != tail.path
-            changed_folders = make_folders(self._disk, path.parent) + [path.parent] * is_new_file
-            if is_new_file and tail.path is not None:
-                self._disk.fsync(tail.path)
+            path = self.folder / f"{numbered.at[:10]}.jsonl"
+            if tail.path is not None:
+                path = max(path, tail.path)  # a clock set back must not put a later `seq` into an earlier file
+                if path != tail.path:
+                    self._disk.fsync(tail.path)  # `sync` knows only the newest
+            make_folders(self._disk, path.parent)
             self._disk.append(path, to_line(numbered))
-            if is_synced:
-                for each in (path, *changed_folders):
-                    self._disk.fsync(each)
             stat = os.stat(path)
             self._tail = _Tail(path, stat.st_ino, stat.st_size, numbered.seq, numbered.id)
             return numbered
@@ -229,19 +228,17 @@ class Journal:
             kinds: Only these; those of plugins by their names.
             reverse: Newest first.
         """
-        names = None if kinds is None else kinds_of(*kinds)
         if reverse or since_seq:
             newest_first = self._lines_after(since_seq)
             lines = newest_first if reverse else reversed(list(newest_first))
         else:
             lines = chain.from_iterable(map(_lines_of, self._files()))
-        return self._parsed(lines, names)
+        return self._parsed(lines, kinds)
 
     def foreign_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
         """Stream (device, event) of the other devices: provenance, never folded."""
-        names = None if kinds is None else kinds_of(*kinds)
         for path in self._foreign_files():
-            for event in self._parsed(_lines_of(path), names):
+            for event in self._parsed(_lines_of(path), kinds):
                 yield path.parent.name, event
 
     def all_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
@@ -253,13 +250,32 @@ class Journal:
         """Return the size of each file of the other devices, by which is seen whether they have more to tell."""
         return {str(path): path.stat().st_size for path in self._foreign_files()}
 
-    def _foreign_files(self) -> list[Path]:
-        return sorted(path for path in self._all.glob("*/*.jsonl") if self._is_foreign(path))
+    def foreign_part(self, path: str, start: int, mark: str) -> ForeignPart | None:
+        """Return what a file of another device has behind a place up to which it was read.
 
-    def _is_foreign(self, path: Path) -> bool:
-        """Return whether a file is another device's; a link may lead anywhere."""
-        folder = path.parent
-        return folder.name not in (self.device, "blobs") and not path.is_symlink() and not folder.is_symlink()
+        Args:
+            path: Of the file.
+            start: Bytes that were read.
+            mark: The last of them, by which is seen whether the file still goes on from there.
+
+        Returns:
+            The events, and the new place; None where other bytes stand before it: the file was written anew.
+        """
+        try:
+            with open(path, "rb") as file:
+                file.seek(max(start - _MARK_BYTES, 0))
+                before, after = file.read(start - file.tell()), file.read()
+        except FileNotFoundError:
+            return None
+        if before.decode("latin-1") != mark:
+            return None
+        whole = after[: after.rfind(b"\n") + 1]  # what follows is torn: it is read when the rest has arrived
+        events = list(self._parsed(((Path(path), line) for line in whole.splitlines()), None))
+        return ForeignPart(events, start + len(whole), (before + whole)[-_MARK_BYTES:].decode("latin-1"))
+
+    def _foreign_files(self) -> list[Path]:
+        paths = (path for path in self._all.glob("*/*.jsonl") if path.parent.name not in (self.device, "blobs"))
+        return sorted(path for path in paths if not path.is_symlink() and not path.parent.is_symlink())
 
     def find(self, event_id: str, since_seq: int = 0) -> Event | None:
         """Return this device's event of that id, looking from the newest back."""
@@ -267,6 +283,7 @@ class Journal:
 
     def names(self, digest: str) -> bool:
         """Return whether an event of this device left a note with that content."""
+        # looked for in the bytes: a save waits for this, and a year of events takes seconds to parse
         mark = f'"after":"{digest}"'.encode()
         return any(mark in line for _, line in self._lines_after(0))
 
@@ -274,7 +291,14 @@ class Journal:
         """Return path → content hash of every tracked note as this device last saw it."""
         tree: dict[str, str] = {}
         for event in self.events():
-            fold_into(tree, event)
+            if event.kind == TreeAdopted.kind:
+                tree.clear()
+            for change in event.changes:
+                if change.op != "append":
+                    for path in (change.source, change.path):
+                        tree.pop(path or "", None)
+                    if change.after is not None:
+                        tree[change.path] = change.after
         return tree
 
     def rewrite(self, cleaned: Callable[[Event], Event]) -> int:
@@ -291,6 +315,7 @@ class Journal:
                 after = [_cleaned_line(line, cleaned) for line in lines]
                 changed = sum(one != other for one, other in zip(lines, after, strict=True))
                 if changed:
+                    # swept at the next start where a crash leaves it
                     draft = Path(temporary_beside(str(path)))
                     self._disk.write(draft, b"".join(after))
                     copy_attributes(path, draft)
@@ -301,6 +326,7 @@ class Journal:
         return count
 
     def _files(self) -> list[Path]:
+        """Return this device's files, which are named by days, oldest first."""
         return [self.folder / name for name in sorted(self._names())]
 
     def _names(self) -> list[str]:
@@ -326,21 +352,19 @@ class Journal:
 
     def _lines_after(self, since_seq: int) -> Iterator[tuple[Path, bytes]]:
         """Yield this device's lines after a `seq`, newest first, each with its file."""
-        for path in (self.folder / name for name in sorted(self._names(), reverse=True)):
+        for path in reversed(self._files()):
             for line in lines_back(path):
                 numbered = _SEQ.match(line)
                 if numbered and int(numbered[1]) <= since_seq:
                     return  # all that follow are older
                 yield path, line
 
-    def _file_for(self, event: Event, tail: _Tail) -> Path:
-        path = self.folder / f"{event.at[:10]}.jsonl"
-        # a clock set back must not put a later `seq` into an earlier file
-        return path if tail.path is None else max(path, tail.path)
-
-    def _parsed(self, lines: Iterable[tuple[Path, bytes]], kinds: Collection[str] | None = None) -> Iterator[Event]:
+    def _parsed(
+        self, lines: Iterable[tuple[Path, bytes]], kinds: Collection[type[EventData] | str] | None
+    ) -> Iterator[Event]:
         """Yield the events of lines, if they are of these kinds."""
-        marks = [f'"kind":"{kind}"'.encode() for kind in kinds or ()]
+        names = None if kinds is None else kinds_of(*kinds)
+        marks = [f'"kind":"{kind}"'.encode() for kind in names or ()]
         for path, line in lines:
             if marks and not any(mark in line for mark in marks):
                 continue  # parsing it would cost fifty times as much
@@ -351,15 +375,14 @@ class Journal:
                 if warning not in self.warnings:
                     self.warnings.append(warning)
                 continue
-            if kinds is None or event.kind in kinds:
+            if names is None or event.kind in names:
                 yield event
 
     def _refresh(self) -> _Tail:
         """Look whether the journal still ends where it did; another process, git or sync may have written."""
         path, known = self._newest(), self._tail
         if path is None:
-            self._tail = _Tail(None, 0, 0, 0, "")
-            return self._tail
+            return _Tail(None, 0, 0, 0, "")
         stat = os.stat(path)
         if known is None or (known.path, known.inode, known.size) != (path, stat.st_ino, stat.st_size):
             known = self._tail = self._read_tail(path)
@@ -384,8 +407,3 @@ def _cleaned_line(line: bytes, cleaned: Callable[[Event], Event]) -> bytes:
         return line
     after = cleaned(event)
     return line if after == event else to_line(after)
-
-
-def _change_record(change: RecordedChange) -> dict[str, Any]:
-    record = {"op": change.op, "path": change.path, "before": change.before, "after": change.after}
-    return record if change.source is None else {**record, "source": change.source}

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from brainiac.errors import UserError
-from brainiac.events import Event, TreeAdopted
+from brainiac.events import Event, EventUndone, TreeAdopted
 from brainiac.storage.store import Store
 
-UNDONE = "event-undone"
-HONOURED = "purge-honoured"  # words of earlier lines are gone
-MADE_PRIVATE = "exchange-made-private"  # data: prompt, exchanges (none while a promotion ran), sent, statements, left
 MIN_PREFIX = 6
 
 
@@ -43,7 +40,9 @@ def last_undoable(store: Store) -> Event:
     """
     undone = undone_events(store)
     for event in store.journal.events(reverse=True):
-        is_commit = event.by != "person" and event.kind not in (TreeAdopted.kind, UNDONE) and event.id not in undone
+        is_commit = (
+            event.by != "person" and event.kind not in (TreeAdopted.kind, EventUndone.kind) and event.id not in undone
+        )
         if is_commit and any(change.op not in ("append", "observe") for change in event.changes):
             return event
     raise UserError("nothing was done on this device that could be taken back")
@@ -51,21 +50,15 @@ def last_undoable(store: Store) -> Event:
 
 def undone_events(store: Store) -> dict[str, str]:
     """Return the id of every event that is taken back as of now, with the id of what took it back."""
-    undone: dict[str, str] = {}
-    for event in store.journal.events(kinds={UNDONE}):
-        named = str(event.data.get("undone"))
-        undone[named] = event.id
-        undone.update({each: by for each, by in undone.items() if by != named})
-        for each in [each for each, by in undone.items() if by == named]:
-            del undone[each]  # its taking back was taken back
-    return undone
+    store.projection.follow()
+    return store.projection.undone()
 
 
 def consequences(store: Store, event: Event) -> list[Event]:
     """Return the events that this one led to, however far, oldest first; what took one back is none of them."""
     known, found = {event.id}, []
     for later in store.journal.events(since_seq=event.seq):
-        if later.kind != UNDONE and not known.isdisjoint(causes_of(later)):
+        if later.kind != EventUndone.kind and not known.isdisjoint(causes_of(later)):
             known.add(later.id)
             found.append(later)
     return found

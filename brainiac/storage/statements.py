@@ -13,24 +13,40 @@ from typing import Any
 
 from brainiac.clock import iso
 from brainiac.errors import FormatError, UserError
-from brainiac.events import Change, Event, PathKind, RecordedChange, new_id, update
+from brainiac.events import (
+    CandidatesRefused,
+    Change,
+    Event,
+    EventsAnalyzed,
+    ExchangeMadePrivate,
+    ExchangeReflected,
+    MemoryOrganized,
+    MemoryPromoted,
+    NoteMerged,
+    PathKind,
+    PromptAnswered,
+    ProposalApplied,
+    RecordedChange,
+    StatementsAdopted,
+    kinds_of,
+    new_id,
+    update,
+)
 from brainiac.formats.memory import MemoryDocument, Statement, parse_memory
 from brainiac.formats.short_term import StmEvent
 from brainiac.formats.statements import block_ids, new_block_id
-from brainiac.storage.answered import ANSWERED
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.following import Following
-from brainiac.storage.record import MADE_PRIVATE, undone_events
+from brainiac.storage.record import undone_events
 from brainiac.storage.relinking import rooted
 from brainiac.storage.store import Store
 
-PROMOTED, ANALYZED, REFUSED, ADOPTED = "memory-promoted", "events-analyzed", "candidates-refused", "statements-adopted"
-REFLECTED = "exchange-reflected"
+REFLECTED = ExchangeReflected.kind
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
 # What makes a statement ours, and what changes one besides: a person applied or asked for the latter.
-_OWNING = frozenset({PROMOTED, "memory-organized", ADOPTED})
-STATING = _OWNING | {"proposal-applied", MADE_PRIVATE}
-_BY_HAND = FOUND | {"note-merged"}
+_OWNING = kinds_of(MemoryPromoted, MemoryOrganized, StatementsAdopted)
+STATING = _OWNING | {ProposalApplied.kind, ExchangeMadePrivate.kind}
+_BY_HAND = FOUND | {NoteMerged.kind}
 
 
 def text_hash(text: str) -> str:
@@ -235,7 +251,7 @@ def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:
 def _begin(store: Store) -> StatementLog:
     undone = frozenset(undone_events(store))
     events = (store.journal.find(event) for event in undone)
-    runs = frozenset(event.cause for event in events if event and event.kind == PROMOTED)
+    runs = frozenset(event.cause for event in events if event and event.kind == MemoryPromoted.kind)
     return StatementLog(undone=undone, undone_runs=runs)
 
 
@@ -246,7 +262,7 @@ def _take(store: Store, log: StatementLog, event: Event, is_own: bool) -> None:
             log.changes.setdefault(stated.page, []).append(stated)
     if event.kind == REFLECTED:
         _take_reflection(log, event, is_undone=is_undone)
-    elif event.kind == ANSWERED:
+    elif event.kind == PromptAnswered.kind:
         _take_led(store, log, event)
     elif is_undone:
         return
@@ -259,13 +275,15 @@ def _take(store: Store, log: StatementLog, event: Event, is_own: bool) -> None:
             log.touched[change.path] = event.at
             if store.tree.kind_of(change.path) is PathKind.MEMORY:
                 log.edits.append((change, event.at))
-    elif event.kind == ANALYZED and event.cause not in log.undone_runs:
+    elif event.kind == EventsAnalyzed.kind and event.cause not in log.undone_runs:
         log.analyses.append(event)
-    elif event.kind == REFUSED:
+    elif event.kind == CandidatesRefused.kind:
         _take_decisions(log, event, is_own=True)
 
 
-_following = Following(_begin, _take, STATING | _BY_HAND | {REFLECTED, ANSWERED, ANALYZED, REFUSED})
+_following = Following(
+    _begin, _take, STATING | _BY_HAND | {REFLECTED, PromptAnswered.kind, EventsAnalyzed.kind, CandidatesRefused.kind}
+)
 
 
 def _take_reflection(log: StatementLog, event: Event, *, is_undone: bool) -> None:
@@ -378,7 +396,7 @@ def adopt(store: Store, named: str | None = None) -> tuple[Event | None, Adoptio
     if not adoption.statements:
         return None, adoption
     data = {"statements": adoption.statements}
-    return store.commit(ADOPTED, by="person", changes=adoption.changes, data=data), adoption
+    return store.commit(StatementsAdopted.kind, by="person", changes=adoption.changes, data=data), adoption
 
 
 def _with_block_ids(page: MemoryDocument) -> MemoryDocument:

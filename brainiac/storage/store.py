@@ -19,12 +19,13 @@ from brainiac.events import Change, Event, EventData, PluginEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
 from brainiac.settings import MachineSettings, Settings, SettingsFile
-from brainiac.storage.adoption import Observed
 from brainiac.storage.commit import Committer
+from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.fallback import last_good
 from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, page_text
+from brainiac.storage.projection import FILE, Projection
 from brainiac.tree import LocalPlaces, Tree
 
 T = TypeVar("T")
@@ -109,9 +110,14 @@ class Store:
         return Journal(self.tree, self.places)
 
     @cached_property
-    def observed(self) -> Observed:
+    def projection(self) -> Projection:
+        """What the journals say, to be asked."""
+        return Projection(self.places.cache / FILE, self.tree, self.journal)
+
+    @property
+    def observed(self) -> ExternalEdits:
         """What each tracked file was when last seen."""
-        return Observed(self.tree, self.journal, self.clock, self.committer)
+        return self.committer.edits
 
     @cached_property
     def committer(self) -> Committer:
@@ -254,10 +260,12 @@ class Store:
 
     def close(self) -> None:
         """Release what was opened; it must not be used afterwards."""
-        opened = self.__dict__.pop("committer", None)
-        if opened is not None:
-            opened.close()
+        for name in ("committer", "projection"):
+            if opened := self.__dict__.pop(name, None):
+                opened.close()
 
     def _announce(self, event: Event) -> None:
+        if "projection" in self.__dict__:  # before all others, who ask it
+            self.projection.apply(event)
         for listener in self._listeners:
             listener(event)

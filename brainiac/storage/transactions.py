@@ -1,4 +1,4 @@
-"""One commit at a time, made binding, carried out, recorded, and finished after a crash.
+"""One commit at a time: planned, made binding, carried out, recorded, and finished after a crash.
 
 Order: blobs of large texts, write-ahead line (the commit point), files, blobs, journal line. What the write-ahead
 file still holds needs no fsync of its own until a checkpoint. See docs/decisions/write-ahead.md.
@@ -6,128 +6,219 @@ file still holds needs no fsync of its own until a checkpoint. See docs/decision
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
 
-from brainiac.errors import StorageError
-from brainiac.events import Event
-from brainiac.storage.file_state import LastSeen
-from brainiac.storage.files import Disk, locked
+from brainiac.clock import Clock, iso
+from brainiac.errors import ConflictError, StorageError, UserError
+from brainiac.events import (
+    Change,
+    Event,
+    EventData,
+    NoteMerged,
+    PluginEvent,
+    RecordedChange,
+    append,
+    content_hash,
+    kind_and_data,
+    new_id,
+)
+from brainiac.formats.discretion import is_off_record
+from brainiac.formats.prompt import prompt_path_of
+from brainiac.storage.file_state import FileStates
+from brainiac.storage.files import Disk, end_of, locked, read_bytes, temporary_beside
 from brainiac.storage.journal import Journal
-from brainiac.storage.placing import Outcome, Placing
-from brainiac.storage.write_ahead import Intent, Step, WriteAhead
+from brainiac.storage.write_ahead import Intent, Placement, Step, WriteAhead
 from brainiac.tree import LocalPlaces, Tree
 
 INLINE_BYTES = 65_536  # larger texts become blobs before the commit point; writing them twice would cost more
 CHECKPOINT_BYTES = 4_000_000
-
-
-@dataclass(slots=True)
-class Recovery:
-    """What was done at a start.
-
-    Attributes:
-        finished: Ids of the events that a crash had left unfinished and that are finished now.
-        left: Paths of those events that a person changed meanwhile; they stand as the person left them.
-        merged: Paths into which a displaced save was merged, or put back.
-        swept: Hash by path of temporary files of ours that belonged to no commit; their texts are kept as blobs.
-    """
-
-    finished: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-    merged: list[str] = field(default_factory=list)
-    swept: dict[str, str] = field(default_factory=dict)
+# a crash between two steps leaves a text twice rather than nowhere
+_ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
 
 
 class Transactions:
-    """Carries out commits; all calls are made under the commit lock.
+    """Carries out commits that were found possible; safe across threads and processes.
 
     Args:
         tree: The brain's folder.
         places: Its machine-local places.
         journal: Where commits are recorded.
-        seen: What follows the journal.
+        clock: Dates them.
         disk: What writes.
+        tell: Called with each event that was recorded here, in the thread that did, when it let go of the lock.
+        holds_secret: Whether the text of a (relative) path is to be in no journal, though it is on the record.
 
     Attributes:
-        wal: The write-ahead file.
+        seen: What each tracked note was when last seen.
+        write_ahead: The commits in flight.
     """
 
-    def __init__(self, tree: Tree, places: LocalPlaces, journal: Journal, seen: LastSeen, disk: Disk) -> None:
-        self._tree, self._journal, self._seen, self._disk = tree, journal, seen, disk
-        self.wal = WriteAhead(places.state / "write_ahead.jsonl", disk)
+    def __init__(
+        self,
+        tree: Tree,
+        places: LocalPlaces,
+        journal: Journal,
+        clock: Clock,
+        disk: Disk | None = None,
+        tell: Callable[[Event], None] = lambda event: None,
+        holds_secret: Callable[[str, bytes], bool] = lambda path, content: False,
+    ) -> None:
+        self.tree, self.journal, self.clock, self.disk = tree, journal, clock, disk or Disk()
+        self.seen = FileStates(places.state / "observed.sqlite", tree, journal)
+        self.write_ahead = WriteAhead(places.state / "write_ahead.jsonl", self.disk)
+        self._tell, self._holds_secret = tell, holds_secret
+        self._depth = 0
         self._recorded: list[Event] = []
 
-    def run(self, event: Event, steps: tuple[Step, ...], texts: Mapping[str, bytes]) -> tuple[Event, Outcome]:
-        """Carry out a commit that was found possible.
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the commit lock; what is recorded meanwhile is told of when the outermost hold of a thread ends.
+
+        That includes a commit which an error or another process had left unfinished, and which is finished here.
+        """
+        recorded: list[Event] = []
+        try:
+            with locked(self.journal.lock):
+                self._depth += 1
+                try:
+                    yield
+                finally:
+                    self._depth -= 1
+                    if self._depth == 0:
+                        recorded, self._recorded = self._recorded, []
+        finally:
+            # not under the lock: whoever listens may wait for somebody who waits for it
+            for event in recorded:
+                self._tell(event)
+
+    def run(
+        self,
+        event: EventData | PluginEvent | str,
+        changes: Sequence[Change],
+        standing: Mapping[str, bytes | None],
+        *,
+        by: str,
+        data: Mapping[str, Any] | None = None,
+        cause: str | None = None,
+        expect: Mapping[str, str | None] | None = None,
+    ) -> Event:
+        """Change the tree and record it; the caller holds the commit lock.
 
         Args:
-            event: As it is to be recorded.
-            steps: What is to be done to the tree.
-            texts: Content by hash, of all that the steps and the event name and that may not be a blob yet.
-        """
-        kept = _kept(event)
-        large = {digest: text for digest, text in texts.items() if len(text) > INLINE_BYTES and digest in kept}
-        if large:
-            self._keep(event, large)
-            self._journal.blobs.sync(set(large))
-        needed = {step.after for step in steps} | {digest for digest in kept if digest not in self._journal.blobs}
-        inline = {digest: text for digest, text in texts.items() if digest in needed and digest not in large}
-        intent = Intent(event, self._journal.last()[0], steps, inline)
-        self.wal.add(intent)
-        outcome = self._placing(intent).run(intent)
-        return self._finish(intent, outcome), outcome
+            event: What happens.
+            changes: Their paths are confined.
+            standing: Content of files that were read already.
+            by: Who does it.
+            data: Plain JSON values of a plugin's own kind.
+            cause: Id of the event that led here.
+            expect: Path → hash of further files, None for "must not exist".
 
-    def settle(self, report: Recovery | None = None) -> None:
-        """Finish a commit that another process, or this one before an error, left unfinished.
+        Raises:
+            ConflictError: A file is not as the decision took it; nothing was changed.
+            UserError: Two changes name one path.
+        """
+        plan = _Plan(self, changes, expect or {}, standing)
+        hidden = {"off_record": plan.off_record} if plan.off_record else {}
+        kind, data = kind_and_data(event, data)
+        return self._commit(_event(kind, by, plan.recorded, data | hidden, cause), plan.steps, plan.texts)
+
+    def run_merge(
+        self, event: NoteMerged, changes: Sequence[Change], path: str, base: str | None, save: bytes
+    ) -> Event:
+        """Merge a person's save into the file it was meant for; the caller holds the commit lock.
+
+        Args:
+            event: What happens.
+            changes: What the tree is to hold; where nothing is to change, the text alone is kept.
+            path: The file.
+            base: Hash of what the save grew from.
+            save: The person's text.
+
+        Raises:
+            ConflictError: A file moved meanwhile; nothing was changed.
+        """
+        plan, digest = _Plan(self, changes, {}, {}), content_hash(save)
+        if not self.is_unkept(path, save):
+            # the history has their version first, as theirs, and ours on top of it: undoing ours gives theirs back
+            plan.texts[digest] = save
+            if any(change.path == path for change in changes):
+                plan.recorded.insert(0, RecordedChange("observe", path, base, digest))
+            else:
+                event = replace(event, texts={path: digest})
+        return self._commit(_event(event.kind, "kernel", plan.recorded, event.to_json()), plan.steps, plan.texts)
+
+    def record(
+        self,
+        event: EventData,
+        changes: Sequence[RecordedChange] = (),
+        texts: Mapping[str, bytes] | None = None,
+        by: str = "person",
+    ) -> Event:
+        """Record what was found in the tree; writes no file of it. The caller holds the commit lock.
+
+        Args:
+            event: What happened.
+            changes: What was found.
+            texts: Content by hash; those that are not blobs yet.
+            by: Who did it.
+        """
+        self.settle()
+        return self._commit(_event(event.kind, by, changes, event.to_json()), (), texts or {})
+
+    def settle(self) -> list[Event]:
+        """Follow what other processes did; finish a commit that one, or an error here, left unfinished.
+
+        Returns:
+            What was finished.
 
         Raises:
             StorageError: The tree is not there: nothing may be written where its disk was mounted.
         """
-        if not self._tree.is_there:
-            raise StorageError(f"{self._tree.root} is not there (no system/ in it); mount its disk, or put it back.")
-        intents, _ = self.wal.read()
-        self._seen.catch_up()
-        if intents and not intents[-1].is_done:
-            intent = intents[-1]
-            if self._journal.last()[0] < intent.since_seq:
-                self.restore()  # a power failure took lines before it: the order must stay
-            if self._journal.find(intent.event.id, intent.since_seq) is not None:
-                self.wal.note_done(intent)
-                return
-            outcome = self._placing(intent).resume(intent)
-            self._finish(intent, outcome)
-            if report is not None:
-                report.finished.append(intent.event.id)
-                report.left += outcome.left
+        if not self.tree.is_there:
+            raise StorageError(f"{self.tree.root} is not there (no system/ in it); mount its disk, or put it back.")
+        intents = self.write_ahead.read()
+        self.seen.catch_up()
+        if not intents or intents[-1].is_done:
+            return []  # a line is only written when the one before is done
+        intent = intents[-1]
+        if self.journal.last()[0] < intent.since_seq:
+            self.restore()  # a power failure took lines before it: the order must stay
+        if self.journal.find(intent.event.id, intent.since_seq) is not None:
+            self.write_ahead.note_done(intent)
+            return []
+        return [self._carry_out(intent)]
 
     def restore(self) -> None:
         """Write again what a power failure may have taken: blobs and journal lines of commits that are done."""
-        intents, _ = self.wal.read()
+        intents = self.write_ahead.read()
         since = min((intent.since_seq for intent in intents), default=0)
-        recorded = {event.id for event in self._journal.events(since)} if intents else set()
+        recorded = {event.id for event in self.journal.events(since)} if intents else set()
         for intent in intents:
-            if intent.texts:
-                self._keep(intent.event, intent.texts, is_verified=True)
+            # a file of a blob may be there, and empty: its name reached the disk and its content did not
+            self._keep(intent.event, intent.texts, is_verified=True)
             if intent.is_done and intent.event.id not in recorded:
-                self._journal.record(intent.event, is_synced=False)
-        self._seen.catch_up()
+                self.journal.record(intent.event)
+        self.seen.catch_up()
 
-    def checkpoint(self, waiting: set[str]) -> None:
-        """Bring all to the disk and drop it from the write-ahead file.
+    def checkpoint(self) -> None:
+        """Bring all to the disk and drop it from the write-ahead file, but for what waits for displaced files."""
+        intents = self.write_ahead.read()
+        # texts before the lines that name them, and both before the file that can still restore them
+        self.journal.blobs.sync({digest for intent in intents if intent.texts for digest in _kept(intent.event)})
+        self.journal.sync()
+        waiting = {intent.event.id for intent, _, _ in self.displaced()}
+        self.write_ahead.keep_only([intent for intent in intents if intent.event.id in waiting])
 
-        Args:
-            waiting: Ids of the events whose displaced files are still kept aside.
-        """
-        intents, _ = self.wal.read()
-        self._journal.blobs.sync({digest for intent in intents if intent.texts for digest in _kept(intent.event)})
-        self._journal.sync()
-        self.wal.keep_only([intent for intent in intents if intent.event.id in waiting])
-
-    def take_recorded(self) -> list[Event]:
-        """Return the events that were recorded since the last call."""
-        recorded, self._recorded = self._recorded, []
-        return recorded
+    def displaced(self) -> list[tuple[Intent, Step, Path]]:
+        """Return the files that commits swapped out and that are still kept aside."""
+        steps = ((i, step, self.tree.absolute(step.temporary)) for i in self.write_ahead.read() for step in i.steps)
+        return [(intent, step, path) for intent, step, path in steps if step.temporary and path.exists()]
 
     def text_of(self, digest: str) -> bytes:
         """Return a text by hash, from the commits in flight or the journal's blobs.
@@ -135,59 +226,219 @@ class Transactions:
         Raises:
             BlobError: It is in neither.
         """
-        with locked(self._journal.lock):  # reading cuts off a line that is unfinished, or being written
-            intents, _ = self.wal.read()
+        with locked(self.journal.lock):  # reading cuts off a line that is unfinished, or being written
+            intents = self.write_ahead.read()
         for intent in intents:
             if digest in intent.texts:
                 return intent.texts[digest]
-        return self._journal.blobs.get(digest)
+        return self.journal.blobs.get(digest)
 
-    def _placing(self, intent: Intent) -> Placing:
-        def text(digest: str) -> bytes:
-            return intent.texts[digest] if digest in intent.texts else self._journal.blobs.get(digest)
+    def is_unkept(self, path: str, content: bytes | None) -> bool:
+        """Return whether the text of a (relative) path is to be in no journal; of such a text the hash is recorded.
 
-        return Placing(self._tree, self._disk, text)
+        It is off the record, or the answer to a prompt that is or was, or a secret.
+        """
+        if content is None:
+            return False
+        return is_off_record(content) or self._answers_unrecorded(path, content) or self._holds_secret(path, content)
 
-    def _finish(self, intent: Intent, outcome: Outcome) -> Event:
-        self._keep(intent.event, intent.texts)
-        event = self._journal.record(_as_done(intent, outcome), is_synced=False)
-        self._recorded.append(event)
-        self._seen.apply(event)
-        self.wal.note_done(intent)
+    def _answers_unrecorded(self, path: str, content: bytes) -> bool:
+        """Return whether this is the answer to a prompt that is off the record, or was while it still stood."""
+        prompts = prompt_path_of(path)
+        try:
+            standing = [raw for prompt in prompts if (raw := read_bytes(self.tree.absolute(prompt))) is not None]
+        except OSError:
+            return True  # nobody can tell
+        if prompts and not standing:
+            return self.seen.unkept(path) == content_hash(content)
+        return any(map(is_off_record, standing))
+
+    def _commit(self, event: Event, steps: Sequence[Step], texts: Mapping[str, bytes]) -> Event:
+        since_seq, last_id = self.journal.last()
+        event = replace(event, id=new_id(last_id), at=iso(self.clock.now()))
+        kept = _kept(event)
+        large = {digest: text for digest, text in texts.items() if len(text) > INLINE_BYTES and digest in kept}
+        if large:
+            self._keep(event, large)
+            self.journal.blobs.sync(set(large))
+        # what is a blob already and what no step writes needs no place in the line, which everybody waits for
+        needed = {step.after for step in steps} | {digest for digest in kept if digest not in self.journal.blobs}
+        inline = {digest: text for digest, text in texts.items() if digest in needed and digest not in large}
+        intent = Intent(event, since_seq, tuple(steps), inline)
+        self.write_ahead.add(intent)
+        event = self._carry_out(intent)
+        if self.write_ahead.size > CHECKPOINT_BYTES:
+            self.checkpoint()
         return event
+
+    def _carry_out(self, intent: Intent) -> Event:
+        """Put a commit's files in place and record it, now or after a crash."""
+        placement = Placement(self.tree, self.disk, lambda digest: self._text(intent, digest))
+        placement.run(intent)
+        # texts before the line that names them: whoever reads the journal finds every text
+        self._keep(intent.event, intent.texts)
+        event = self.journal.record(_as_done(intent, placement))
+        self._recorded.append(event)
+        self.seen.apply(event)
+        self.write_ahead.note_done(intent)
+        return event
+
+    def _text(self, intent: Intent, digest: str) -> bytes:
+        return intent.texts[digest] if digest in intent.texts else self.journal.blobs.get(digest)
 
     def _keep(self, event: Event, texts: Mapping[str, bytes], is_verified: bool = False) -> None:
         """Make blobs of the texts that the event names, each near the one it grew from."""
-        for change in event.changes:
-            if change.op == "append":
-                continue
-            for digest, near in ((change.before, None), (change.after, change.before)):
-                if digest is not None and digest in texts:
-                    self._journal.blobs.put(texts[digest], near=near, is_verified=is_verified)
-        for digest in _further(event) & texts.keys():
-            self._journal.blobs.put(texts[digest], is_verified=is_verified)
+        near = {change.after: change.before for change in event.changes}
+        # what others grew from comes first
+        for digest in sorted(_kept(event) & texts.keys(), key=lambda digest: digest in near):
+            self.journal.blobs.put(texts[digest], near=near.get(digest), is_verified=is_verified)
+
+
+class _Plan:
+    """What a commit will do, checked against the tree before anything is written.
+
+    Args:
+        transactions: Knows what each note was when last seen, and what may not be kept.
+        changes: What is asked for.
+        expect: Path → hash of further files, None for "must not exist".
+        standing: Content of files that were read already.
+
+    Attributes:
+        steps: In the order of their doing.
+        recorded: As the journal will name them.
+        texts: Content by hash, all that the steps and the journal need.
+        off_record: Hashes of the texts that are written, or looked at, but not kept.
+
+    Raises:
+        ConflictError: A file is not as the decision took it.
+        UserError: Two changes name one path.
+    """
+
+    def __init__(
+        self,
+        transactions: Transactions,
+        changes: Sequence[Change],
+        expect: Mapping[str, str | None],
+        standing: Mapping[str, bytes | None],
+    ) -> None:
+        self._tree, self._seen, self._is_unkept = transactions.tree, transactions.seen, transactions.is_unkept
+        self._standing = dict(standing)
+        self._conflicts: list[str] = []
+        self.steps: list[Step] = []
+        self.recorded: list[RecordedChange] = []
+        self.texts: dict[str, bytes] = {}
+        self.off_record: list[str] = []
+        # all that moved is named at once, so that the caller decides anew on everything
+        for path, expected in expect.items():
+            self._expect(path, expected)
+        for change in _distinct(changes):
+            self._add(change)
+        if self._conflicts:
+            raise ConflictError(self._conflicts)
+        # short-term memory last: it names what the other files hold
+        last = self._tree.relative(self._tree.short_term)
+        self.steps.sort(key=lambda step: (step.path == last, _ORDER[step.op]))
+
+    def _add(self, change: Change) -> None:
+        before = None if change.before is None else self._keep(change.before)
+        after = None if change.after is None else self._keep(change.after)
+        if change.op == "append":
+            self._append(change)
+        elif change.op == "observe":
+            self._expect(change.path, after)
+        elif change.source is not None:
+            self._step("create", change.path, None, after)
+            self._step("remove", change.source, before, None)
+        else:
+            self._step(change.op, change.path, before, after)  # type: ignore[arg-type]  # a move has a source
+        self._record(change, before, after)
+
+    def _append(self, change: Change) -> None:
+        size, last = end_of(self._tree.absolute(change.path))
+        text = change.after or b""
+        if last not in (b"", b"\n"):
+            text = b"\n" + text
+        self.steps.append(Step("append", change.path, after=self._keep(text), size=size))
+
+    def _step(
+        self, op: Literal["create", "update", "remove"], path: str, before: str | None, after: str | None
+    ) -> None:
+        self._expect(path, before)
+        if op == "update" and before == after:
+            return  # sync and watchers need not wake for it
+        is_there = before is not None and self._standing[path] is not None
+        inode = os.stat(self._tree.absolute(path)).st_ino if is_there else 0
+        # remembered now: by the time that a save is found displaced, there may be versions that its editor never had
+        known = self._seen.get(path)
+        versions = known.versions if known is not None and known.hash == before else ()
+        self.steps.append(Step(op, path, before, after, temporary_beside(path), inode, versions=versions))
+
+    def _record(self, change: Change, before: str | None, after: str | None) -> None:
+        is_hidden = self._is_unkept(change.path, change.after)
+        if is_hidden and after is not None:
+            self.off_record.append(after)
+        path = change.source or change.path
+        if change.op != "append" and (is_hidden or self._is_unkept(path, change.before)):
+            known = self._seen.get(path)
+            if known is not None:  # it was on the record until now
+                self.recorded.append(RecordedChange("observe", path, known.hash, None))
+            if not is_hidden and after is not None:
+                self.recorded.append(RecordedChange("create", change.path, None, after))
+            return
+        if change.op == "observe":
+            # nothing was written: what stood before is what this device saw last
+            known = self._seen.get(change.path)
+            before = known.hash if known else None
+        self.recorded.append(RecordedChange(change.op, change.path, before, after, change.source))
+
+    def _expect(self, path: str, expected: str | None) -> None:
+        if path not in self._standing:
+            self._standing[path] = read_bytes(self._tree.absolute(path))
+        content = self._standing[path]
+        if (None if content is None else content_hash(content)) != expected:
+            self._conflicts.append(path)
+
+    def _keep(self, text: bytes) -> str:
+        digest = content_hash(text)
+        self.texts[digest] = text
+        return digest
+
+
+def _distinct(changes: Sequence[Change]) -> list[Change]:
+    """Return the changes with one addition a log; refuse two changes of one file."""
+    added: dict[str, bytes] = {}
+    for change in changes:
+        if change.op == "append":
+            added[change.path] = added.get(change.path, b"") + (change.after or b"")
+    others = [change for change in changes if change.op != "append"]
+    paths = Counter([*added, *(path for change in others for path in (change.path, change.source) if path)])
+    repeated = sorted(path for path, count in paths.items() if count > 1)
+    if repeated:
+        raise UserError(*(f"{path}: named by two changes of one commit; make them one" for path in repeated))
+    return [*(append(path, text) for path, text in added.items()), *others]
+
+
+def _event(
+    kind: str, by: str, changes: Sequence[RecordedChange], data: Mapping[str, Any], cause: str | None = None
+) -> Event:
+    """Return an event without its number, id and time: those it gets when it is made binding."""
+    return Event(0, "", "", kind, by, cause, data, tuple(changes))
 
 
 def _kept(event: Event) -> set[str]:
-    """Return the hashes whose texts the journal keeps."""
+    """Return the hashes whose texts the journal keeps: of what changed, and of what an event keeps beside that."""
     digests = {digest for change in event.changes if change.op != "append" for digest in (change.before, change.after)}
-    return {digest for digest in digests if digest is not None} | _further(event)
+    return {*digests, *event.data.get("texts", {}).values()} - {None}
 
 
-def _further(event: Event) -> set[str]:
-    """Return the texts that an event keeps without changing a file."""
-    texts: Mapping[str, str] = event.data.get("texts", {})
-    return set(texts.values())
-
-
-def _as_done(intent: Intent, outcome: Outcome) -> Event:
+def _as_done(intent: Intent, placement: Placement) -> Event:
     """Return the event as it came out: files that were left are named, and are no part of its changes."""
-    event, left = intent.event, set(outcome.left)
-    if not left and not outcome.displaced:
+    event, left = intent.event, set(placement.left)
+    if not left and not placement.displaced:
         return event
     data = dict(event.data)
-    if outcome.displaced:
-        data["displaced"] = sorted(set(outcome.displaced))
+    if placement.displaced:
+        data["displaced"] = sorted(set(placement.displaced))
     if left:
         data["left"] = sorted(left)
         data["left_texts"] = {step.path: step.after for step in intent.steps if step.path in left and step.after}

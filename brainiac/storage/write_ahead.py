@@ -1,9 +1,9 @@
-"""What was decided and may not be done yet: one line a commit, in the state folder; adding one is the commit point.
+"""What was decided and may not be done yet, and the putting of it in place, now or after a crash.
 
-Lines stay until a checkpoint has brought their texts and journal lines to the disk, so that a commit itself waits
-for one fsync here and for those of the files it places. Only the last line can be unfinished; where another cannot be
-read, the file is set aside and the others hold.
-See docs/decisions/write-ahead.md.
+The write-ahead file has one line a commit, in the state folder; adding one is the commit point. Lines stay until a
+checkpoint has brought their texts and journal lines to the disk, so that a commit itself waits for one fsync here and
+for those of the files it places. Only the last line can be unfinished; where another cannot be read, the file is set
+aside and the others hold. See docs/decisions/write-ahead.md.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from brainiac.events import Event, content_hash
-from brainiac.storage.files import Disk, free_name, make_folders, make_way, read_bytes
+from brainiac.storage.files import Disk, copy_attributes, end_of, free_name, make_folders, make_way, read_bytes
 from brainiac.storage.journal import from_line, to_line
+from brainiac.tree import Tree
+
+MISSING_STEPS, STEP_SECONDS = 20, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,8 @@ class Step:
         temporary: Relative path of the new text until it is placed, then of what it displaced.
         inode: Of the file that stood there, to tell it from our text when a crash fell between.
         size: Where a log ended that is appended to.
-        versions: What may have stood in an editor then, as `Seen.versions` has it; a save that is displaced grew from
-            one of them and from none that came later.
+        versions: What may have stood in an editor then, as `FileState.versions` has it; a save that is displaced grew
+            from one of them and from none that came later.
     """
 
     op: Literal["append", "create", "update", "remove"]
@@ -65,13 +69,32 @@ class Intent:
     texts: Mapping[str, bytes] = field(default_factory=dict)
     is_done: bool = False
 
-    def without_texts(self) -> Intent:
-        """Return it as it stays when all is on the disk and only displaced files are waited for."""
-        return replace(self, texts={}, is_done=True)
+    def to_record(self) -> dict[str, Any]:
+        """Return it as its line holds it."""
+        return {
+            "event": to_line(self.event).decode(),
+            "since_seq": self.since_seq,
+            "steps": [asdict(step) for step in self.steps],
+            "texts": {digest: base64.b64encode(text).decode() for digest, text in self.texts.items()},
+            "is_done": self.is_done,
+        }
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Intent:
+        """Read a line.
+
+        Raises:
+            ValueError: A text is not what its hash says; other errors for what is no commit at all.
+        """
+        texts = {digest: base64.b64decode(text) for digest, text in record["texts"].items()}
+        if any(content_hash(text) != digest for digest, text in texts.items()):
+            raise ValueError("a text is not what its hash says")
+        steps = tuple(Step(**{**step, "versions": tuple(step.get("versions", ()))}) for step in record["steps"])
+        return cls(from_line(record["event"].encode()), record["since_seq"], steps, texts, record["is_done"])
 
 
 class WriteAhead:
-    """The write-ahead file.
+    """The write-ahead file; all calls are made under the commit lock.
 
     Args:
         path: In the state folder.
@@ -80,41 +103,93 @@ class WriteAhead:
 
     def __init__(self, path: Path, disk: Disk) -> None:
         self.path, self._disk = path, disk
-        self._known = (0, 0)
+        self._stamp = (0, 0, 0)
         self._intents: list[Intent] = []
         self._merged: dict[str, str] = {}
 
-    def read(self) -> tuple[list[Intent], bool]:
-        """Return the commits and whether another process changed the file since we last looked."""
-        stamp = self._stamp()
-        if stamp == self._known:
-            return self._intents, False
+    def read(self) -> list[Intent]:
+        """Return the commits; the file is read again only when another process changed it."""
+        if self._stamp_now() == self._stamp:
+            return self._intents
         make_way(self.path)
         content = read_bytes(self.path) or b""
         *lines, torn = content.split(b"\n")
         self._intents, self._merged = [], {}
-        damaged = [line for line in lines if not self._takes(line)]
-        if damaged or not torn.startswith(b"{"[: len(torn)]):
-            self._set_aside([line for line in lines if line not in damaged])
+        readable = [line for line in lines if self._takes(line)]
+        if len(readable) < len(lines) or not torn.startswith(b"{"[: len(torn)]):
+            damaged = free_name(self.path)
+            self._disk.write(damaged, content)
+            self._disk.fsync(damaged)
+            self._replace(b"".join(line + b"\n" for line in readable))
         elif torn:
             self._disk.truncate(self.path, len(content) - len(torn))  # never became a commit
-        self._known = self._stamp()
-        return self._intents, True
+        self._stamp = self._stamp_now()
+        return self._intents
+
+    def add(self, intent: Intent) -> None:
+        """Make a commit binding: from here on it will be finished, now or after a crash."""
+        is_new = not self.path.exists()
+        folders = make_folders(self._disk, self.path.parent) + [self.path.parent] * is_new
+        self._disk.append(self.path, _line(intent.to_record()))
+        for path in (self.path, *folders):
+            self._disk.fsync(path)
+        # only now: where the disk refused, the file is read again before anything rests on it
+        self._intents.append(intent)
+        self._stamp = self._stamp_now()
+
+    def note_done(self, intent: Intent) -> None:
+        """Note that a commit's files are in place and its journal line written."""
+        self._note({"done": intent.event.id})
+
+    def note_merged(self, step: Step, digest: str) -> None:
+        """Remember that a displaced file's save was dealt with up to here."""
+        self._note({"merged": step.temporary, "hash": digest})
+
+    def base_of(self, step: Step) -> str | None:
+        """Return the hash of what a displaced file held when it was last dealt with."""
+        return self._merged.get(step.temporary, step.before)
+
+    def keep_only(self, intents: Iterable[Intent]) -> None:
+        """Drop all but these, which wait for displaced files alone; everything else must be on the disk."""
+        self._intents = [replace(intent, texts={}, is_done=True) for intent in intents]
+        waiting = {step.temporary for intent in self._intents for step in intent.steps}
+        self._merged = {name: digest for name, digest in self._merged.items() if name in waiting}
+        records = [intent.to_record() for intent in self._intents]
+        records += [{"merged": name, "hash": digest} for name, digest in self._merged.items()]
+        if records:
+            self._replace(b"".join(map(_line, records)))
+        elif self.path.exists():
+            # emptied, not removed: the next line needs no fsync of the folder
+            self._disk.truncate(self.path, 0)
+            self._disk.fsync(self.path)
+        self._stamp = self._stamp_now()
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return self._stamp[1]
+
+    def _note(self, record: dict[str, Any]) -> None:
+        self._disk.append(self.path, _line(record))
+        self._take(record)
+        self._stamp = self._stamp_now()
 
     def _takes(self, line: bytes) -> bool:
-        """Take in a line; False where it cannot be read."""
+        """Take in a line; return False where it cannot be read."""
         try:
             self._take(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError):
             return False
         return True
 
-    def _set_aside(self, lines: list[bytes]) -> None:
-        """Go on with the lines that can be read, and keep the damaged file under another name."""
-        damaged = free_name(self.path)
-        self._disk.write(damaged, read_bytes(self.path) or b"")
-        self._disk.fsync(damaged)
-        self._replace(b"".join(line + b"\n" for line in lines))
+    def _take(self, record: dict[str, Any]) -> None:
+        if "merged" in record:
+            self._merged[record["merged"]] = record["hash"]
+        elif "done" in record:
+            done = record["done"]
+            self._intents = [replace(i, is_done=True) if i.event.id == done else i for i in self._intents]
+        else:
+            self._intents.append(Intent.from_record(record))
 
     def _replace(self, content: bytes) -> None:
         draft = self.path.with_suffix(".new")
@@ -124,94 +199,178 @@ class WriteAhead:
         self._disk.replace(draft, self.path)
         self._disk.fsync(self.path.parent)
 
-    def add(self, intent: Intent) -> None:
-        """Make a commit binding: from here on it will be finished, now or after a crash."""
-        is_new = not self.path.exists()
-        folders = make_folders(self._disk, self.path.parent) + [self.path.parent] * is_new
-        self._disk.append(self.path, _to_line(intent))
-        for each in (self.path, *folders):
-            self._disk.fsync(each)
-        self._intents.append(intent)
-        self._known = self._stamp()
-
-    def base_of(self, step: Step) -> str | None:
-        """Return the hash of what a displaced file held when it was last dealt with."""
-        return self._merged.get(step.temporary, step.before)
-
-    def note_done(self, intent: Intent) -> None:
-        """Note that a commit's files are in place and its journal line written."""
-        self._append({"done": intent.event.id})
-
-    def note_merged(self, step: Step, digest: str) -> None:
-        """Remember that a displaced file's save was dealt with up to here."""
-        self._append({"merged": step.temporary, "hash": digest})
-
-    def keep_only(self, intents: Iterable[Intent]) -> None:
-        """Drop all but these; everything must be on the disk."""
-        self._intents = [intent.without_texts() for intent in intents]
-        waiting = {step.temporary for intent in self._intents for step in intent.steps}
-        self._merged = {name: digest for name, digest in self._merged.items() if name in waiting}
-        lines = [_to_line(intent) for intent in self._intents]
-        lines += [json.dumps({"merged": n, "hash": d}).encode() + b"\n" for n, d in self._merged.items()]
-        if lines:
-            self._replace(b"".join(lines))
-        elif self.path.exists():
-            self._disk.truncate(self.path, 0)
-            self._disk.fsync(self.path)
-        self._known = self._stamp()
-
-    @property
-    def size(self) -> int:
-        """Its size in bytes."""
-        return self._known[1]
-
-    def _append(self, note: dict[str, Any]) -> None:
-        self._disk.append(self.path, json.dumps(note, separators=(",", ":")).encode() + b"\n")
-        self._take(note)
-        self._known = self._stamp()
-
-    def _take(self, record: dict[str, Any]) -> None:
-        if "merged" in record:
-            self._merged[record["merged"]] = record["hash"]
-        elif "done" in record:
-            self._intents = [
-                replace(intent, is_done=True) if intent.event.id == record["done"] else intent
-                for intent in self._intents
-            ]
-        else:
-            self._intents.append(_from_record(record))
-
-    def _stamp(self) -> tuple[int, int]:
+    def _stamp_now(self) -> tuple[int, int, int]:
         try:
             stat = os.stat(self.path)
         except FileNotFoundError:
-            return 0, 0
-        return stat.st_ino, stat.st_size
+            return 0, 0, 0
+        # emptied by another process and filled again, it may have the size that it had
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def _to_line(intent: Intent) -> bytes:
-    record = {
-        "event": to_line(intent.event).decode(),
-        "since_seq": intent.since_seq,
-        "steps": [asdict(step) for step in intent.steps],
-        "texts": {digest: base64.b64encode(text).decode() for digest, text in intent.texts.items()},
-        "is_done": intent.is_done,
-    }
+class Placement:
+    """Puts one commit's files in place so that no newer save is overwritten.
+
+    The files themselves tell what is still to be done, so that a commit which has just become binding and one that a
+    crash stopped anywhere take the same way. A replaced file is swapped with the new one in one step, and what came
+    out is looked at: check-then-replace lost saves that fell between. A removed file is moved aside first and looked
+    at there.
+
+    Args:
+        tree: The brain's folder.
+        disk: What writes.
+        text_of: Content by hash.
+
+    Attributes:
+        left: Paths that a person changed meanwhile; they stand as the person left them.
+        displaced: Paths where a person's save was swapped out; it waits to be merged.
+    """
+
+    def __init__(self, tree: Tree, disk: Disk, text_of: Callable[[str], bytes]) -> None:
+        self._tree, self._disk, self._text_of = tree, disk, text_of
+        self._folders: set[Path] = set()
+        self.left: list[str] = []
+        self.displaced: list[str] = []
+
+    def run(self, intent: Intent) -> None:
+        """Do all steps of a commit that are not done yet."""
+        place = {"append": self._append, "create": self._create, "update": self._update, "remove": self._remove}
+        targets = {change.source: change.path for change in intent.event.changes if change.source is not None}
+        for step in intent.steps:
+            if step.op == "remove" and targets.get(step.path) in self.left:
+                self.left.append(step.path)  # a move whose new place was taken: nothing moves
+            else:
+                place[step.op](step)
+        # a rename is on the disk when its folder is; each is waited for once
+        for folder in sorted(self._folders):
+            self._disk.fsync(folder)
+
+    def _append(self, step: Step) -> None:
+        """Add what is missing of the lines; other writers may have added theirs since."""
+        path, text = self._tree.absolute(step.path), self._after(step)
+        _, tail = end_of(path, step.size)
+        if text in tail:
+            return
+        if text.startswith(tail):  # torn, or not begun
+            text = text[len(tail) :]
+        elif not tail.endswith(b"\n"):
+            text = b"\n" + text
+        self._make_folder(path)
+        self._disk.append(path, text, mode=0o644)
+        self._disk.fsync(path)
+
+    def _create(self, step: Step) -> None:
+        path, temporary = self._paths(step)
+        standing = _hash(path)
+        # beside the file and then renamed: nobody who watches or syncs sees half a file
+        self._discard(temporary)
+        self._folders.add(path.parent)
+        if standing is None:
+            self._make_folder(path)
+            self._disk.write(temporary, self._after(step), mode=0o644)
+            self._disk.fsync(temporary)
+            try:
+                self._disk.rename_new(temporary, path)
+            except FileExistsError:
+                self._disk.unlink(temporary)
+                self.left.append(step.path)
+        elif standing != step.after:
+            self.left.append(step.path)
+
+    def _update(self, step: Step) -> None:
+        """Swap the files; what a person saved since is swapped out and merged like any save."""
+        path, temporary = self._paths(step)
+        if _hash(path) != step.after and not self._was_exchanged(step, temporary):
+            self._discard(temporary)
+            if not self._swap(step, path, temporary):
+                self._disk.unlink(temporary)
+                self.left.append(step.path)
+                return
+        self._folders.add(path.parent)
+        if _hash(temporary) not in (None, step.before):
+            self.displaced.append(step.path)
+
+    def _swap(self, step: Step, path: Path, temporary: Path) -> bool:
+        """Put the new text in place of the old; return False where no regular file, or a newer one, stands."""
+        if path.is_symlink() or path.is_dir():
+            return False
+        try:
+            self._disk.write(temporary, self._after(step))
+            if self._exchange(temporary, path):
+                return True
+        except FileNotFoundError:  # the file is gone, or its folder
+            return False
+        # this filesystem cannot swap files: the check is as late as it can be
+        if _hash(path) != step.before:
+            return False
+        self._disk.replace(temporary, path)
+        return True
+
+    def _exchange(self, temporary: Path, path: Path) -> bool:
+        """Swap the files; one that is missing is waited for: some editors move the old one away before they save."""
+        for left in reversed(range(MISSING_STEPS)):
+            try:
+                # at each try: what the editor put there meanwhile may have others
+                copy_attributes(path, temporary)
+                self._disk.fsync(temporary)
+                return self._disk.exchange(temporary, path)
+            except FileNotFoundError:
+                if not left or not path.parent.is_dir():
+                    raise
+                time.sleep(STEP_SECONDS)
+        raise AssertionError("the last step returns or raises")
+
+    def _was_exchanged(self, step: Step, temporary: Path) -> bool:
+        """Return whether the temporary file is the one that stood there, or no beginning of our text."""
+        content = read_bytes(temporary)
+        if content is None:
+            return False
+        return os.stat(temporary).st_ino == step.inode or not self._after(step).startswith(content)
+
+    def _remove(self, step: Step) -> None:
+        path, temporary = self._paths(step)
+        if temporary.exists():
+            if path.exists():  # it was moved aside, and a person made it anew
+                self.left.append(step.path)
+                return
+        elif (standing := _hash(path)) != step.before:
+            if standing is not None:
+                self.left.append(step.path)
+            return
+        else:
+            try:
+                self._disk.replace(path, temporary)
+            except FileNotFoundError:
+                return
+        # looked at only now, when nobody can save into it by its name any more
+        self._folders.add(path.parent)
+        if _hash(temporary) != step.before:
+            self.left.append(step.path)
+            try:
+                self._disk.rename_new(temporary, path)
+            except FileExistsError:  # saved once more meanwhile: both saves are kept
+                self.displaced.append(step.path)
+
+    def _paths(self, step: Step) -> tuple[Path, Path]:
+        return self._tree.absolute(step.path), self._tree.absolute(step.temporary)
+
+    def _after(self, step: Step) -> bytes:
+        assert step.after is not None
+        return self._text_of(step.after)
+
+    def _make_folder(self, path: Path) -> None:
+        self._folders.update(make_folders(self._disk, path.parent))
+
+    def _discard(self, temporary: Path) -> None:
+        """Remove what a crash left of our text."""
+        if os.path.lexists(temporary):
+            self._disk.unlink(temporary)
+
+
+def _line(record: dict[str, Any]) -> bytes:
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
-def _from_record(record: dict[str, Any]) -> Intent:
-    return Intent(
-        from_line(record["event"].encode()),
-        record["since_seq"],
-        tuple(Step(**{**step, "versions": tuple(step.get("versions", ()))}) for step in record["steps"]),
-        {digest: _text_of(digest, text) for digest, text in record["texts"].items()},
-        record["is_done"],
-    )
-
-
-def _text_of(digest: str, encoded: str) -> bytes:
-    text = base64.b64decode(encoded)
-    if content_hash(text) != digest:
-        raise ValueError(f"a text is not what its hash {digest[:12]}… says")
-    return text
+def _hash(path: Path) -> str | None:
+    content = read_bytes(path)
+    return None if content is None else content_hash(content)

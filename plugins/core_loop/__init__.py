@@ -11,19 +11,30 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, PathKind, append, content_hash, create, new_id, observe, update
+from brainiac.events import (
+    AnswerDiscarded,
+    Change,
+    LedWords,
+    PathKind,
+    PromptAnswered,
+    append,
+    content_hash,
+    create,
+    new_id,
+    observe,
+    update,
+)
 from brainiac.formats.access_log import AccessEntry, format_entry
 from brainiac.formats.links import format_link
 from brainiac.formats.memory import parse_memory
 from brainiac.formats.prompt import Prompt, Response, parse_prompt, render_response
 from brainiac.llm.context.assembler import workflow_named
 from brainiac.llm.context.long_term import missing_focus
-from brainiac.llm.context.privacy import rests_on_private
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact, without_masks
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
-from brainiac.search.fusion import merged, searches
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
+from brainiac.search.query import merged, searches
 from brainiac.storage.answered import Answer as Answered
 from brainiac.storage.statements import text_hash
 
@@ -53,9 +64,7 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
     request, told = _prepared(brain, prompt)
     answer = _answered(brain, request, told)
     took_ms = round((brain.clock.monotonic() - started) * 1000)
-    is_private = (
-        prompt.private or told.is_private or rests_on_private(brain, brain.models.engine_for(request), request, answer)
-    )
+    is_private = prompt.private or told.is_private or brain.models.rests_on_private(request, answer)
     sources = _sources(brain, request.hits, answer)
     outcome = _Outcome(request.hits, answer, sources, took_ms, is_private, missing)
     with brain.commit_lock():
@@ -74,7 +83,7 @@ def _is_answered_meanwhile(brain: Brain, prompt: Prompt, former: Answered | None
 
 
 def _discard(brain: Brain, prompt: Prompt) -> None:
-    brain.record("answer-discarded", by=NAME, data={"prompt": prompt.path, "prompt_sha256": prompt.sha256})
+    brain.record(AnswerDiscarded(prompt=prompt.path, prompt_sha256=prompt.sha256), by=NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,22 +231,17 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     changes += _log_lines(brain, outcome, at)
     changes.append(update(target.path, target.before, text) if target.before is not None else create(target.path, text))
     changes += stale_error
-    brain.commit(
-        "prompt-answered",
-        by=NAME,
-        changes=changes,
-        data={
-            "prompt": prompt.path,
-            "prompt_id": response.prompt_id,
-            "prompt_sha256": prompt.sha256,
-            "response": target.path,
-            # also where the journal keeps no text of it
-            "response_hash": content_hash(text.encode("utf-8", "surrogateescape")),
-            "model": response.model,
-            "led": _led(outcome) if prompt.remember else [],
-        },
-        expect={prompt.path: content_hash(raw)},
+    answered = PromptAnswered(
+        prompt=prompt.path,
+        prompt_id=response.prompt_id,
+        prompt_sha256=prompt.sha256,
+        response=target.path,
+        # also where the journal keeps no text of it
+        response_hash=content_hash(text.encode("utf-8", "surrogateescape")),
+        model=response.model,
+        led=_led(outcome) if prompt.remember else (),
     )
+    brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: content_hash(raw)})
 
 
 def _sources(brain: Brain, hits: Sequence[Hit], answer: Answer) -> list[_Source]:
@@ -276,12 +280,12 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
     return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
 
 
-def _led(outcome: _Outcome) -> list[dict[str, str]]:
+def _led(outcome: _Outcome) -> tuple[LedWords, ...]:
     """Return which words led the answer: Promotion keeps what led answers on several days."""
     answer = outcome.answer
     leading = answer.led if answer.led is not None else answer.cited[:1]
     hits = [outcome.hits[number] for number in leading if 0 <= number < len(outcome.hits)]
-    return [{"path": hit.path, "anchor": hit.anchor, "hash": text_hash(hit.text)} for hit in hits]
+    return tuple(LedWords(path=hit.path, anchor=hit.anchor, hash=text_hash(hit.text)) for hit in hits)
 
 
 def _body(path: str, outcome: _Outcome) -> str:

@@ -18,7 +18,7 @@ from brainiac.llm.gate import Gate
 from brainiac.llm.offline import MAX_PASSAGES, NOTHING, passages, quotations
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import AnswerRequest
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
 
 MODEL = "commands"  # what a response names when no engine was asked
 HELP = """\

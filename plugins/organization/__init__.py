@@ -8,7 +8,7 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.errors import LockedError
 from brainiac.events import FileChange
-from brainiac.health.stale import StaleItem
+from brainiac.host.hookspecs import StaleItem
 
 if TYPE_CHECKING:
     from .upkeep import Upkeep

@@ -14,8 +14,8 @@ from brainiac.events import (
     Event,
     MemoryOrganized,
     OrganizedAction,
+    OrganizeProposal,
     ProposalExpired,
-    ProposalRecord,
     Refused,
     content_hash,
 )
@@ -165,13 +165,13 @@ class _Run:
                 asked=self._asked,
                 done=tuple(self._record(draft, action) for action in decisions.do),
                 statements=tuple(draft.statements),
-                proposals=tuple(ProposalRecord.from_json(proposal.as_json()) for proposal in proposals),
+                proposals=tuple(proposal.record for proposal in proposals),
                 refused=tuple(Refused(proposal=what, reason=why) for what, why in refused),
             ),
         )
         self._progress("deriving manifests")
         derive_manifests(brain, folders_of(changes), cause=event.id)
-        asked = tuple(proposal.what for proposal in proposals)
+        asked = tuple(proposal.record.what for proposal in proposals)
         return Outcome(tuple(decisions.do), asked, refused, self._usage.lines, event.id)
 
     def _record(self, draft: Draft, action: Action) -> OrganizedAction:
@@ -217,10 +217,15 @@ def new_proposals(pages: PageSet, past: Past, actions: list[Action]) -> Iterator
         ]
         if rows := [row for row in rows if (action.kind, row[0], row[2]) not in asked]:
             is_private = any(pages.memories[path].is_private for path in action.paths)
-            data = {"action": action.kind, "pages": [list(row) for row in rows], "target": action.target}
             identity = hashlib.sha256(repr((action.kind, action.target, sorted(rows))).encode("utf-8", "surrogatepass"))
-            what = _sentence(action, [path for _, path, _ in rows])
-            yield review.Proposal(identity.hexdigest()[:16], what, data, is_private)
+            record = OrganizeProposal(
+                id=identity.hexdigest()[:16],
+                what=_sentence(action, [path for _, path, _ in rows]),
+                action=action.kind,
+                pages=tuple(rows),
+                target=action.target,
+            )
+            yield review.Proposal(record, is_private)
 
 
 def _sentence(action: Action, paths: list[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from brainiac.brain import Brain
 from brainiac.formats.memory import Memory
-from brainiac.health.stale import StaleItem
+from brainiac.host.hookspecs import StaleItem
 
 from .past import read_past
 from .usage import read_usage, unused_pages

@@ -14,8 +14,10 @@ from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
 from brainiac.events import (
     Change,
+    CopyProposal,
     Event,
     FileChange,
+    ForgetProposal,
     LinksHealed,
     MemoryOrganized,
     NoteCompleted,
@@ -286,7 +288,7 @@ def settle_reviews(brain: Brain) -> list[Event]:
         if not is_wanted:
             events.append(brain.record(ProposalDeclined(proposal=name), by="person"))
         elif proposal.get("operation") == forget.OPERATION:
-            cause = forget.settle(brain, proposal)
+            cause = forget.settle(brain, ForgetProposal.from_json(proposal))
             applied = ProposalApplied(proposal=name)
             events.append(brain.record(applied, by="person", cause=cause.id if cause else None))
         else:
@@ -314,7 +316,7 @@ def _apply(brain: Brain, name: str, proposal: Proposal, past: Past) -> Event:
 def _proposed_changes(brain: Brain, proposal: Proposal, past: Past) -> tuple[list[Change], tuple[StatementRecord, ...]]:
     """Return what a proposal changes, and the statements that are written; nothing when its target changed."""
     if proposal.get("operation") == TAKE:
-        return taken(brain, proposal), ()
+        return taken(brain, CopyProposal.from_json(proposal)), ()
     pages = brain.pages()
     if proposal.get("operation") == "retire":
         return _retirement(pages, proposal), ()

@@ -9,7 +9,7 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import parse_iso
 from brainiac.errors import ConflictError, FormatError, LockedError, StorageError
-from brainiac.events import FileChange, PathKind
+from brainiac.events import FileChange, MemoryPromoted, PathKind, PromotionStarted
 from brainiac.formats.prompt import Exchange
 
 NAME = "promotion"
@@ -71,9 +71,9 @@ def _file_overflow(brain: Brain) -> None:
 
 def _failed_lately(brain: Brain) -> bool:
     """Return whether the last run began a short while ago and came to nothing."""
-    kinds = {"promotion-started", "memory-promoted"}
+    kinds = {PromotionStarted, MemoryPromoted}
     last = next(brain.journal.events(kinds=kinds, reverse=True), None)
-    if last is None or last.kind != "promotion-started":
+    if last is None or last.kind != PromotionStarted.kind:
         return False
     # less than nothing where the clock was put back
     return 0 <= (brain.clock.now() - parse_iso(last.at)).total_seconds() < RETRY_SECONDS

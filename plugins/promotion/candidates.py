@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Event
+from brainiac.events import Event, NoteCaptured
 from brainiac.formats.blocks import blocks_of, tags_in, wiki_links_in
 from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.frontmatter import split
@@ -21,8 +21,7 @@ from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.search.fusion import searches
-from brainiac.storage.answered import CAPTURED
+from brainiac.search.query import searches
 from brainiac.storage.relinking import rooted
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import ends_as_question, likeness, words
@@ -134,7 +133,7 @@ def _of_event(brain: Brain, event: StmEvent, recorded: Event | None) -> Iterator
         commands, said = (), event.user  # it came through a door
     for text in arguments(commands, "remember"):
         yield _marked(replace(base, text=text, by="command"))
-    if recorded is not None and recorded.kind == CAPTURED:
+    if recorded is not None and recorded.kind == NoteCaptured.kind:
         yield _marked(replace(base, text=_as_saved(brain, recorded, said), by="note", is_note=True))
         return
     for block in blocks_of(said):
@@ -153,7 +152,7 @@ def _conversation(brain: Brain, recorded: Event | None) -> str:
     inbox = brain.tree.relative(brain.tree.inbox)
     folder = posixpath.dirname(str(recorded.data.get("prompt") or "")) if recorded else ""
     name = folder.removeprefix(inbox).strip("/")
-    return "" if recorded is None or recorded.kind == CAPTURED else name
+    return "" if recorded is None or recorded.kind == NoteCaptured.kind else name
 
 
 def _as_saved(brain: Brain, recorded: Event, said: str) -> str:

@@ -17,14 +17,14 @@ from itertools import groupby
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, Event, update
+from brainiac.events import Change, Event, ExchangeReflected, ExchangesFiled, update
 from brainiac.formats.dialogue import Placed, StmEvent, find_events, render_event, render_exchange
 from brainiac.formats.discretion import is_private
 from brainiac.formats.memory import MemoryDocument
 from brainiac.formats.prose import splice
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
-from brainiac.storage.filed import FILED, filed
+from brainiac.storage.filed import filed
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins
 from brainiac.storage.statements import read_statements, text_hash
@@ -54,11 +54,11 @@ def add_exchanges(
         Path → ids of the exchanges that stand there now as they are given; one that stands there in other words, put
         right by a person on the page or here, is left out.
     """
-    places, days = filed(brain).places, _DayPages(brain, draft)
+    exchanges_filed, days = filed(brain), _DayPages(brain, draft)
     said: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=lambda event: (event.at, event.id)):
         try:
-            path = places.get(event.id, "")
+            path = exchanges_filed.place_of(event.id)
             if not _stands(draft, path, event.id):
                 path = days.page_for(event)
         except FormatError as error:
@@ -225,7 +225,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     begun = [each for each in changes if brain.read(f"{posixpath.dirname(each.path)}/_index.md") is None]
     changes += Folders(brain, begun, is_whole=False).changes() if begun else []
     changes.append(update(brain.tree.relative(brain.tree.short_term), str(document), str(left)))
-    return brain.commit(FILED, by=NAME, changes=changes, data={"exchanges": ids, "episodes": pages})
+    return brain.commit(ExchangesFiled.kind, by=NAME, changes=changes, data={"exchanges": ids, "episodes": pages})
 
 
 def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
@@ -275,7 +275,7 @@ def _tokens(text: str) -> int:
 def _items_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
     """Return the hashes of the list items that the reflections of exchanges wrote."""
     wanted, found = set(exchanges), set[str]()
-    for event in brain.journal.events(kinds={"exchange-reflected"}, reverse=True):  # they are the last but a few
+    for event in brain.journal.events(kinds={ExchangeReflected}, reverse=True):  # they are the last but a few
         if event.data["exchange"] in wanted:
             wanted.discard(event.data["exchange"])
             found.update(event.data.get("items", ()))

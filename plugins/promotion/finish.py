@@ -13,12 +13,12 @@ from typing import Any, Literal
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, Event, create, new_id, update
+from brainiac.events import Change, Event, MemoryPromoted, RetireProposal, create, new_id, update
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins, placed
 from brainiac.storage.review import Proposal, review_change
-from brainiac.storage.statements import PROMOTED, StatementLog, event_hash, line_id, text_hash
+from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 
 from .apply import Candidate, Record, Step, carry_out, name_and_order
 from .draft import Draft
@@ -185,7 +185,7 @@ def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
             with brain.short_term_lock():
                 changes += _short_term(brain, work, log)
                 data = _data(work, pages, proposals)
-                return brain.commit(PROMOTED, by=NAME, changes=changes, data=data, cause=cause)
+                return brain.commit(MemoryPromoted.kind, by=NAME, changes=changes, data=data, cause=cause)
         except ConflictError as error:
             _put_off(work, set(error.paths))
             draft = draft.anew()
@@ -218,7 +218,7 @@ def _proposals(brain: Brain, work: Work) -> list[Proposal]:
             }
             is_private = step.candidate.is_private or target.is_private
             what = placed(brain, step.proposal, brain.tree.relative(brain.tree.review))
-            proposals.append(Proposal(new_id(), what, data, is_private))
+            proposals.append(Proposal(RetireProposal.from_json({"id": new_id(), "what": what, **data}), is_private))
     return proposals
 
 
@@ -228,7 +228,7 @@ def _data(work: Work, pages: Mapping[str, Sequence[str]], proposals: Sequence[Pr
         "left": work.left,
         "statements": list(chain.from_iterable(work.records)),
         "episodes": {path: list(ids) for path, ids in pages.items()},
-        "proposals": [proposal.as_json() for proposal in proposals],
+        "proposals": [proposal.record.to_json() for proposal in proposals],
         "refused": [refusal.as_json() for refusal in work.refused],
         "candidates": {name: ending.as_json() for name, ending in work.endings_by_now().items()},
         "kept": [{"text": text[:MAX_TOLD]} for text in work.kept],

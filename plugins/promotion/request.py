@@ -16,12 +16,13 @@ from pydantic import ValidationError
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
-from brainiac.events import Event
+from brainiac.events import Event, EventsAnalyzed
 from brainiac.formats.blocks import blocks_of
 from brainiac.formats.memory import Memory
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
+from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
     MAX_TEXT,
     OFFLINE,
@@ -34,10 +35,10 @@ from brainiac.llm.schemas import (
     Said,
 )
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.search.fusion import searches
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
+from brainiac.search.query import searches
 from brainiac.storage.relinking import Origins
-from brainiac.storage.statements import ANALYZED, StatementLog, event_hash
+from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import coverage, words
 
 from .apply import Candidate
@@ -152,7 +153,7 @@ class Consolidator:
             "candidates": [_plain(operation, shown) for operation in taken],
             "refused": [{"statement": each.operation.text[:300], "reason": each.problem[:300]} for each in refused],
         }
-        analysis = self._brain.record(ANALYZED, by=NAME, data=data, cause=self._cause)
+        analysis = self._brain.record(EventsAnalyzed.kind, by=NAME, data=data, cause=self._cause)
         candidates: list[Candidate] = []
         reasons: dict[str, tuple[str, str]] = {}
         hashes = data["events"]
@@ -213,7 +214,15 @@ class Consolidator:
             existing=[Existing(name, known.text, known.path, known.title, known.since) for name, known in near.items()],
             pages=pages,
         )
-        return Shown(request, said, near, {page.path.removeprefix(top): page.path for page in pages})
+        # as the model's gate admits it: what a check tells of a statement must not tell of one that was withheld
+        is_remote = self._brain.models.engine_for(request).is_remote
+        request = Gate(self._brain, is_remote=is_remote).admit(request)
+        return Shown(
+            request,
+            {exchange.id: exchange.event for exchange in request.said},
+            {statement.id: near[statement.id] for statement in request.existing},
+            {page.path.removeprefix(top): page.path for page in request.pages},
+        )
 
     def _memories(self, draft: Draft, *, is_private: bool) -> list[Memory]:
         """Return the pages that may matter: to what is private, for a wish to forget, the open ones too."""
@@ -277,8 +286,9 @@ class Consolidator:
         return taken, refused
 
     def _problems(self, operation: Operation, shown: Shown) -> list[Problem]:
-        found = [shown.statements[name] for name in operation.ids if name in shown.statements]
-        targets = [Target(known.text, known.since) for known in found]
+        existing = {statement.id: statement for statement in shown.request.existing}
+        found = [existing[name] for name in operation.ids if name in existing]
+        targets = [Target(statement.content, statement.since) for statement in found]
         problems = problems_of(operation, targets, self._shown_sources(shown))
         if operation.action in ("replace", "end", "forget") and not shown.taken.isdisjoint(operation.ids):
             text = f"{', '.join(operation.ids)} is changed by another operation already"

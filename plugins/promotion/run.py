@@ -16,7 +16,7 @@ from itertools import chain
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import FormatError, ModelError, UserError
-from brainiac.events import Event, content_hash
+from brainiac.events import CandidatesRefused, Event, EventUndone, MemoryPromoted, PromotionStarted, content_hash
 from brainiac.formats.discretion import is_private
 from brainiac.formats.links import shown
 from brainiac.formats.prompt import ORIGINS
@@ -26,9 +26,8 @@ from brainiac.llm.catalog import count
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
 from brainiac.storage.filed import filed, waiting_events
 from brainiac.storage.files import locked
-from brainiac.storage.record import UNDONE
 from brainiac.storage.relinking import Origins, rooted
-from brainiac.storage.statements import PROMOTED, REFUSED, StatementLog, line_id, read_statements, text_hash
+from brainiac.storage.statements import StatementLog, line_id, read_statements, text_hash
 from brainiac.text.tokens import coverage, likeness
 
 from .apply import Candidate, Step, name_and_order
@@ -48,7 +47,6 @@ from .placing import (
 )
 from .request import Consolidator
 
-STARTED = "promotion-started"
 REST_SECONDS = 60.0
 LISTED, ALIKE = 0.9, 0.5  # of the runs of signs of a task, and of both
 MIN_RETIRED = 5  # a young memory may change that many statements without asking
@@ -105,11 +103,11 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
 
 def _undone_at(brain: Brain) -> str:
     """Return when the last promotion was undone, ISO 8601; "" if it stands."""
-    last = next(brain.journal.events(kinds={PROMOTED, UNDONE}, reverse=True), None)
-    if last is None or last.kind == PROMOTED:
+    last = next(brain.journal.events(kinds={MemoryPromoted, EventUndone}, reverse=True), None)
+    if last is None or last.kind == MemoryPromoted.kind:
         return ""
     undone = brain.journal.find(str(last.data.get("undone")))
-    return last.at if undone and undone.kind == PROMOTED else ""
+    return last.at if undone and undone.kind == MemoryPromoted.kind else ""
 
 
 def _is_larger(text: str, tokens: int) -> bool:
@@ -206,7 +204,7 @@ class _Run:
         lines = _own_lines(memory, self._log, now)
         events = said | {event.id: event for event in lines}
         self._snapshot = snapshot
-        self._started = brain.record(STARTED, by=NAME, data={"exchanges": len(said)})
+        self._started = brain.record(PromotionStarted.kind, by=NAME, data={"exchanges": len(said)})
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
         origins = Origins(brain, self._log.prompts, self._draft.pages.place_of)
@@ -250,7 +248,7 @@ class _Run:
                 "refused": [refusal.as_json() for refusal in work.refused],
                 "candidates": {name: ending.as_json() for name, ending in work.endings.items()},
             }
-            self._brain.record(REFUSED, by=NAME, data=data, cause=self._started.id)
+            self._brain.record(CandidatesRefused.kind, by=NAME, data=data, cause=self._started.id)
 
     # --- deciding ---------------------------------------------------------------------------------------
 

@@ -6,19 +6,22 @@ Whole statements with date, title and path, as data.
 from __future__ import annotations
 
 import posixpath
+import re
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import split
+from brainiac.formats.links import find_links
 from brainiac.formats.prompt import Prompt
 from brainiac.library import Library
 from brainiac.llm.context.blocks import Block, Count, Stability, shortened
 from brainiac.llm.context.fence import one_line, preview, quoted, reference
-from brainiac.llm.context.pages import Pages, links_in, parts_of
 from brainiac.llm.gate import Gate
-from brainiac.search.hit import Hit
+from brainiac.search.documents import Hit
+from brainiac.search.links import Hub, LinkedPage
 
 HEADING = "## Relevant Long-Term Memory"
 SHARE = 0.35
@@ -27,6 +30,7 @@ FOCUS_SHARE = 0.25
 MAX_FOCUSED = 10
 HUBS = 10
 _CONVERSATIONS = 256
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 # --- what was found ------------------------------------------------------------------------------------------------
@@ -110,6 +114,80 @@ def _dated(library: Library, hit: Hit) -> str:
     return f", {day}" if day else ""
 
 
+# --- which page a link means ---------------------------------------------------------------------------------------
+
+
+class ShownPages:
+    """The pages of long-term memory, looked up by what people and models write of them (seeds R1, R6).
+
+    Args:
+        library: Whose memory.
+        gate: Who may know of them; None where nobody is shown them.
+    """
+
+    def __init__(self, library: Library, gate: Gate | None = None) -> None:
+        self._graph, self._gate = library.recall.links, gate
+        self._top = library.tree.relative(library.tree.long_term) + "/"
+
+    def find(self, link: str, folder: str = "") -> list[LinkedPage]:
+        """Return what a link means: one page, several where it is ambiguous, none where nothing fits.
+
+        Args:
+            link: A wikilink, a Markdown link, or a bare uuid, path, file name or title.
+            folder: Where the link stands; a path may be relative to it.
+        """
+        target, uuid = _target_and_uuid(link)
+        if uuid:
+            path = self._graph.path_of(uuid.lower())
+            if path or not target or uuid == target:
+                return self._shown([path])
+        name = target.strip().strip("/")
+        for path in (name, posixpath.normpath(posixpath.join(folder, name))):
+            for candidate in (path, f"{path}.md"):
+                if page := self._shown([candidate]):
+                    return page
+        return self._by_name(name)
+
+    def _by_name(self, name: str) -> list[LinkedPage]:
+        wanted = name.casefold().removesuffix(".md")
+        if not wanted:
+            return []
+        pages = self._graph.pages
+        by_path = self._shown(path for path in pages if f"/{path.casefold()}".endswith(f"/{wanted}.md"))
+        by_title = (path for path, page in pages.items() if page.title.casefold() == wanted)
+        return sorted(by_path or self._shown(by_title), key=lambda page: page.path)
+
+    def linked_from(self, page: LinkedPage) -> list[LinkedPage]:
+        """Return the pages that a page links to, those that no longer exist left out."""
+        return self._shown(path for path in self._graph.forward(page.path) if path != page.path)
+
+    def linking_to(self, page: LinkedPage) -> list[LinkedPage]:
+        """Return the pages that link to a page."""
+        return self._shown(self._graph.back(page.path))
+
+    def most_linked(self, limit: int) -> list[Hub]:
+        """Return the pages with the most connections, ties by the latest change; no index pages (R5)."""
+        hubs = self._graph.hubs(len(self._graph.pages))
+        return list(islice((hub for hub in hubs if self._is_shown(hub.path)), limit))
+
+    def _shown(self, paths: Iterable[str]) -> list[LinkedPage]:
+        return [self._graph.pages[path] for path in paths if path in self._graph.pages and self._is_shown(path)]
+
+    def _is_shown(self, path: str) -> bool:
+        return path.startswith(self._top) and (self._gate is None or self._gate.knows(path))
+
+
+def _target_and_uuid(link: str) -> tuple[str, str]:
+    """Return what a link leads to, without its fragment, and the uuid that it bears or is."""
+    link = link.strip().removeprefix("!")
+    parsed = find_links(link)
+    if parsed and parsed[0].end - parsed[0].start == len(link):
+        target, uuid = parsed[0].target, parsed[0].uuid
+    else:
+        target, uuid = link.removeprefix("uuid:").partition("#")[0], ""
+    return target, uuid or (target if _UUID.fullmatch(target) else "")
+
+
 # --- what "this" means ---------------------------------------------------------------------------------------------
 
 
@@ -123,10 +201,11 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
         count: Tokens of a text.
         gate: What may be shown of them.
     """
-    links = list(dict.fromkeys([*prompt.focus, *links_in(prompt.text)]))[:MAX_FOCUSED]
+    linked = [prompt.text[link.start : link.end] for link in find_links(prompt.text) if not link.is_external]
+    links = list(dict.fromkeys([*prompt.focus, *linked]))[:MAX_FOCUSED]
     if not links:
         return []
-    pages, folder = Pages.of(library, gate), posixpath.dirname(prompt.path)
+    pages, folder = ShownPages(library, gate), posixpath.dirname(prompt.path)
     notes = [_note(gate, pages, link, folder) for link in links]
     lines = [f"Primary: {notes[0][0]}", *(line for line, _ in notes[1:])]
     blocks = [
@@ -140,13 +219,13 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
 
 def missing_focus(library: Library, prompt: Prompt) -> list[str]:
     """Return the links in a prompt's `focus` that lead to no note, as written; a private note is there."""
-    pages, folder, gate = Pages.of(library), posixpath.dirname(prompt.path), Gate(library, is_remote=False)
+    pages, folder, gate = ShownPages(library), posixpath.dirname(prompt.path), Gate(library, is_remote=False)
     return [
         link for link in prompt.focus if not pages.find(link, folder) and _other_note(gate, link, folder)[1] is None
     ]
 
 
-def _note(gate: Gate, pages: Pages, link: str, folder: str) -> tuple[str, str]:
+def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> tuple[str, str]:
     """Return a line on one link, and the note's text where exactly one is meant."""
     matches = pages.find(link, folder)
     if len(matches) > 1:
@@ -171,7 +250,7 @@ def _note(gate: Gate, pages: Pages, link: str, folder: str) -> tuple[str, str]:
 
 def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
     """Return path and text of a note elsewhere that a link leads to, from where it stands or from the root."""
-    target = parts_of(link)[0]
+    target, _ = _target_and_uuid(link)
     for path in (posixpath.normpath(posixpath.join(folder, target)), target):
         for candidate in (path, f"{path}.md"):
             if (text := gate.note(candidate)) is not None:
@@ -184,6 +263,6 @@ def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
 
 def background_block(library: Library, gate: Gate) -> Block:
     """Return the ten pages with most links, their identity, title and number of links."""
-    hubs = Pages.of(library, gate).most_linked(HUBS)
+    hubs = ShownPages(library, gate).most_linked(HUBS)
     lines = [f"- {reference(hub.title, hub.path, hub.uuid)}: {hub.edges} links" for hub in hubs]
     return Block("background", lines, Stability.BACKGROUND, "## Background", share=0.1, cut_order=20)

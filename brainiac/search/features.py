@@ -1,4 +1,4 @@
-"""Pages as the index keeps them: hashed words and a row of facts for each unit, all that ranking needs and no text.
+"""Pages as the index keeps them: hashed words and a row of features for each unit, all that ranking needs and no text.
 
 Every scale of ranking is computed from these for the candidates of a query alone, which keeps the index small and
 lets a page that is not indexed yet be ranked like any other.
@@ -14,23 +14,24 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.clock import parse_iso
 from brainiac.search import text as text_signs
+from brainiac.search.documents import Page, Unit, UnitKind
 from brainiac.search.text import Analyzer, has_question, is_question, term_hash
-from brainiac.search.units import Page, Unit, UnitKind
 from brainiac.text.times import find_times
 from brainiac.text.tokens import ends_as_question
 
 PASSAGE_WORDS = 100
 NO_DAY, MAX_DAY = -(2**31), 2**31 - 1
 _REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
-FACTS = 7  # 32-bit columns of a unit: words, flags, speaker, day said, first and last day spoken of, minute said
-_FACTS = Struct(f"={FACTS}i")
+# A unit's row: how many words, flags, speaker, day said, first and last day spoken of, minute said.
+FEATURES = np.dtype([(n, np.int32) for n in ("size", "flags", "speaker", "said", "first_day", "last_day", "minute")])
+_ROW = Struct("=7i")
 
 QUESTION, ASKS, TIME, NUMBER, FIRST_PERSON, PLACE, ONLY_ASKS, FROM_AI = (1 << i for i in range(8))
 CAPITALS_SHIFT, KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
@@ -51,7 +52,7 @@ class EncodedPage:
         stamp: Modification time in ns and size of the file it was read from.
         words: uint32 hashes of the words of all units in order.
         heading: uint32 hashes of the words of title, other names and tags.
-        facts: int32, `FACTS` a unit.
+        features: A row of `FEATURES` a unit.
         passages: Stems and marks joined by blanks, for the engine; empty once it is stored.
         content: One hash a unit, the key of its vector.
         kept: Of a page that was cut, the places of the units that are there.
@@ -62,7 +63,7 @@ class EncodedPage:
     stamp: tuple[int, int]
     words: bytes
     heading: bytes
-    facts: bytes
+    features: bytes
     content: bytes
     passages: tuple[str, ...] = ()
     kept: tuple[int, ...] | None = None
@@ -71,7 +72,12 @@ class EncodedPage:
     @property
     def n_units(self) -> int:
         """How many units there are."""
-        return len(self.facts) // (4 * FACTS)
+        return len(self.features) // FEATURES.itemsize
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The features, by name."""
+        return np.frombuffer(self.features, FEATURES)
 
     @property
     def positions(self) -> Sequence[int]:
@@ -91,15 +97,15 @@ class EncodedPage:
 
     def cut(self, kept: NDArray[np.int64]) -> EncodedPage:
         """Return the page with some of its units only, given their places in order."""
-        facts = np.frombuffer(self.facts, np.int32).reshape(-1, FACTS)
-        is_kept = np.zeros(len(facts), bool)
+        rows = self.rows
+        is_kept = np.zeros(len(rows), bool)
         is_kept[kept] = True
-        words = np.frombuffer(self.words, np.uint32)[np.repeat(is_kept, facts[:, 0])]
+        words = np.frombuffer(self.words, np.uint32)[np.repeat(is_kept, rows["size"])]
         content = np.frombuffer(self.content, np.uint64)[kept]
         return replace(
             self,
             words=words.tobytes(),
-            facts=facts[kept].tobytes(),
+            features=rows[kept].tobytes(),
             content=content.tobytes(),
             kept=tuple(np.asarray(self.positions)[kept].tolist()),
             order=None if self.order is None else tuple(np.asarray(self.order)[kept].tolist()),
@@ -108,7 +114,7 @@ class EncodedPage:
     @property
     def days(self) -> tuple[int, int]:
         """The first and last day that its units were said; an empty span where none is known."""
-        said = np.frombuffer(self.facts, np.int32).reshape(-1, FACTS)[:, 3]
+        said = self.rows["said"]
         said = said[said != NO_DAY]
         return (int(said.min()), int(said.max())) if len(said) else (MAX_DAY, NO_DAY)
 
@@ -130,7 +136,7 @@ def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> E
         stamp,
         b"".join([unit.words for unit in units]),
         names.hashes,
-        b"".join([unit.facts for unit in units]),
+        b"".join([unit.features for unit in units]),
         b"".join([unit.content for unit in units]),
         tuple(_passages(head, units)),
     )
@@ -151,7 +157,7 @@ class _EncodedUnit(NamedTuple):
     """What a unit adds to its page; `stems` joined by blanks, with the marks of its days, `n_stems` with them."""
 
     words: bytes
-    facts: bytes
+    features: bytes
     content: bytes
     stems: str
     n_stems: int
@@ -179,7 +185,7 @@ def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
     count = len(hashes) // 4
     return _EncodedUnit(
         hashes,
-        _FACTS.pack(count, _flags_of(unit, signs), speaker, *days, minute),
+        _ROW.pack(count, _flags_of(unit, signs), speaker, *days, minute),
         _digest(unit),
         " ".join((stems, *marks)) if stems else " ".join(marks),
         count + len(marks),
@@ -190,7 +196,7 @@ _known_unit = lru_cache(maxsize=4096)(_encoded_unit)
 
 
 def signed(number: int) -> int:
-    """Return a 32-bit hash as the signed number that the facts hold."""
+    """Return a 32-bit hash as the signed number that the features hold."""
     return number - (1 << 32) if number >= 1 << 31 else number
 
 

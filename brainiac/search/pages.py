@@ -1,0 +1,545 @@
+"""Pages by query, always as the files stand now: the index, and what it has not taken in yet (design 9).
+
+Whatever was written is found by the next query. Changed files are read before it is answered; while there are too many
+of them (a first start, a damaged index) they are scanned for its words. What was read is written into the index a
+little later, in a thread of its own, at once when it is much.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from brainiac.search.documents import SEARCHED, Page, page_of
+from brainiac.search.embed import Vectors
+from brainiac.search.features import EncodedPage, encode
+from brainiac.search.index import (
+    DAMAGED,
+    Asked,
+    Candidates,
+    EmbeddedIndex,
+    Index,
+    UnusableIndexError,
+    as_index,
+    destroy,
+)
+from brainiac.search.links import LinkedPage
+from brainiac.search.text import Analyzer
+from brainiac.tree import Tree, is_temporary
+
+READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
+_MOST_HELD = 256  # pages that were read: more than this are written into the index at once
+_SCANNED_PAGES = 300
+_REMEMBERED_PAGES = 256
+_SETTLE_SECONDS = 2.0
+_BATCH = 200
+_WRITTEN_PAGES = 4000  # while building, so many are written at once
+_PLAIN_NAME = re.compile(r"(?!4913$)[A-Za-z0-9_-]+(?:\.md)?$")  # as a rule; nothing temporary is called so
+
+Stamp: TypeAlias = tuple[int, int]
+T = TypeVar("T")
+
+
+# --- files by their stat, so that a check at start reads none ---------------------------------------------------
+
+
+def stamp_of(tree: Tree, path: str) -> Stamp | None:
+    """Return a file's modification time in ns and its size; None when no regular file is there."""
+    try:
+        status = os.lstat(f"{tree.root}/{path}")
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else None
+
+
+def searched_files(tree: Tree) -> dict[str, Stamp]:
+    """Return every file that is searched, with its stamp."""
+    stamps: dict[str, Stamp] = {}
+    short_term = tree.relative(tree.short_term)
+    if stamp := stamp_of(tree, short_term):
+        stamps[short_term] = stamp
+    folders = [(str(top), tree.relative(top)) for top in (tree.long_term, tree.archive)]
+    while folders:
+        folder, relative = folders.pop()
+        with contextlib.suppress(OSError):  # gone since it was listed
+            folders += _look_into(folder, relative, stamps)
+    return stamps
+
+
+def _look_into(folder: str, relative: str, stamps: dict[str, Stamp]) -> list[tuple[str, str]]:
+    """Add a folder's files and return its folders: what `Tree.walk` would, plain names looked at no closer."""
+    folders = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name
+            if not _PLAIN_NAME.match(name) and is_temporary(name):
+                continue
+            if entry.is_file(follow_symlinks=False):
+                if name.endswith(".md"):
+                    with contextlib.suppress(OSError):  # gone since the folder was listed
+                        status = entry.stat(follow_symlinks=False)
+                        stamps[f"{relative}/{name}"] = status.st_mtime_ns, status.st_size
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append((entry.path, f"{relative}/{name}"))
+    return folders
+
+
+# --- what the index has not -------------------------------------------------------------------------------------
+
+
+class Unindexed:
+    """What is not in the index; whoever owns it holds a lock around each call but `note` and `encoded`.
+
+    Args:
+        tree: The brain's places.
+        analyzer: The brain's language.
+        on_read: Called with the path of each file that is read.
+
+    Attributes:
+        pages: Those that were read and stand in place of the index's, by path; None: the file is gone.
+        unread: Paths still to be read, in order.
+        needs_rescan: A folder changed: its files are found by comparing all.
+    """
+
+    def __init__(self, tree: Tree, analyzer: Analyzer, on_read: Callable[[str], None]) -> None:
+        self._tree, self._analyzer, self._on_read = tree, analyzer, on_read
+        self._short_term = tree.relative(tree.short_term)
+        self._short_term_seen: Stamp | None = None
+        self._last_read: OrderedDict[str, tuple[Page, Stamp]] = OrderedDict()  # hits need their texts
+        self._noted: deque[str] = deque()
+        self.pages: dict[str, EncodedPage | None] = {}
+        self.unread: dict[str, None] = {}
+        self.needs_rescan = False
+
+    def note(self, path: str) -> None:
+        """Take note that a file, or a folder of files, is not what it was; waits for nothing."""
+        self._noted.append(path)
+
+    def take_notes(self) -> None:
+        """Sort what was noted."""
+        while self._noted:
+            path = self._noted.popleft()
+            if self._tree.kind_of(path) in SEARCHED:
+                page = self.pages.get(path)
+                if page is None or page.stamp != stamp_of(self._tree, path):  # else it is told of once more
+                    self.unread[path] = None
+            elif not path.endswith(".md") and self._tree.absolute(path).is_relative_to(self._tree.memory):
+                self.needs_rescan = True
+
+    def compare(self, indexed: Mapping[str, Stamp]) -> None:
+        """Find what changed by every file's stat, given those that the index has."""
+        seen = {path: stamp for path, stamp in indexed.items() if path not in self.pages}
+        seen |= {path: page.stamp for path, page in self.pages.items() if page}
+        stamps = searched_files(self._tree)
+        if stamps != seen:  # as a rule they are equal, which takes a tenth of the time
+            changed = [path for path, stamp in stamps.items() if seen.get(path) != stamp]
+            self.unread |= dict.fromkeys([*changed, *(path for path in seen if path not in stamps)])
+        self._short_term_seen = seen.get(self._short_term)
+        self.needs_rescan = False
+
+    def start_anew(self, paths: Iterable[str]) -> None:
+        """Hold nothing as read."""
+        self.pages.clear()
+        self.unread = dict.fromkeys(paths)
+
+    def catch_up(self) -> bool:
+        """Read what changed, if it is little enough to be read before answering; return whether anything was."""
+        self.take_notes()
+        if stamp_of(self._tree, self._short_term) != self._short_term_seen:
+            self.unread[self._short_term] = None
+        if self._short_term in self.unread:  # what was said a moment ago stands there: it never waits
+            self.take_in({self._short_term: self.encoded(self._short_term)})
+        if not self.unread or len(self.unread) > READ_AT_ONCE:
+            return False
+        self.take_in({path: self.encoded(path) for path in self.unread})
+        return True
+
+    def take_in(self, pages: Mapping[str, EncodedPage | None]) -> None:
+        """Hold files that were read; one that was written meanwhile is left to whoever reads it."""
+        for path, page in pages.items():
+            if page is None or page.stamp == stamp_of(self._tree, path):
+                self.pages[path] = page
+                self.unread.pop(path, None)
+        if self._short_term in pages:
+            page = pages[self._short_term]
+            self._short_term_seen = page.stamp if page else None
+
+    def settle(self, written: Mapping[str, EncodedPage | None]) -> None:
+        """Drop what the index has now, but not what changed meanwhile."""
+        for path, page in written.items():
+            if path in self.pages and self.pages[path] is page:
+                del self.pages[path]
+
+    @property
+    def is_much(self) -> bool:
+        """Whether it should be written without waiting for more."""
+        return len(self._noted) + len(self.unread) > READ_AT_ONCE or len(self.pages) > _MOST_HELD
+
+    def holding(self, asked: Asked, words: Sequence[str]) -> list[EncodedPage]:
+        """Return the pages that an index would, of those it has not, most promising first.
+
+        Args:
+            asked: As an index is asked.
+            words: The query's words as written, for scanning.
+        """
+        pages = [page for page in self.pages.values() if page]
+        if self.unread:
+            pages += self._scan([*words, *asked.terms])
+        sought, required = {*asked.terms, *asked.variants}, set(asked.required)
+        kept = []
+        for page in pages:
+            if asked.narrowing is not None and not asked.narrowing.allows(page):
+                continue
+            passages = [passage for text in page.passages if required <= (passage := set(text.split()))]
+            met = max((len(sought & passage) for passage in passages), default=0)
+            if met or (passages and not asked.terms):
+                kept.append((-met, -page.stamp[0], page.page.path, page))
+        return [page for *_, page in sorted(kept, key=lambda entry: entry[:3])]
+
+    def _scan(self, words: Sequence[str]) -> list[EncodedPage]:
+        """Return the unread files that hold the most of the words."""
+        stems = {word.casefold()[: max(3, len(word) - 2)] for word in words if word and word[0] not in "#@"}
+        patterns = [re.compile(re.escape(stem).encode(), re.IGNORECASE) for stem in stems]
+        scored = []
+        for path in list(self.unread):
+            content = self._content(path) or b""
+            met = sum(1 for pattern in patterns if pattern.search(content))
+            stamp = stamp_of(self._tree, path)
+            if stamp and (met or not patterns):
+                scored.append((-met, -stamp[0], path))
+        best = sorted(scored)[:_SCANNED_PAGES]  # the newest of those that hold as much
+        return [page for *_, path in best if (page := self.encoded(path))]
+
+    def encoded(self, path: str) -> EncodedPage | None:
+        """Read a file as the index takes it; None when it is not there."""
+        read = self.read_page(path)
+        if not read:
+            return None
+        self._on_read(path)
+        return encode(read[0], self._analyzer, read[1])
+
+    def read_page(self, path: str) -> tuple[Page, Stamp] | None:
+        """Return a file as a page with its units, and its stamp; None when it is not there."""
+        stamp = stamp_of(self._tree, path)
+        content = self._content(path) if stamp else None
+        if stamp is None or content is None:
+            return None
+        text = content.decode("utf-8", "replace")
+        read = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone), stamp
+        self._last_read[path] = read
+        if len(self._last_read) > _REMEMBERED_PAGES:
+            self._last_read.popitem(last=False)
+        return read
+
+    def _content(self, path: str) -> bytes | None:
+        try:
+            with open(f"{self._tree.root}/{path}", "rb", buffering=0) as file:
+                return file.readall()
+        except OSError:
+            return None
+
+    def page_as_of(self, path: str, stamp: Stamp) -> Page | None:
+        """Return a file as a page with its units; None when it is not what it was when it had this stamp."""
+        read = self._last_read.get(path)
+        if not read or not read[1] == stamp == stamp_of(self._tree, path):
+            read = self.read_page(path)
+        return read[0] if read and read[1] == stamp else None
+
+
+# --- both as one ------------------------------------------------------------------------------------------------
+
+
+class Pages:
+    """Pages by query, always as the files stand now; safe to use from several threads.
+
+    Args:
+        tree: The brain's places.
+        folder: Where the embedded index lives.
+        analyzer: The brain's language.
+        open_index: Another engine; None for the embedded one.
+        vectors: Meaning of units, when an embedder is there.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        folder: Path,
+        analyzer: Analyzer,
+        open_index: Callable[[], Index] | None = None,
+        vectors: Vectors | None = None,
+    ) -> None:
+        self._tree, self._folder, self._vectors = tree, folder, vectors
+        self._vocabulary, self._analyzer_key, self._open_registered = analyzer.vocabulary, analyzer.key, open_index
+        self._mutex = threading.RLock()
+        self._unindexed = Unindexed(tree, analyzer, self._was_read)
+        self._writing = threading.Lock()  # held while the index is written to, which queries need not wait for
+        self._embedding = threading.Lock()  # the worker and who asked to reindex must not ask for the same twice
+        self._wake, self._stopping = threading.Event(), threading.Event()
+        self._is_rebuilding = False
+        self._problem, self._words_read_at = "", 0.0
+        self._index: Index | None = None
+        self._unembedded: dict[str, None] = {}
+        self._open()
+        self._worker = threading.Thread(target=self._work, name="recall-index", daemon=True)
+        self._worker.start()
+
+    def _opened(self) -> Index:
+        if self._open_registered:
+            return as_index(self._open_registered())
+        return EmbeddedIndex(self._folder, self._analyzer_key)
+
+    def _open(self) -> None:
+        try:
+            self._index = self._opened()
+        except UnusableIndexError:
+            self._start_anew()
+            return
+        if vectors := self._vectors:
+            self._unembedded = dict.fromkeys(self._ask(lambda index: vectors.adopt(index.contents())) or ())
+        self.rescan()
+
+    def _start_anew(self) -> None:
+        """Throw the index away; all files are scanned until a new one has them."""
+        if self._index:
+            self._index.close()
+            self._index = None
+        if not self._open_registered:
+            destroy(self._folder)
+        gone: dict[str, None] = {}
+        try:
+            self._index = self._opened()
+            gone = dict.fromkeys(self._index.stamps())  # another engine's pages stand until they are replaced
+            self._problem = ""
+        except UnusableIndexError as error:  # a read-only or full disk: scanning goes on
+            self._problem = str(error)
+        self._vocabulary.lose()
+        self._unindexed.start_anew(gone | dict.fromkeys(searched_files(self._tree)))
+        self._wake.set()
+
+    def _ask(self, question: Callable[[Index], T]) -> T | None:
+        """Ask the index; None without one. One that is damaged, or was thrown away by somebody, is made anew."""
+        if not self._open_registered and self._index and not self._folder.exists():
+            self._start_anew()
+        if self._index is None:
+            return None
+        try:
+            return question(self._index)
+        except (UnusableIndexError, *DAMAGED):
+            self._start_anew()
+            return None
+
+    # --- what changed --------------------------------------------------------------------------------------
+
+    def note_change(self, path: str) -> None:
+        """Take note that a file, or a folder of files, is not what it was; waits for nothing."""
+        self._unindexed.note(path)
+        self._wake.set()
+
+    def rescan(self) -> None:
+        """Compare every file's stat with what the index has."""
+        with self._mutex:
+            self._unindexed.compare(self._ask(lambda index: index.stamps()) or {})
+            self._words_read_at = 0.0  # another process may have written pages with words of their own
+            if self._unindexed.unread:
+                self._wake.set()
+
+    def _catch_up(self) -> None:
+        if self._unindexed.needs_rescan:
+            self.rescan()
+        if self._unindexed.catch_up():
+            self._wake.set()
+
+    def _was_read(self, path: str) -> None:
+        if self._vectors:
+            self._unembedded[path] = None
+
+    # --- queries -------------------------------------------------------------------------------------------
+
+    def candidates(self, asked: Asked, words: Sequence[str] = ()) -> Candidates:
+        """Return the pages worth ranking, those not yet in the index first.
+
+        Args:
+            asked: What is asked of the index.
+            words: The query's words as written, for scanning.
+        """
+        with self._mutex:
+            self.catch_up()
+            indexed = self._ask(lambda index: index.query(asked)) or Candidates(())
+            hidden = self._unindexed.pages.keys() | self._unindexed.unread.keys()
+            pages = [page for page in indexed.pages if page.page.path not in hidden]
+            fresh = self._unindexed.holding(asked, words)
+        texts = [f" {passage} " for page in fresh for passage in page.passages]
+        frequencies = {
+            term: indexed.frequencies.get(term, 0) + sum(f" {term} " in text for text in texts) for term in asked.terms
+        }
+        return Candidates([*fresh, *pages], frequencies, indexed.n_passages + len(texts))
+
+    def catch_up(self) -> None:
+        """Read what changed, if it is little, and know its words: what is like them is asked for beside them."""
+        with self._mutex:
+            self._catch_up()
+            if not self._words_read_at:
+                self._read_words()
+
+    def read_words_again(self) -> None:
+        """Read the words that the index keeps once more, since another process may write it.
+
+        Not at once again: what is still unknown then stays unknown.
+        """
+        with self._mutex:
+            if time.monotonic() >= self._words_read_at + _SETTLE_SECONDS:
+                self._read_words()
+
+    def _read_words(self) -> None:
+        self._words_read_at = time.monotonic()
+        self._vocabulary.load(self._ask(lambda index: index.words()) or ())
+
+    def named(self, targets: Sequence[str]) -> list[EncodedPage]:
+        """Return pages by path or uuid, as the files stand now."""
+        wanted = set(targets)
+        with self._mutex:
+            indexed = self._ask(lambda index: index.pages(targets)) or []
+            fresh = self._unindexed.pages
+            return [page for page in indexed if page.page.path not in fresh] + [
+                page for page in fresh.values() if page and {page.page.path, page.page.uuid} & wanted
+            ]
+
+    def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
+        """Return how many links lead to each target; links of the last seconds may be missing."""
+        with self._mutex:
+            return self._ask(lambda index: index.inbound(targets)) or {}
+
+    def linked(self) -> list[LinkedPage]:
+        """Return every page with its links, as the files stand now."""
+        self.read_all()
+        with self._mutex:
+            indexed = self._ask(lambda index: list(index.linked())) or []
+            fresh = self._unindexed.pages
+            pages = [encoded.page for encoded in fresh.values() if encoded]
+            return [page for page in indexed if page.path not in fresh] + [
+                LinkedPage(page.path, page.uuid, page.title, page.at, page.links) for page in pages
+            ]
+
+    def page_as_of(self, path: str, stamp: Stamp) -> Page | None:
+        """Return a file as a page with its units; None when it is not what it was when it had this stamp."""
+        return self._unindexed.page_as_of(path, stamp)
+
+    # --- writing into the index ----------------------------------------------------------------------------
+
+    def read_all(self) -> None:
+        """Read every file that is not yet read; may take long after a first start."""
+        with self._mutex:
+            self._catch_up()
+        while self._take_in():
+            pass
+
+    def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Build the index anew; return how many files are in it."""
+        self._is_rebuilding = True  # the worker leaves the files to this thread
+        with self._writing, self._mutex:
+            self._start_anew()
+            total = len(self._unindexed.unread)
+        while self._take_in() and not self._stopping.is_set():
+            if progress:
+                progress(total - len(self._unindexed.unread), total)
+        self.flush()
+        self._is_rebuilding = False
+        self._embed(progress)
+        return total
+
+    def _take_in(self) -> bool:
+        """Read a batch of unread files; return whether there were any. Queries go on meanwhile."""
+        with self._mutex:
+            self._unindexed.take_notes()
+            batch = list(self._unindexed.unread)[:_BATCH]
+        pages = {path: self._unindexed.encoded(path) for path in batch}
+        with self._mutex:
+            self._unindexed.take_in(pages)
+            is_much = len(self._unindexed.pages) >= _WRITTEN_PAGES
+        if is_much:
+            self.flush()
+        return bool(batch)
+
+    def _embed(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Make the vectors that are missing; nobody waits for them but who asked to reindex."""
+        done = 0
+        with self._embedding:
+            while self._vectors and self._unembedded and not self._stopping.is_set():
+                path = next(iter(self._unembedded))
+                self._unembedded.pop(path, None)
+                read = self._unindexed.read_page(path)
+                if read and not self._vectors.take_in(read[0]):
+                    self._unembedded[path] = None  # tried again with the next change
+                    return
+                done += 1
+                if progress:
+                    progress(done, done + len(self._unembedded))
+
+    def flush(self) -> None:
+        """Write into the index what was read; until it is there, queries rank it as they did."""
+        with self._writing:
+            with self._mutex:
+                index, pages = self._index, dict(self._unindexed.pages)
+            if index is None or not pages:
+                return
+            try:
+                if not index.is_writable():
+                    return
+                index.remove([path for path, page in pages.items() if page is None])
+                index.replace(page for page in pages.values() if page)
+                index.add_words(self._vocabulary.unsaved())
+                index.commit()
+            except (UnusableIndexError, *DAMAGED):
+                with self._mutex:
+                    self._start_anew()
+                return
+            with self._mutex:
+                self._unindexed.settle(pages)
+
+    def _work(self) -> None:
+        """Read what changed, so that no query must; write it: at once when it is much, else when no more comes."""
+        while not self._stopping.is_set():
+            self._wake.wait()
+            self._wake.clear()
+            while not (self._stopping.is_set() or self._unindexed.is_much or self._is_rebuilding):
+                self._take_in()
+                if not self._wake.wait(_SETTLE_SECONDS):
+                    break
+                self._wake.clear()
+            while not (self._is_rebuilding or self._stopping.is_set()) and self._take_in():
+                pass
+            if not self._stopping.is_set():
+                self.flush()
+                self._embed()
+
+    def status(self) -> dict[str, Any]:
+        """Return engine, counts and how fresh the index is; searches are fresh in any case."""
+        with self._mutex:
+            engine = self._ask(lambda index: index.status()) or {"engine": "scan", "pages": 0, "bytes": 0}
+            unread, pages = len(self._unindexed.unread), len(self._unindexed.pages)
+            return {
+                **engine,
+                "freshness": "rebuilding" if unread > READ_AT_ONCE else "fresh",
+                "not_yet_embedded": len(self._unembedded),
+                "not_yet_indexed": unread + pages,
+                "problem": self._problem,
+            }
+
+    def close(self) -> None:
+        """Write what was read and let go of files."""
+        self._stopping.set()
+        self._wake.set()
+        self._worker.join()
+        self.flush()
+        with self._mutex:
+            if self._index:
+                self._index.close()
+                self._index = None

@@ -1,0 +1,383 @@
+"""What the journals of all devices say, to be asked: one SQLite file in the cache, which follows them and never leads.
+
+Each row is what one event states, under that event's id; what holds by now is found by queries. So it does not matter
+in which order journals arrive or whether an event is taken in twice: followed step by step, or built anew, the tables
+are the same. The file may be deleted or damaged at any moment.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from brainiac.events import (
+    Event,
+    EventUndone,
+    ExchangeEvent,
+    ExchangeMadePrivate,
+    ExchangeReflected,
+    ExchangesFiled,
+    ForgetProposal,
+    MemoryOrganized,
+    MemoryPromoted,
+    ModelCalled,
+    NoteMerged,
+    OutcomeEvent,
+    PathKind,
+    PromptAnswered,
+    PromptMoved,
+    ProposalEvent,
+    PurgeHonoured,
+    TreeAdopted,
+)
+from brainiac.storage.files import is_damage, make_way
+from brainiac.storage.journal import Journal, to_line
+from brainiac.tree import Tree
+
+T = TypeVar("T")
+FILE = "projection.sqlite"
+_VERSION = 1  # of the schema, and of what is taken from events: another one has the file made anew
+_PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
+_SCHEMA = """
+-- How far each journal was read: seq and id for this device's, bytes and the last of them for a file of another's.
+CREATE TABLE IF NOT EXISTS positions(source TEXT PRIMARY KEY, at INTEGER, mark TEXT, size INTEGER) WITHOUT ROWID;
+-- What was said: `response_hash` of an answer of ours, `seen_hash` also of a person's; `line` is the whole event,
+-- kept until something follows from it; off the record `is_kept` is 0.
+CREATE TABLE IF NOT EXISTS exchanges(
+    event TEXT PRIMARY KEY, device TEXT, at TEXT, prompt TEXT, prompt_id TEXT, sha256 TEXT, prompt_hash TEXT,
+    response TEXT, response_hash TEXT, seen_hash TEXT, is_kept INTEGER, line TEXT) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS exchange_prompts ON exchanges(prompt);
+CREATE INDEX IF NOT EXISTS exchange_prompt_ids ON exchanges(prompt_id);
+CREATE INDEX IF NOT EXISTS exchange_texts ON exchanges(sha256);
+CREATE INDEX IF NOT EXISTS exchanges_open ON exchanges(event) WHERE line IS NOT NULL;
+-- What followed from an exchange; `is_extracted` is NULL where it was not noted.
+CREATE TABLE IF NOT EXISTS outcomes(
+    event TEXT PRIMARY KEY, exchange TEXT, supersedes TEXT, is_extracted INTEGER) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS outcome_exchanges ON outcomes(exchange);
+CREATE INDEX IF NOT EXISTS outcomes_superseding ON outcomes(supersedes) WHERE supersedes != '';
+CREATE INDEX IF NOT EXISTS outcomes_bare ON outcomes(exchange) WHERE is_extracted = 0;
+CREATE TABLE IF NOT EXISTS withdrawals(exchange TEXT, event TEXT, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
+-- Exchanges that left short-term memory: put on a page, filed to wait there, or consolidated.
+CREATE TABLE IF NOT EXISTS filings(
+    exchange TEXT, event TEXT, at TEXT, page TEXT, is_filed INTEGER, is_consolidated INTEGER,
+    PRIMARY KEY(exchange, event)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS filings_waiting ON filings(exchange) WHERE is_filed;
+CREATE TABLE IF NOT EXISTS undoings(event TEXT PRIMARY KEY, device TEXT, undone TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, by TEXT, deleted TEXT, data TEXT,
+    PRIMARY KEY(id, event)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS proposals_to_forget ON proposals(id) WHERE deleted != '';
+CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, kind TEXT, PRIMARY KEY(proposal, event)) WITHOUT ROWID;
+-- What moved, went or came back, of all files; of pages also what appeared and what a person wrote.
+CREATE TABLE IF NOT EXISTS changes(
+    event TEXT, position INTEGER, at TEXT, kind TEXT, op TEXT, path TEXT, source TEXT, after TEXT,
+    is_new INTEGER, is_by_hand INTEGER, response TEXT, PRIMARY KEY(event, position)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS change_paths ON changes(path);
+CREATE INDEX IF NOT EXISTS change_sources ON changes(source) WHERE source IS NOT NULL;
+CREATE TABLE IF NOT EXISTS calls(
+    event TEXT PRIMARY KEY, device TEXT, at TEXT, by TEXT, purpose TEXT, model TEXT, input_tokens INTEGER,
+    cached_tokens INTEGER, output_tokens INTEGER, cost_usd REAL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS call_times ON calls(at);
+-- What each organization counted: of a page, or of two that one answer cited; and what it did.
+CREATE TABLE IF NOT EXISTS uses(
+    event TEXT, page TEXT, other TEXT, day TEXT, times INTEGER, PRIMARY KEY(event, page, other)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS use_days ON uses(page, day) WHERE other = '';
+CREATE TABLE IF NOT EXISTS runs(event TEXT PRIMARY KEY, at TEXT, asked TEXT, done TEXT) WITHOUT ROWID;
+"""
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """How far a journal was read; see the table."""
+
+    at: int = 0
+    mark: str = ""
+    size: int = 0
+
+
+class Projection:
+    """The tables; thread-safe, and followed by several processes at once.
+
+    Args:
+        path: The SQLite file, in the cache folder; where nothing can be written there it is kept in memory.
+        tree: Tells what paths are for.
+        journal: What is followed.
+    """
+
+    def __init__(self, path: Path, tree: Tree, journal: Journal) -> None:
+        self._path, self._tree, self._journal = path, tree, journal
+        self._basis = f"{_VERSION} {journal.device} {tree.layout}"  # what the tables depend on besides the journals
+        self._mutex = threading.RLock()
+        self._database = self._open()
+        self.follow()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._mutex:
+            self._database.close()
+
+    def follow(self) -> None:
+        """Take in what the journals gained: this device's from other processes, the others' by sync."""
+        # looked up before the mutex is held: who holds the commit lock may be waiting for the mutex
+        last, sizes = self._journal.last(), self._journal.foreign_sizes()
+        self._attempt(lambda: None if self._is_current(last, sizes) else self._follow())
+
+    def apply(self, event: Event) -> None:
+        """Take in an event that this process just recorded."""
+        if not self._attempt(lambda: self._append(event)):
+            self.follow()  # events come out of order where several threads or processes record
+
+    def query(self, sql: str, *values: object) -> list[Row]:
+        """Return what the tables hold by now; `follow` is not implied."""
+        bound = [_bound(value) for value in values]
+        rows = self._attempt(lambda: self._database.execute(sql, bound).fetchall())
+        return [tuple(map(_unbound, row)) for row in rows]
+
+    def undone(self) -> dict[str, str]:
+        """Return the events of this device that are taken back as of now, each with what took it back."""
+        undone: dict[str, str] = {}
+        sql = "SELECT event, undone FROM undoings WHERE device = ? ORDER BY event"
+        for event, former in self.query(sql, self._journal.device):
+            for again in [each for each, by in undone.items() if by == former]:
+                del undone[again]  # its taking back was taken back
+            undone[former] = event
+        return undone
+
+    # --- following ------------------------------------------------------------------------------------------
+
+    def _is_current(self, last: tuple[int, str], sizes: Mapping[str, int]) -> bool:
+        known = self._positions()
+        own = known.pop(self._journal.device, _Position())
+        is_same = known.pop("", _Position()).mark == self._basis and (own.at, own.mark) == last
+        return is_same and {source: position.size for source, position in known.items()} == sizes
+
+    def _append(self, event: Event) -> bool:
+        """Take in an event right behind the last one; return whether it is."""
+        with self._transaction():
+            sql = "SELECT source, at, mark FROM positions WHERE source IN ('', ?)"
+            known = {source: (at, mark) for source, at, mark in self._database.execute(sql, (self._journal.device,))}
+            is_next = known.get("", (0, ""))[1] == self._basis and event.kind != PurgeHonoured.kind
+            if not is_next or event.seq != known.get(self._journal.device, (0, ""))[0] + 1:
+                return False
+            self._insert(event, self._journal.device)
+            self._set_position(self._journal.device, _Position(event.seq, event.id))
+        return True
+
+    def _follow(self) -> None:
+        """Read on in each journal; or all anew where one does not go on from where it was read."""
+        with self._transaction():
+            known = self._positions()
+            is_known = known.pop("", _Position()).mark == self._basis
+            if not (is_known and self._read_on(known)):
+                for table in TABLES:
+                    self._database.execute(f"DELETE FROM {table}")
+                self._set_position("", _Position(mark=self._basis))
+                self._read_on({})
+
+    def _read_on(self, known: dict[str, _Position]) -> bool:
+        """Take in what came behind some positions; return whether all journals go on from there."""
+        own, sizes = known.pop(self._journal.device, _Position()), self._journal.foreign_sizes()
+        if known.keys() - sizes.keys():
+            return False
+        for source, size in sizes.items():
+            position = known.get(source, _Position())
+            if position.size == size:
+                continue
+            part = self._journal.foreign_part(source, position.at, position.mark)
+            if part is None:
+                return False
+            for event in part.events:
+                self._insert(event, Path(source).parent.name)
+            self._set_position(source, _Position(part.end, part.mark, size))
+        return self._read_on_own(own)
+
+    def _read_on_own(self, last: _Position) -> bool:
+        is_anew = not last.at
+        events = self._journal.events(since_seq=max(last.at - 1, 0))
+        if not is_anew:
+            first = next(events, None)
+            if first is None or (first.seq, first.id) != (last.at, last.mark):
+                return False  # git took the journal back
+        for event in events:
+            if event.kind == PurgeHonoured.kind and not is_anew:
+                return False  # words of earlier lines are gone
+            self._insert(event, self._journal.device)
+            last = _Position(event.seq, event.id)
+        self._set_position(self._journal.device, last)
+        return True
+
+    def _insert(self, event: Event, device: str) -> None:
+        for table, row in _rows(event, device, self._tree):
+            marks = ", ".join("?" * len(row))
+            sql = f"INSERT OR REPLACE INTO {table} VALUES ({marks})"
+            self._database.execute(sql, [_bound(value) for value in row])
+        if isinstance(event.what, ExchangeEvent | OutcomeEvent):  # whichever of the two comes first
+            sql = "UPDATE exchanges SET line = NULL WHERE event = ? AND event IN (SELECT exchange FROM outcomes)"
+            exchange = event.what.exchange if isinstance(event.what, OutcomeEvent) else event.id
+            self._database.execute(sql, (_bound(exchange),))
+
+    def _positions(self) -> dict[str, _Position]:
+        rows = self._database.execute("SELECT source, at, mark, size FROM positions")
+        return {source: _Position(*position) for source, *position in rows}
+
+    def _set_position(self, source: str, position: _Position) -> None:
+        row = (source, position.at, position.mark, position.size)
+        self._database.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?)", row)
+
+    # --- the file -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def _attempt(self, action: Callable[[], T]) -> T:
+        """Do something with the tables; where the file does not allow it, once more with new ones."""
+        with self._mutex:
+            try:
+                return action()
+            except sqlite3.Error as error:
+                self._database.close()
+                if is_damage(error):
+                    self._remove()
+                # any other trouble (a full disk, no right to write) would be met again: what is derived needs no disk
+                self._database = self._open() if is_damage(error) else self._connect(":memory:")
+            self._follow()
+            return action()
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for path in self._files:
+                make_way(path)
+            try:
+                return self._connect(self._path)
+            except sqlite3.DatabaseError:
+                self._remove()
+                return self._connect(self._path)
+        except (OSError, sqlite3.Error):
+            return self._connect(":memory:")
+
+    def _remove(self) -> None:
+        with suppress(OSError):
+            for path in self._files:
+                path.unlink(missing_ok=True)
+
+    @property
+    def _files(self) -> list[Path]:
+        return [self._path.with_name(self._path.name + ending) for ending in ("", "-wal", "-shm")]
+
+    @staticmethod
+    def _connect(path: Path | str) -> sqlite3.Connection:
+        database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = OFF")  # a crash loses nothing; a power failure only work
+            database.execute("PRAGMA secure_delete = ON")  # what was purged stays in no free page
+            database.executescript(_SCHEMA)
+        except sqlite3.DatabaseError:
+            database.close()
+            raise
+        return database
+
+
+TABLES = (
+    "positions", "exchanges", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions", "changes",
+    "calls", "uses", "runs",
+)  # fmt: skip
+
+
+def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
+    """Yield what an event states, as rows of tables."""
+    match event.what:
+        case ExchangeEvent() as said:
+            yield "exchanges", _exchange_row(event, said, device)
+        case OutcomeEvent() as outcome:
+            noted = outcome if isinstance(outcome, ExchangeReflected) else None
+            superseded = noted.supersedes if noted and noted.supersedes != noted.exchange else ""
+            yield "outcomes", (event.id, outcome.exchange, superseded, noted and noted.is_extracted)
+        case ExchangeMadePrivate(exchanges=exchanges):
+            yield from (("withdrawals", (exchange, event.id)) for exchange in exchanges)
+        case ExchangesFiled() | MemoryPromoted() as filing:
+            is_filed = isinstance(filing, ExchangesFiled)
+            pages = {exchange: page for page, exchanges in filing.episodes.items() for exchange in exchanges}
+            for exchange in {*filing.exchanges, *pages}:
+                is_listed = exchange in filing.exchanges
+                row = (exchange, event.id, event.at, pages.get(exchange), is_listed and is_filed)
+                yield "filings", (*row, is_listed and not is_filed)
+        case EventUndone(undone=undone):
+            yield "undoings", (event.id, device, undone)
+        case ProposalEvent(proposal=proposal):
+            yield "decisions", (proposal, event.id, event.kind)
+        case ModelCalled() as call:
+            tokens = call.input_tokens, call.cached_tokens, call.output_tokens
+            yield "calls", (event.id, device, event.at, event.by, call.purpose, call.model, *tokens, call.cost_usd)
+        case MemoryOrganized() as run:
+            done = json.dumps([(action.action, action.uuids) for action in run.done])
+            yield "runs", (event.id, event.at, run.asked, done)
+            yield from (("uses", (event.id, page, "", day, times)) for page, (day, times) in run.used.items())
+            yield from (("uses", (event.id, page, other, "", times)) for page, other, times in run.together)
+        case PromptMoved() as moved:
+            after = next((change.after for change in event.changes if change.path == moved.response), None)
+            place = (moved.prompt, moved.moved_from, after, False, False, moved.response)
+            yield "changes", (event.id, len(event.changes), event.at, event.kind, "move", *place)
+    for proposal in getattr(event.what, "proposals", ()):
+        deleted = proposal.deleted if isinstance(proposal, ForgetProposal) else ""
+        yield "proposals", (proposal.id, event.id, event.by, deleted, json.dumps(proposal.to_json()))
+    for position, change in enumerate(event.changes):
+        is_undoing, is_new = event.kind == EventUndone.kind, change.before is None
+        is_save = event.kind == NoteMerged.kind and change.op == "observe"
+        is_put_back = is_undoing and change.source is not None  # at a person's word, to where it was
+        is_by_hand = (event.by == "person" and event.kind != TreeAdopted.kind) or is_save or is_put_back
+        is_page = tree.kind_of(change.path) in _PAGES and change.op != "append"
+        is_back = is_undoing and change.op == "create"
+        if change.source or change.after is None or is_back or (is_page and (is_by_hand or is_new)):
+            files = change.path, change.source, change.after
+            yield "changes", (event.id, position, event.at, event.kind, change.op, *files, is_new, is_by_hand, None)
+
+
+def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
+    after = {change.path: change.after for change in event.changes}
+    prompt_hash = after.get(exchange.prompt) or event.data.get("prompt_hash")
+    seen_hash = after.get(exchange.response or "") or exchange.response_hash or None
+    return (
+        event.id,
+        device,
+        event.at,
+        exchange.prompt,
+        exchange.prompt_id,
+        exchange.prompt_sha256,
+        prompt_hash,
+        exchange.response,
+        seen_hash if isinstance(exchange, PromptAnswered) else None,
+        seen_hash,
+        exchange.prompt in after,
+        to_line(event).decode(),
+    )
+
+
+def _bound(value: object) -> object:
+    """Return a value as SQLite takes it: a name that is no UTF-8 as its bytes."""
+    if isinstance(value, str) and not value.isascii():
+        with suppress(UnicodeEncodeError):
+            value.encode()
+            return value
+        return value.encode("utf-8", "surrogatepass")
+    return value
+
+
+def _unbound(value: object) -> object:
+    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
