@@ -157,7 +157,7 @@ def background_requests(text: str) -> list[Request]:
     refused = [Refused(Operation.model_construct(action="new", text=text), text)]
     said = [Said("e1", event_of(1, text), text)]
     memory = ShortTermMemory(summary=text, tasks=(Item(text),))
-    pages = [PageName(path, (text, text), text), PageName(text, (text,), text)]
+    pages = [PageName(path, (text, text), text)]
     common = {"now": NOW, "short_term": memory, "said": said, "existing": existing, "pages": pages}
     return [
         ConsolidateRequest(**common, refused=refused),  # type: ignore[arg-type]  # keyword arguments of several types

@@ -244,6 +244,8 @@ class Consolidator:
         """Return a model's operations; one that does not validate is refused: an engine of a plugin checks nothing."""
         if self._abandon and self._abandon():
             raise ModelError("somebody came back", retryable=True)
+        if not request.said:
+            return []  # all of it is withheld from the model
         result = self._brain.models.run(request)
         assert isinstance(result, Consolidation)
         operations: list[Operation | Refused] = []
