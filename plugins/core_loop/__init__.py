@@ -301,5 +301,4 @@ def _body(path: str, outcome: _Outcome) -> str:
 def _link(path: str, source: _Source) -> str:
     """Link a page from a response, with its identity in the title."""
     target = posixpath.relpath(source.path, posixpath.dirname(path))
-    link = format_link(source.title, target, source.uuid)
-    return link if not source.anchor else link.replace(".md", f".md#^{source.anchor}", 1)
+    return format_link(source.title, target, source.uuid, source.anchor)
