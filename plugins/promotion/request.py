@@ -345,7 +345,6 @@ def _hits(brain: Brain, text: str) -> Iterator[Hit]:
             kinds={"statement"},
             now=brain.now(),
             is_private=True,
-            include_archive=False,
         )
 
 
