@@ -260,6 +260,10 @@ def _typed(wanted: Any, value: Any) -> Any:
         TypeError: It is none of that type.
         ValueError: It has too many parts, or too few.
     """
+    if type(value) is wanted:
+        return (
+            value  # a journal of years has millions of them: asking its type what it is made of costs ten times as much
+        )
     origin, arguments = get_origin(wanted), get_args(wanted)
     if NoneType in arguments:
         return None if value is None else _typed(arguments[0], value)
@@ -1139,8 +1143,8 @@ class ExchangeMadePrivate(EventData):
         prompt: The prompt's path.
         statements: Statements that were worded anew.
         left: What stays, one sentence each.
-        exchanges: Ids of the exchanges; none while a promotion ran, which is followed by one that has them.
-        sent: Calls to models elsewhere that held them.
+        exchanges: Ids of the exchanges; none while a promotion runs, after which there is an event that has them.
+        sent: Calls to models elsewhere that held them; null where `exchanges` is not known.
     """
 
     kind = "exchange-made-private"
@@ -1148,7 +1152,7 @@ class ExchangeMadePrivate(EventData):
     statements: tuple[StatementRecord, ...]
     left: tuple[str, ...]
     exchanges: tuple[str, ...] = ()
-    sent: tuple[RemoteCalls, ...] = ()
+    sent: tuple[RemoteCalls, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,13 +91,13 @@ class Disk:
         finally:
             os.close(handle)
 
-    def exchange(self, one: Path, other: Path) -> bool:
+    def exchange(self, first: Path, second: Path) -> bool:
         """Swap two existing files in one step.
 
         Returns:
             False when the system or the filesystem cannot; nothing was changed then.
         """
-        return _rename_with(one, other, _RENAME_EXCHANGE, _RENAME_SWAP)
+        return _rename_with(first, second, _RENAME_EXCHANGE, _RENAME_SWAP)
 
     def replace(self, source: Path, target: Path) -> None:
         """Rename over whatever stands at the target."""
@@ -128,9 +128,9 @@ def make_folders(disk: Disk, folder: Path) -> list[Path]:
     while not folder.is_dir():
         missing.append(folder)
         folder = folder.parent
-    for each in reversed(missing):
-        disk.mkdir(each)
-    return [each.parent for each in reversed(missing)]
+    for path in reversed(missing):
+        disk.mkdir(path)
+    return [path.parent for path in reversed(missing)]
 
 
 def copy_attributes(source: Path, target: Path) -> None:
@@ -196,22 +196,22 @@ def _full_fsync(handle: int) -> None:
 def _system_rename() -> Callable[[bytes, bytes, int, int], int] | None:
     libc = ctypes.CDLL(None, use_errno=True)
     if renameat2 := getattr(libc, "renameat2", None):
-        return lambda one, other, linux, _: int(renameat2(_AT_FDCWD, one, _AT_FDCWD, other, ctypes.c_uint(linux)))
+        return lambda old, new, linux, _: int(renameat2(_AT_FDCWD, old, _AT_FDCWD, new, ctypes.c_uint(linux)))
     if renamex_np := getattr(libc, "renamex_np", None):
-        return lambda one, other, _, macos: int(renamex_np(one, other, ctypes.c_uint(macos)))
+        return lambda old, new, _, macos: int(renamex_np(old, new, ctypes.c_uint(macos)))
     return None
 
 
-def _rename_with(one: Path, other: Path, linux_flag: int, macos_flag: int) -> bool:
+def _rename_with(source: Path, target: Path, linux_flag: int, macos_flag: int) -> bool:
     rename = _system_rename()
     if rename is None:
         return False
-    if rename(os.fsencode(one), os.fsencode(other), linux_flag, macos_flag) == 0:
+    if rename(os.fsencode(source), os.fsencode(target), linux_flag, macos_flag) == 0:
         return True
     number = ctypes.get_errno()
     if number in _UNSUPPORTED:
         return False
-    raise OSError(number, os.strerror(number), str(one), None, str(other))
+    raise OSError(number, os.strerror(number), str(source), None, str(target))
 
 
 def free_name(path: Path) -> Path:
@@ -238,6 +238,47 @@ def is_damage(error: Exception) -> bool:
     code = getattr(error, "sqlite_errorcode", None)
     is_undecodable = isinstance(error, sqlite3.OperationalError) and "decode" in str(error)
     return is_undecodable or (code is not None and code & 0xFF in (_CORRUPT, _NO_DATABASE, _ERROR))
+
+
+def open_derived(path: Path | str, schema: str) -> sqlite3.Connection:
+    """Open a SQLite file of what can be made anew, for all threads; one that is damaged is thrown away.
+
+    Args:
+        path: The file, in a folder that is there; ":memory:" for none.
+        schema: What makes the tables, where they are not there.
+    """
+    for part in _parts_of(path):
+        make_way(part)
+    try:
+        return _connect(path, schema)
+    except sqlite3.DatabaseError:  # torn by a power failure
+        remove_derived(path)
+        return _connect(path, schema)
+
+
+def remove_derived(path: Path | str) -> None:
+    """Throw such a file away; whoever had it open closed it."""
+    for part in _parts_of(path):
+        make_way(part)
+        part.unlink(missing_ok=True)
+
+
+def _parts_of(path: Path | str) -> list[Path]:
+    endings = () if path == ":memory:" else ("", "-wal", "-shm")
+    return [Path(f"{path}{ending}") for ending in endings]
+
+
+def _connect(path: Path | str, schema: str) -> sqlite3.Connection:
+    database = sqlite3.connect(path, check_same_thread=False, timeout=30)
+    try:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = OFF")  # a crash loses nothing; a power failure only work
+        database.execute("PRAGMA secure_delete = ON")  # what was purged stays in no free page
+        database.executescript(schema)
+    except sqlite3.DatabaseError:
+        database.close()
+        raise
+    return database
 
 
 # POSIX locks belong to the process, not to the handle: two threads of a process would both get one, and closing any
