@@ -33,7 +33,9 @@ BEYOND = (
     "Other devices destroy their own when they next run."
 )
 # what holds words in the data of an event; all else is ids, hashes, paths and names of models
-_WORDED = frozenset(("statement reasoning reason canonical_key subject what content tags steps title text").split())
+_WORDED = frozenset(
+    ("statement reasoning reason canonical_key subject aliases what content tags steps title text quote").split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +230,9 @@ def apply_tombstones(brain: Brain) -> list[str]:
         The ids of the tombstones that something was left to do for.
     """
     applied = {
-        str(event.data.get("tombstone"))
+        event.what.tombstone
         for device, event in brain.projection.purges()
-        if event.kind == PurgeHonoured.kind and device == brain.journal.device
+        if isinstance(event.what, PurgeHonoured) and device == brain.journal.device
     }
     return [event.id for event in _tombstones(brain) if _apply(brain, event, event.id in applied)]
 
