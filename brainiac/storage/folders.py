@@ -160,7 +160,7 @@ def _about(folder: str, name: str) -> str:
 
 
 def _line(memory: Memory) -> str:
-    """Return what a manifest says of a page: how much was said that day, else its first statement that is not private.
+    """Return what a manifest says of a page: how much was said that day, its summary, else its first open statement.
 
     Of a page that is private as a whole, nothing.
     """
@@ -172,6 +172,8 @@ def _line(memory: Memory) -> str:
         return f"{said} exchange{'' if said == 1 else 's'}"
     if memory.steps:
         return f"{len(memory.steps)} steps"
+    if summary := str(memory.meta.get("summary") or ""):
+        return summary
     statements = parse_memory(memory.path, rest).statements
     first = next((statement.text for statement in statements if not statement.is_history), "")
     return first if len(first) <= _MAX_SUMMARY else first[: _MAX_SUMMARY - 1].rsplit(" ", 1)[0] + "…"

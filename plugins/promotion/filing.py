@@ -225,7 +225,9 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     begun = [each for each in changes if brain.read(f"{posixpath.dirname(each.path)}/_index.md") is None]
     changes += Folders(brain, begun, is_whole=False).changes() if begun else []
     changes.append(update(brain.tree.relative(brain.tree.short_term), str(document), str(left)))
-    return brain.commit(ExchangesFiled.kind, by=NAME, changes=changes, data={"exchanges": ids, "episodes": pages})
+    episodes = {path: tuple(exchanges) for path, exchanges in pages.items()}
+    filed_event = ExchangesFiled(exchanges=tuple(ids), episodes=episodes)
+    return brain.commit(filed_event, by=NAME, changes=changes)
 
 
 def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:

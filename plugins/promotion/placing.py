@@ -12,8 +12,9 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
+from brainiac.events import StatementRecord
 from brainiac.formats.links import shown
-from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, SynthesizeRequest
+from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import coverage
 from brainiac.tree import slugify
@@ -45,8 +46,9 @@ def settled(draft: Draft, candidate: Candidate) -> Step:
     if operation.action == "forget":
         if not named:
             raise UserError("it asks to forget what does not stand in memory")
-        # of the wish itself nothing is stated, and nothing gets onto the page
-        only = Operation(action="forget", ids=operation.ids, evidence=operation.evidence, reasoning=operation.reasoning)
+        # of the wish itself nothing is stated, and nothing of it gets onto the page
+        bare = {"text": "", "page": PageRef(), "tags": [], "steps": [], "importance": None}
+        only = operation.model_copy(update=bare)
         step = Step(replace(candidate, operation=only), named[0].path, named[:1])
         return replace(step, proposal=proposal_for(step))
     targets = tuple(known for known in named if known.is_private == candidate.is_private)
@@ -195,9 +197,9 @@ class Named:
     candidates: Mapping[str, str]
     blocks: Mapping[str, str]
 
-    def order(self, records: Iterable[Mapping[str, Any]]) -> list[str]:
+    def order(self, records: Iterable[StatementRecord]) -> list[str]:
         """Return the block ids of the page's statements in order, once the candidates have theirs."""
-        stated = {str(record["candidate"]): str(record.get("block") or "") for record in reversed(list(records))}
+        stated = {record.candidate: record.block for record in reversed(list(records))}
         known = {**self.blocks, **{name: stated.get(candidate, "") for name, candidate in self.candidates.items()}}
         return [known[name] for name in self.page.order if known.get(name)]
 

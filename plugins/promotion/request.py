@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from pydantic import ValidationError
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
-from brainiac.events import Event, EventsAnalyzed
+from brainiac.events import CandidateRecord, Event, EventsAnalyzed
+from brainiac.events import Refused as Refusal
 from brainiac.formats.blocks import blocks_of
 from brainiac.formats.memory import Memory
 from brainiac.formats.prompt import ORIGINS
@@ -54,6 +54,8 @@ MAX_PAGES = 300
 _LOOKED_AT = 10  # statements that a block of what was said may be about
 _NO_TEXT = re.compile(r"[\ud800-\udfff]")
 _STALE = "what it rests on was edited, or taken out of the log"  # what was edited is read again
+
+Decided = tuple[list[Candidate], dict[str, tuple[str, str]]]  # and what was refused, by id: statement and reason
 
 
 @dataclass(slots=True)
@@ -104,14 +106,15 @@ class Consolidator:
 
     # --- what was decided before, what is still to be ---------------------------------------------------
 
-    def decided(self, events: Sequence[StmEvent], draft: Draft) -> tuple[list[Candidate], dict[str, tuple[str, str]]]:
+    def decided(self, events: Sequence[StmEvent]) -> Decided:
         """Return the candidates that an earlier run left undecided, and the others by id: statement and reason."""
-        hashes = {event.id: event_hash(event) for event in events}
+        by_id = {event.id: event for event in events}
         candidates: list[Candidate] = []
         refused: dict[str, tuple[str, str]] = {}
         for analysis in self._log.analyses:
-            if not hashes.keys().isdisjoint(analysis.data["events"]):
-                self._take(analysis, {event.id: event for event in events}, hashes, draft, candidates, refused)
+            if _is_readable(analysis) and not by_id.keys().isdisjoint(analysis.data["events"]):
+                left, gone = self._taken(analysis, by_id)
+                candidates, refused = [*candidates, *left], refused | gone
         return candidates, refused
 
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
@@ -132,7 +135,7 @@ class Consolidator:
         if part:
             yield part
 
-    def ask(self, events: Sequence[StmEvent], draft: Draft) -> tuple[list[Candidate], dict[str, tuple[str, str]]]:
+    def ask(self, events: Sequence[StmEvent], draft: Draft) -> Decided:
         """Ask about events and return candidates and what was refused, as `decided` does; both are in the journal.
 
         What a check refuses is asked about once more, by name, with what is wrong with it.
@@ -147,49 +150,37 @@ class Consolidator:
             again = replace(shown.request, refused=refused)
             further, finally_refused = self._checked(shown, self._operations(again), is_last=True)
             taken, refused = [*taken, *further], [*refused, *finally_refused]
-        data = {
-            "events": {event.id: event_hash(event) for event in events},
-            "model": model,
-            "candidates": [_plain(operation, shown) for operation in taken],
-            "refused": [{"statement": each.operation.text[:300], "reason": each.problem[:300]} for each in refused],
-        }
-        analysis = self._brain.record(EventsAnalyzed.kind, by=NAME, data=data, cause=self._cause)
-        candidates: list[Candidate] = []
-        reasons: dict[str, tuple[str, str]] = {}
-        hashes = data["events"]
-        self._take(analysis, {event.id: event for event in events}, hashes, draft, candidates, reasons)  # type: ignore[arg-type]
-        return candidates, reasons
+        analyzed = EventsAnalyzed(
+            events={event.id: event_hash(event) for event in events},
+            model=model,
+            candidates=tuple(self._stored(operation, shown) for operation in taken),
+            refused=tuple(Refusal(statement=each.operation.text[:300], reason=each.problem[:300]) for each in refused),
+        )
+        analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
+        return self._taken(analysis, {event.id: event for event in events})
 
-    def _take(
-        self,
-        analysis: Event,
-        events: Mapping[str, StmEvent],
-        hashes: Mapping[str, str],
-        draft: Draft,
-        candidates: list[Candidate],
-        refused: dict[str, tuple[str, str]],
-    ) -> None:
-        """Sort a checkpoint's operations into candidates and what is refused."""
-        if not _is_readable(analysis):
-            return
+    def _taken(self, analysis: Event, events: Mapping[str, StmEvent]) -> Decided:
+        """Return a checkpoint's operations that are still to be decided, and what of it is refused."""
+        candidates: list[Candidate] = []
+        refused: dict[str, tuple[str, str]] = {}
         read, model = analysis.data["events"], str(analysis.data.get("model") or "")
-        sources = self._sources(events, draft)
-        for number, plain in enumerate(analysis.data["candidates"]):
+        for number, stored in enumerate(analysis.data["candidates"]):
             name = f"{analysis.id}#{number}"
             if name in self._log.done:
                 continue
-            operation = Operation.model_validate(plain)
-            wanted = list(dict.fromkeys(evidence.exchange for evidence in operation.evidence))
-            behind = tuple(events[each] for each in wanted if each in events and hashes.get(each) == read.get(each))
-            if len(behind) < len(wanted) or not behind:
+            operation = Operation.model_validate(stored)
+            behind = [events[each] for each in stored["events"] if each in events]
+            behind = [event for event in behind if event_hash(event) == read.get(event.id)]
+            if len(behind) < len(stored["events"]):
                 refused[name] = operation.text, _STALE
             else:
                 ordered = tuple(sorted(behind, key=lambda event: (event.at, event.id)))
-                origin = origin_of(operation, sources)
+                origin = str(stored.get("origin") or ORIGINS[0])
                 candidates.append(Candidate(name, operation, ordered, model, origin))
         for number, row in enumerate(analysis.data.get("refused", ())):
             if (name := f"{analysis.id}#r{number}") not in self._log.done:
                 refused[name] = row["statement"], row["reason"]
+        return candidates, refused
 
     # --- what is shown -----------------------------------------------------------------------------------
 
@@ -291,20 +282,32 @@ class Consolidator:
         existing = {statement.id: statement for statement in shown.request.existing}
         found = [existing[name] for name in operation.ids if name in existing]
         targets = [Target(statement.content, statement.since) for statement in found]
-        problems = problems_of(operation, targets, self._shown_sources(shown))
+        problems = problems_of(operation, targets, self._sources(shown))
         if operation.action in ("replace", "end", "forget") and not shown.taken.isdisjoint(operation.ids):
             text = f"{', '.join(operation.ids)} is changed by another operation already"
             problems.append(Problem(text, is_about_change=True))
         return problems
 
-    def _shown_sources(self, shown: Shown) -> Sources:
+    def _sources(self, shown: Shown) -> Sources:
         names = [name for page in shown.request.pages for name in page.names]
         origin = {name: self._origin_of(event.id) for name, event in shown.events.items()}
         return Sources(shown.events, origin.__getitem__, self._brain.day_of, names)
 
-    def _sources(self, events: Mapping[str, StmEvent], draft: Draft) -> Sources:
-        rooted = {name: _readable(self._origins.rooted(event)) for name, event in events.items()}
-        return Sources(rooted, self._origin_of, self._brain.day_of)
+    def _stored(self, operation: Operation, shown: Shown) -> CandidateRecord:
+        """Return what the journal keeps of an operation: its exchanges and statements by their lasting ids."""
+        exchanges = shown.events
+        ids = [shown.statements[name].id for name in operation.ids if name in shown.statements]
+        evidence = [each.model_copy(update={"exchange": exchanges[each.exchange].id}) for each in operation.evidence]
+        behind = {exchanges[each.exchange].id: exchanges[each.exchange].at for each in operation.evidence}
+        lasting = operation.model_copy(update={"ids": ids, "evidence": evidence})
+        return CandidateRecord.from_json(
+            {
+                "events": list(behind),
+                "at": max(behind.values()),
+                "origin": origin_of(operation, self._sources(shown)),
+                **lasting.model_dump(mode="json", exclude_defaults=True),
+            }
+        )
 
     def _origin_of(self, exchange: str) -> str:
         """Return whose words the prompt of an exchange holds."""
@@ -383,17 +386,6 @@ def _with_paths(operation: Operation, shown: Shown) -> Operation:
     paths = {**shown.pages, **{path: path for path in shown.pages.values()}}
     update = {"path": paths.get(page.path, ""), "merge": [paths[path] for path in page.merge if path in paths]}
     return operation.model_copy(update={"page": page.model_copy(update=update)})
-
-
-def _plain(operation: Operation, shown: Shown) -> dict[str, Any]:
-    """Return what the journal keeps of an operation: its exchanges and statements by their lasting ids."""
-    exchanges = {name: event.id for name, event in shown.events.items()}
-    ids = [shown.statements[name].id for name in operation.ids if name in shown.statements]
-    evidence = [each.model_copy(update={"exchange": exchanges[each.exchange]}) for each in operation.evidence]
-    operation = operation.model_copy(update={"ids": ids, "evidence": evidence})
-    events = list(dict.fromkeys(each.exchange for each in evidence))
-    at = max(event.at for event in shown.events.values() if event.id in events)
-    return {"events": events, "at": at, **operation.model_dump(mode="json", exclude_defaults=True)}
 
 
 def _is_readable(analysis: Event) -> bool:

@@ -16,7 +16,17 @@ from itertools import chain
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import FormatError, ModelError, UserError
-from brainiac.events import CandidatesRefused, Event, EventUndone, MemoryPromoted, PromotionStarted, content_hash
+from brainiac.events import (
+    Breaker,
+    CandidateEnd,
+    CandidatesRefused,
+    Event,
+    EventUndone,
+    MemoryPromoted,
+    PromotionStarted,
+    Refused,
+    content_hash,
+)
 from brainiac.formats.discretion import is_private
 from brainiac.formats.links import shown
 from brainiac.formats.prompt import ORIGINS
@@ -34,7 +44,7 @@ from .apply import Candidate, Step, name_and_order
 from .candidates import find_marked, keyless_candidates
 from .draft import Draft
 from .filing import NAME
-from .finish import Ending, Refusal, Work, finish
+from .finish import Work, finish
 from .placing import (
     Named,
     NewPlace,
@@ -63,6 +73,7 @@ class Outcome:
         left: Events that stay for the next run, with the reason.
         refused: What was not done, and why.
         candidates: How each ended, by its id.
+        words: What each states.
         kept: What a person wrote beside what left short-term memory; it stays there.
         filed: Lines that left its lists for the page of the day, word for word.
         problem: Why it ended early; "" when it did not.
@@ -72,8 +83,9 @@ class Outcome:
     exchanges: int = 0
     statements: dict[str, int] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
-    refused: Sequence[Refusal] = ()
-    candidates: Mapping[str, Ending] = field(default_factory=dict)
+    refused: Sequence[Refused] = ()
+    candidates: Mapping[str, CandidateEnd] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
     kept: Sequence[str] = ()
     filed: Sequence[str] = ()
     problem: str = ""
@@ -204,18 +216,15 @@ class _Run:
         lines = _own_lines(memory, self._log, now)
         events = said | {event.id: event for event in lines}
         self._snapshot = snapshot
-        self._started = brain.record(PromotionStarted.kind, by=NAME, data={"exchanges": len(said)})
+        self._started = brain.record(PromotionStarted(exchanges=len(said)), by=NAME)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
         origins = Origins(brain, self._log.prompts, self._draft.pages.place_of)
         texts = {line_id(item.words): item.text for item in memory.facts}
         self._work = Work(memory, events, {event.id: texts[event.id] for event in lines}, origins, gone=snapshot.gone)
         self._work.standing = frozenset(event.id for event in snapshot.filed)
-        self._synthesizer = Synthesizer(brain, self._started.id, abandon, self._note_refusal)
+        self._synthesizer = Synthesizer(brain, self._started.id, abandon, self._work.note_refusal)
         self._problem = ""
-
-    def _note_refusal(self, statement: str, reason: str, model: str) -> None:
-        self._work.refused.append(Refusal(statement, reason, "", model))
 
     def run(self) -> Outcome:
         work, cause = self._work, self._started.id
@@ -230,11 +239,23 @@ class _Run:
         endings = work.endings_by_now()
         if event is None:
             self._tell_endings()
-            return Outcome(None, left=work.left, refused=work.refused, candidates=endings, problem=self._problem)
+            problem = self._problem
+            return Outcome(
+                None, left=work.left, refused=work.refused, candidates=endings, words=work.words, problem=problem
+            )
         counts = Counter(record["operation"] for record in event.data["statements"])
         gone = [event.user or event.ai for event in work.filed if event.id not in work.left]
         return Outcome(
-            event, len(work.archived), dict(counts), work.left, work.refused, endings, work.kept, gone, self._problem
+            event,
+            len(work.archived),
+            dict(counts),
+            work.left,
+            work.refused,
+            endings,
+            work.words,
+            work.kept,
+            gone,
+            self._problem,
         )
 
     def _tell_endings(self) -> None:
@@ -244,11 +265,8 @@ class _Run:
             work.leave(step.candidate, "the run came to nothing")
         work.steps = []
         if work.refused or work.endings:
-            data = {
-                "refused": [refusal.as_json() for refusal in work.refused],
-                "candidates": {name: ending.as_json() for name, ending in work.endings.items()},
-            }
-            self._brain.record(CandidatesRefused.kind, by=NAME, data=data, cause=self._started.id)
+            refused = CandidatesRefused(refused=tuple(work.refused), candidates=work.endings)
+            self._brain.record(refused, by=NAME, cause=self._started.id)
 
     # --- deciding ---------------------------------------------------------------------------------------
 
@@ -266,7 +284,7 @@ class _Run:
             self._snapshot.memory,
             self._abandon,
         )
-        earlier, refused = consolidator.decided(judged, self._draft)
+        earlier, refused = consolidator.decided(judged)
         unread = [
             part
             for is_private in (False, True)
@@ -297,8 +315,9 @@ class _Run:
     def _refuse(self, refused: Mapping[str, tuple[str, str]]) -> None:
         """Note the candidates that were refused before they came to a page."""
         for name, (statement, reason) in refused.items():
-            self._work.refused.append(Refusal(statement, reason, name))
-            self._work.endings[name] = Ending(statement, "refused", reason)
+            self._work.note_refusal(statement, reason, "", name)
+            self._work.words[name] = statement
+            self._work.endings[name] = CandidateEnd(end="refused", reason=reason[:300])
 
     def _keep_marked(self, events: Sequence[StmEvent], *, is_whole: bool) -> None:
         """Keep what the person and use have marked of events that no model judges.
@@ -370,12 +389,8 @@ class _Run:
         except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
             self._work.leave(candidate, str(error))
         except (UserError, ValueError) as error:  # it will not
-            self._end_refused(candidate, str(error))
+            self._work.refuse(candidate, str(error))
         return None
-
-    def _end_refused(self, candidate: Candidate, reason: str) -> None:
-        self._work.end(candidate, "refused", reason)
-        self._work.refused.append(Refusal(candidate.words, reason, candidate.id, candidate.model))
 
     def _is_listed(self, candidate: Candidate) -> bool:
         """Return whether it is a task that short-term memory lists, open or done: it stays there until then."""
@@ -409,7 +424,7 @@ class _Run:
             return
         except (UserError, ValueError) as error:
             for candidate in place.candidates:
-                self._end_refused(candidate, str(error))
+                self._work.refuse(candidate, str(error))
             return
         for candidate in place.candidates:
             if named and candidate.operation.steps:
@@ -423,7 +438,7 @@ class _Run:
     def _name_changed(self, steps: Sequence[Step]) -> None:
         """Have pages that changed much named and ordered anew; where nobody can now, they stay as they are."""
         for path in dict.fromkeys(step.path for step in steps if step.path not in self._work.named):
-            with suppress(ModelError):
+            with suppress(ModelError, UserError, ValueError, OSError):
                 here = [step for step in steps if step.path == path]
                 if named := self._synthesizer.renamed(self._draft, path, here):
                     self._name(path, named)
@@ -442,7 +457,7 @@ class _Run:
         except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
             self._work.leave(step.candidate, str(error))
         except (UserError, ValueError) as error:  # it will not
-            self._end_refused(step.candidate, str(error))
+            self._work.refuse(step.candidate, str(error))
 
     def _is_being_edited(self, path: str) -> bool:
         """Return whether a person changed a page within the last minute."""
@@ -464,7 +479,7 @@ class _Run:
         share = self._brain.settings.promotion.max_retired_share
         if len(retiring) <= MIN_RETIRED or len(retiring) <= share * total:
             return
-        work.notes["breaker"] = {"would_retire": len(retiring), "statements": total}
+        work.breaker = Breaker(would_retire=len(retiring), statements=total)
         steps = [replace(step, proposal=proposal_for(step)) if step.retires else step for step in work.steps]
         self._draft = self._draft.anew()
         work.build(self._brain, self._draft, steps)
@@ -490,7 +505,7 @@ class _Run:
             return
         assert isinstance(summary, Summary)
         work.summary = summary.text[:4000]
-        work.notes["summarized_by"] = self._brain.models.engine_for(request).name
+        work.summarized_by = self._brain.models.engine_for(request).name
 
     def _titles(self) -> list[str]:
         """Return the titles of the open pages that statements went to."""
