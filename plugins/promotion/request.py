@@ -112,7 +112,7 @@ class Consolidator:
         candidates: list[Candidate] = []
         refused: dict[str, tuple[str, str]] = {}
         for analysis in self._log.analyses:
-            if _is_readable(analysis) and not by_id.keys().isdisjoint(analysis.data["events"]):
+            if _is_readable(analysis) and not by_id.keys().isdisjoint(_analyzed(analysis).events):
                 left, gone = self._taken(analysis, by_id)
                 candidates, refused = [*candidates, *left], refused | gone
         return candidates, refused
@@ -121,7 +121,7 @@ class Consolidator:
         """Yield the events that no model was asked about yet, oldest first, as many at once as one call takes."""
         read = {
             (exchange, digest) for analysis in self._log.analyses if _is_readable(analysis)
-            for exchange, digest in analysis.data["events"].items()
+            for exchange, digest in _analyzed(analysis).events.items()
         }  # fmt: skip
         part: list[StmEvent] = []
         for event in sorted(events, key=lambda event: (event.at, event.id)):
@@ -163,23 +163,22 @@ class Consolidator:
         """Return a checkpoint's operations that are still to be decided, and what of it is refused."""
         candidates: list[Candidate] = []
         refused: dict[str, tuple[str, str]] = {}
-        read, model = analysis.data["events"], str(analysis.data.get("model") or "")
-        for number, stored in enumerate(analysis.data["candidates"]):
+        analyzed = _analyzed(analysis)
+        for number, stored in enumerate(analyzed.candidates):
             name = f"{analysis.id}#{number}"
             if name in self._log.done:
                 continue
-            operation = Operation.model_validate(stored)
-            behind = [events[each] for each in stored["events"] if each in events]
-            behind = [event for event in behind if event_hash(event) == read.get(event.id)]
-            if len(behind) < len(stored["events"]):
-                refused[name] = operation.text, _STALE
-            else:
-                ordered = tuple(sorted(behind, key=lambda event: (event.at, event.id)))
-                origin = str(stored.get("origin") or ORIGINS[0])
-                candidates.append(Candidate(name, operation, ordered, model, origin))
-        for number, row in enumerate(analysis.data.get("refused", ())):
+            behind = [events[each] for each in stored.events if each in events]
+            behind = [event for event in behind if event_hash(event) == analyzed.events.get(event.id)]
+            if len(behind) < len(stored.events):
+                refused[name] = stored.text, _STALE
+                continue
+            operation = Operation.model_validate(stored.to_json())
+            ordered = tuple(sorted(behind, key=lambda event: (event.at, event.id)))
+            candidates.append(Candidate(name, operation, ordered, analyzed.model, stored.origin or ORIGINS[0]))
+        for number, row in enumerate(analyzed.refused):
             if (name := f"{analysis.id}#r{number}") not in self._log.done:
-                refused[name] = row["statement"], row["reason"]
+                refused[name] = row.statement, row.reason
         return candidates, refused
 
     # --- what is shown -----------------------------------------------------------------------------------
@@ -388,9 +387,14 @@ def _with_paths(operation: Operation, shown: Shown) -> Operation:
     return operation.model_copy(update={"page": page.model_copy(update=update)})
 
 
+def _analyzed(analysis: Event) -> EventsAnalyzed:
+    assert isinstance(analysis.what, EventsAnalyzed)
+    return analysis.what
+
+
 def _is_readable(analysis: Event) -> bool:
     """Return whether a checkpoint holds operations; one of the first version, which does not, is passed over."""
-    return all("action" in candidate for candidate in analysis.data["candidates"])
+    return all(candidate.action for candidate in _analyzed(analysis).candidates)
 
 
 def _readable(event: StmEvent) -> StmEvent:
