@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 
@@ -27,17 +26,14 @@ from brainiac.events import (
     ProposalDeclined,
     content_hash,
     create,
-    kinds_of,
     remove,
     update,
 )
 from brainiac.formats.discretion import is_private_note
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.history.short_term import with_copy
-from brainiac.storage.following import Following
 from brainiac.storage.heartbeat import neighbours
 from brainiac.storage.review import Proposal, review_change
-from brainiac.storage.store import Store
 
 RECENT_DAYS = 7
 TAKE = "take-copy"  # the operation of a proposal
@@ -148,10 +144,10 @@ def _settle(brain: Brain, copy: str, original: str) -> Event | None:
         return _merge(brain, copy, original, raw)
     copy_hash, digest = content_hash(raw), content_hash(standing) if standing is not None else None
     name = content_hash(f"{copy}\n{copy_hash}\n{digest}".encode())[:24]
-    asked = _asked.of(brain)
-    if name in asked.made and name not in asked.declined:
+    is_asked, is_declined = _was_asked(brain, name)
+    if is_asked and not is_declined:
         return None  # it may wait for long, and to know its text the whole journal is read
-    is_known = kind is PathKind.INDEX_PAGE or raw == standing or name in asked.declined
+    is_known = kind is PathKind.INDEX_PAGE or raw == standing or is_declined
     if is_known or copy_hash in _hashes_of(brain, original):
         # The journal keeps it, or a person declined it.
         return brain.commit(CopySetAside(copy=copy, of=original), by=_BY, changes=[remove(copy, raw)])
@@ -167,21 +163,17 @@ def _settle(brain: Brain, copy: str, original: str) -> Event | None:
     return brain.commit(CopyFound(proposals=(proposal,)), by=_BY, changes=changes)
 
 
-@dataclass(slots=True)
-class _Asked:
-    made: set[str] = field(default_factory=set)
-    declined: set[str] = field(default_factory=set)
-
-
-def _take_asked(store: Store, asked: _Asked, event: Event, is_own: bool) -> None:
-    match event.what:
-        case CopyFound(proposals=proposals) if is_own:
-            asked.made.update(proposal.id for proposal in proposals)
-        case ProposalDeclined(proposal=name) if is_own:
-            asked.declined.add(name)
-
-
-_asked = Following(lambda store: _Asked(), _take_asked, kinds_of(CopyFound, ProposalDeclined))
+def _was_asked(brain: Brain, name: str) -> tuple[bool, bool]:
+    """Return whether this device put a copy before the person, and whether they declined it."""
+    brain.projection.follow()
+    ((is_made, is_declined),) = brain.projection.query(
+        "SELECT EXISTS (SELECT 1 FROM proposals WHERE id = ?1 AND device = ?2),"
+        " EXISTS (SELECT 1 FROM decisions WHERE proposal = ?1 AND device = ?2 AND kind = ?3)",
+        name,
+        brain.journal.device,
+        ProposalDeclined.kind,
+    )
+    return is_made, is_declined
 
 
 def _hashes_of(brain: Brain, path: str) -> set[str | None]:

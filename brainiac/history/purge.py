@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Event, PurgeHonoured, TextsPurged, kinds_of
+from brainiac.events import Event, PurgeHonoured, TextsPurged
 from brainiac.formats.memory import parse_memory
 from brainiac.history.forget import (
     MIN_WORDS,
@@ -26,16 +26,16 @@ from brainiac.history.forget import (
     target_of_page,
 )
 from brainiac.history.why import Exchanges, find_memory
-from brainiac.storage.following import Following
 from brainiac.storage.statements import text_hash
-from brainiac.storage.store import Store
 
 BEYOND = (
     "Not reached: git history, versions kept by a sync service, backups, and names of files in journal and access log. "
     "Other devices destroy their own when they next run."
 )
 # what holds words in the data of an event; all else is ids, hashes, paths and names of models
-_WORDED = frozenset(("statement reasoning reason canonical_key subject what content tags steps title text").split())
+_WORDED = frozenset(
+    ("statement reasoning reason canonical_key subject aliases what content tags steps title text quote").split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,33 +223,18 @@ def _blank(value: Any) -> Any:
 # --- tombstones of all devices -------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Tombstones:
-    """The tombstones by id, and the ids of those that this device applied."""
-
-    events: dict[str, Event] = field(default_factory=dict)
-    applied: set[str] = field(default_factory=set)
-
-
-def _take(store: Store, tombstones: _Tombstones, event: Event, is_own: bool) -> None:
-    match event.what:
-        case TextsPurged():
-            tombstones.events[event.id] = event
-        case PurgeHonoured(tombstone=name) if is_own:
-            tombstones.applied.add(name)
-
-
-_following = Following(lambda store: _Tombstones(), _take, kinds_of(TextsPurged, PurgeHonoured))
-
-
 def apply_tombstones(brain: Brain) -> list[str]:
     """Destroy what was purged on another device, cut short here, or synced back.
 
     Returns:
         The ids of the tombstones that something was left to do for.
     """
-    tombstones = _following.of(brain)
-    return [name for name, event in tombstones.events.items() if _apply(brain, event, name in tombstones.applied)]
+    applied = {
+        event.what.tombstone
+        for device, event in brain.projection.purges()
+        if isinstance(event.what, PurgeHonoured) and device == brain.journal.device
+    }
+    return [event.id for event in _tombstones(brain) if _apply(brain, event, event.id in applied)]
 
 
 def remains(brain: Brain) -> list[tuple[Event, str]]:
@@ -257,13 +242,17 @@ def remains(brain: Brain) -> list[tuple[Event, str]]:
     blobs = brain.journal.blobs
     places = {digest: path for path, digest in brain.journal.fold().items()}
     places_left = []
-    for tombstone in _following.of(brain).events.values():
+    for tombstone in _tombstones(brain):
         for digest in _named_in(tombstone).hashes:
             if digest in places:
                 places_left.append((tombstone, places[digest]))
             elif digest in blobs:
                 places_left.append((tombstone, f"{brain.tree.relative(blobs.folder)}/{digest[:2]}/{digest[2:]}"))
     return places_left
+
+
+def _tombstones(brain: Brain) -> list[Event]:
+    return [event for _, event in brain.projection.purges() if event.kind == TextsPurged.kind]
 
 
 def _apply(brain: Brain, tombstone: Event, is_applied: bool) -> bool:

@@ -19,6 +19,7 @@ from brainiac.events import (
     EventsAnalyzed,
     ExchangeEvent,
     ModelCalled,
+    OutcomeEvent,
     PathKind,
     PromptAnswered,
     RecordedChange,
@@ -465,7 +466,7 @@ def _writers(brain: Brain, path: str, text: str) -> Iterator[Step]:
             if change.path == path and change.op != "append":
                 before, after = (brain.kept_text(digest) or "" for digest in (change.before, change.after))
                 if text in after and text not in before:
-                    exchange = str(event.data.get("exchange") or "")
+                    exchange = event.what.exchange if isinstance(event.what, OutcomeEvent) else ""
                     sources = (Exchanges(brain).said(exchange),) if exchange else ()
                     step = Step(event.id, event.at, event.kind, event.by, "written", after=text)
                     yield replace(step, device=device, sources=sources)

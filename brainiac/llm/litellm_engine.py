@@ -20,10 +20,10 @@ from brainiac.llm.context.blocks import budget_tokens, tool_tokens
 from brainiac.llm.costs import FOREGROUND, Ledger
 from brainiac.llm.gate import Gate, Released
 from brainiac.llm.schemas import (
-    AnalyzeRequest,
     Answer,
     AnswerRequest,
-    Candidates,
+    ConsolidateRequest,
+    Consolidation,
     Purpose,
     QueriesRequest,
     ReflectRequest,
@@ -36,7 +36,6 @@ from brainiac.llm.tools import Toolbox
 MAX_OUTPUT_TOKENS = {
     Purpose.QUERIES: 400,
     Purpose.REFLECT: 2000,
-    Purpose.INTEGRATE: 1000,
     Purpose.SYNTHESIZE: 1000,
     Purpose.SUMMARIZE: 1500,
 }
@@ -90,44 +89,17 @@ class LiteLLMEngine:
         try:
             return self._typed(request)
         except WindowError:
-            if isinstance(request, AnalyzeRequest) and len(request.events) > 1:
+            if isinstance(request, ConsolidateRequest) and len(request.said) > 1:
                 return self._halved(request)
             raise
 
     # --- an answer, with tools where the model takes them ------------------------------------------------------
 
     def _answer(self, request: AnswerRequest) -> Answer:
-        """Let the model answer in a bounded number of rounds.
-
-        Raises:
-            ModelError: It failed, refused, said nothing twice, or asked for tools without end.
-        """
-        settings = self._library.settings
         gate = Gate(self._library, is_remote=self.is_remote, is_kept=not request.off_record)
-        room = tool_tokens(budget_tokens(settings, self.name))
+        room = tool_tokens(budget_tokens(self._library.settings, self.name))
         toolbox = Toolbox(self._library, request, gate, room_tokens=room)
-        rounds = settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
-        messages = self._messages(request, gate, toolbox.descriptions() if rounds else ())
-        tokens, cost_usd, was_empty = 0, 0.0, False
-        # after the rounds one call without tools, and one more for a model whose text was empty
-        for left in range(rounds, -2, -1):
-            options: dict[str, Any] = {}
-            if rounds:
-                options = {"tools": toolbox.definitions(), "tool_choice": "auto" if left > 0 else "none"}
-            completion = self._call(request, gate, messages, options)
-            if completion.usage:
-                tokens += completion.usage.input + completion.usage.output
-            cost_usd += completion.cost_usd
-            if completion.tool_calls and left > 0:
-                messages = [*messages, *_tool_messages(completion, toolbox)]
-                continue
-            _check_refusal(completion, self.name)
-            if completion.text.strip():
-                break
-            if was_empty or left < 0:
-                why = "it kept asking for tools." if completion.tool_calls else "its text was empty, twice."
-                raise ModelError(f"`{self.name}` gave no answer: {why}", advice="Ask again, or choose another model.")
-            was_empty = True
+        completion, tokens, cost_usd = self._talk(request, gate, toolbox)
         text = completion.text.strip()
         if completion.finish == "length":
             text += CUT_OFF.format(tokens=self._max_output(request.purpose))
@@ -141,6 +113,38 @@ class LiteLLMEngine:
             tokens=tokens,
             cost_usd=round(cost_usd, 8),
         )
+
+    def _talk(self, request: AnswerRequest, gate: Gate, toolbox: Toolbox) -> tuple[Completion, int, float]:
+        """Let the model call tools in a bounded number of rounds, then answer.
+
+        Returns:
+            The last call, and the tokens and USD of all of them.
+
+        Raises:
+            ModelError: It failed, refused, said nothing twice, or asked for tools without end.
+        """
+        rounds = self._library.settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
+        messages = self._messages(request, gate, toolbox.descriptions() if rounds else ())
+        tokens, cost_usd, was_empty = 0, 0.0, False
+        # after the rounds one call without tools, and one more for a model whose text was empty
+        for left in range(rounds, -2, -1):
+            options: dict[str, Any] = {}
+            if rounds:
+                options = {"tools": toolbox.definitions(), "tool_choice": "auto" if left > 0 else "none"}
+            completion = self._call(request, gate, messages, options)
+            tokens += completion.usage.input + completion.usage.output
+            cost_usd += completion.cost_usd
+            if completion.tool_calls and left > 0:
+                messages = [*messages, *_tool_messages(completion, toolbox)]
+                continue
+            _check_refusal(completion, self.name)
+            if completion.text.strip():
+                return completion, tokens, cost_usd
+            if was_empty:
+                break
+            was_empty = True
+        why = "it kept asking for tools." if completion.tool_calls else "its text was empty, twice."
+        raise ModelError(f"`{self.name}` gave no answer: {why}", advice="Ask again, or choose another model.")
 
     # --- everything else: JSON by a schema ---------------------------------------------------------------------
 
@@ -156,6 +160,8 @@ class LiteLLMEngine:
             try:
                 return request.result.model_validate_json(_json_in(completion.text))
             except ValidationError as error:
+                if completion.finish == "length" and isinstance(request, ConsolidateRequest) and len(request.said) > 1:
+                    return self._halved(request)  # there is less to say about fewer exchanges
                 problems = _problems(error, completion)
             # cut, or a model that did not find its end would fill its own window
             again = [{"role": "assistant", "content": completion.text[:4000] or "(nothing)"}]
@@ -166,12 +172,11 @@ class LiteLLMEngine:
             advice=f"A larger model may do better: llm.models: {{{request.purpose}: ...}} in system/config.yaml.",
         )
 
-    def _halved(self, request: AnalyzeRequest) -> Candidates:
-        """Analyze a log that is longer than the window in two parts: nothing of it may be left unread."""
-        middle = len(request.events) // 2
-        halves = (request.events[:middle], request.events[middle:])
-        results = [self.run(replace(request, events=events)) for events in halves]
-        return Candidates(candidates=[candidate for result in results for candidate in result.candidates])  # type: ignore[attr-defined]
+    def _halved(self, request: ConsolidateRequest) -> Consolidation:
+        """Consolidate more than the window holds in two parts: nothing of what was said may be left unread."""
+        middle = len(request.said) // 2
+        results = [self.run(replace(request, said=said)) for said in (request.said[:middle], request.said[middle:])]
+        return Consolidation(operations=[operation for result in results for operation in result.operations])  # type: ignore[attr-defined]
 
     # --- one call ----------------------------------------------------------------------------------------------
 
