@@ -310,4 +310,6 @@ def prompt_path_of(output_path: str) -> tuple[str, ...]:
     found = _OUTPUT.fullmatch(output_path)
     if not found:
         return ()
-    return (found[1], found[1] + ".md") if found[1].endswith(".txt") else (found[1] + ".md",)
+    # only `.md` is taken off a prompt's name: `q.txt.response.md` answers `q.txt`, `q.MD.response.md` `q.MD`
+    is_whole = found[1].lower().endswith((".txt", ".md", ".markdown"))
+    return (found[1], found[1] + ".md") if is_whole else (found[1] + ".md",)
