@@ -1,4 +1,4 @@
-"""What a person tries in the first hour: a default brain, a version, a conversation, a daemon that tells what it does."""
+"""What a person tries in the first hour: a default brain, a version, a conversation, a daemon that tells of its work."""
 
 from __future__ import annotations
 
