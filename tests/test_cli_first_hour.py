@@ -1,4 +1,4 @@
-"""What a person tries in the first hour: a default brain, a version, a conversation, a daemon that tells of its work."""
+"""What a person tries in the first hour: a default brain, a version, a conversation, a daemon that tells."""
 
 from __future__ import annotations
 
