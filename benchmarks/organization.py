@@ -107,8 +107,8 @@ def races(folder: Path, rounds: int) -> Figures:
 def large(folder: Path, pages: int) -> Figures:
     """Organize a large brain, move one of its pages by hand, and look for rot."""
     from brainiac_plugins.organization.run import organize
-    from brainiac_plugins.organization.stale import find_stale
     from brainiac_plugins.organization.upkeep import Upkeep
+    from brainiac_plugins.organization.usage import find_stale
     from organized import NOW, make_scene
 
     from brainiac.events import FileChange, PathKind

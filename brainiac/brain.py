@@ -133,8 +133,8 @@ class Brain(Library):
 
     def _plugin_failed(self, plugin: str, hook: str, error: BaseException) -> None:
         self.log.warning("plugin_failed", plugin=plugin, hook=hook, error=repr(error), exc_info=error)
-        data = {"hook": hook, "error": f"{type(error).__name__}: {error}"[:500]}
+        failed = PluginFailed(hook=hook, error=f"{type(error).__name__}: {error}"[:500])
         with suppress(StorageError):  # it is in the log
-            self.record(PluginFailed.kind, by=plugin, data=data)
+            self.record(failed, by=plugin)
         if hook not in ("plugin_failed", "event_recorded", "load"):  # no loops
             self.plugins.call("plugin_failed", brain=self, plugin=plugin, hook=hook, error=error)

@@ -260,6 +260,10 @@ def _typed(wanted: Any, value: Any) -> Any:
         TypeError: It is none of that type.
         ValueError: It has too many parts, or too few.
     """
+    if type(value) is wanted:
+        return (
+            value  # a journal of years has millions of them: asking its type what it is made of costs ten times as much
+        )
     origin, arguments = get_origin(wanted), get_args(wanted)
     if NoneType in arguments:
         return None if value is None else _typed(arguments[0], value)

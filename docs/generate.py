@@ -158,12 +158,21 @@ def committers_of_events() -> dict[str, list[str]]:
     committers: dict[str, dict[str, None]] = {event.__name__: {} for event in events.KINDS.values()}
     root = FOLDER.parent
     for path in sorted((*root.glob("brainiac/**/*.py"), *root.glob("plugins/**/*.py"))):
-        calls = [node.func for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Call)]
-        names = {getattr(call, "attr", getattr(call, "id", "")) for call in calls}
+        calls = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Call)]
+        # a class is called, or handed to what calls it
+        makers = [call.func for call in calls] + [call.args[0] for call in calls if _name_of(call.func) in _MAKERS]
+        names = set(map(_name_of, makers))
         for name in names & committers.keys():
             package = path.parent if len(path.relative_to(root).parts) > 2 else path.with_suffix("")
             committers[name][package.relative_to(root).as_posix()] = None
     return {name: list(packages) for name, packages in committers.items()}
+
+
+_MAKERS = frozenset({"_record_exchange"})
+
+
+def _name_of(expression: ast.expr) -> str:
+    return str(getattr(expression, "attr", getattr(expression, "id", "")))
 
 
 def meanings_of(record: type[events.Record]) -> dict[str, str]:

@@ -28,7 +28,7 @@ def response_arrived(brain: Brain, exchange: Exchange) -> None:
     if brain.answered.has_outcome(exchange.id):
         return  # handed out again for another plugin's sake; the log may not hold it any more
     if not exchange.prompt.remember:
-        brain.record(ExchangeOffRecord.kind, by=NAME, data={"exchange": exchange.id})
+        brain.record(ExchangeOffRecord(exchange=exchange.id), by=NAME)
         return
     try:
         reflection, is_extracted = _reflect(brain, exchange), True
@@ -49,7 +49,7 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
     for event in sorted(bare.values(), key=lambda event: (event.at, event.id)):
         exchange = _exchange_of(event)
         if _note(brain, exchange, _reflect(brain, exchange), is_extracted=True, is_new=False) is None:
-            brain.record(ExchangeReflected.kind, by=NAME, data={"exchange": exchange.id}, cause=exchange.id)
+            brain.record(ExchangeReflected(exchange=exchange.id), by=NAME, cause=exchange.id)
 
 
 def _reflect(brain: Brain, exchange: Exchange) -> Reflection:
@@ -84,22 +84,20 @@ def _note(
             if str(noted) == str(document):
                 return None
             path = brain.tree.relative(brain.tree.short_term)
-            data = {
-                "exchange": exchange.id,
-                "prompt": exchange.prompt.path,
-                "is_extracted": is_extracted,
-                "items": _added(before, noted),  # so that a line a person wrote is told from ours
-            }
-            if not before.has_event(exchange.id):
-                data["thoughts"] = _thoughts(noted, exchange.id)  # likewise
-            if kinds_of(brain, exchange.prompt.text):
-                data["is_redacted"] = True  # the prompt's file is the only copy of a secret: it is never tidied away
-            if exchange.supersedes:
-                data["supersedes"] = exchange.supersedes
+            reflected = ExchangeReflected(
+                exchange=exchange.id,
+                prompt=exchange.prompt.path,
+                is_extracted=is_extracted,
+                # hashes tell what we wrote from a line that a person wrote
+                items=tuple(_added(before, noted)),
+                thoughts="" if before.has_event(exchange.id) else _thoughts(noted, exchange.id),
+                is_redacted=bool(kinds_of(brain, exchange.prompt.text)),
+                supersedes=exchange.supersedes or "",
+            )
             try:
                 is_missing = brain.read(path) is None
                 change = create(path, str(noted)) if is_missing else update(path, str(document), str(noted))
-                return brain.commit(ExchangeReflected.kind, by=NAME, changes=[change], data=data, cause=exchange.id)
+                return brain.commit(reflected, by=NAME, changes=[change], cause=exchange.id)
             except ConflictError:
                 continue
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
@@ -150,12 +148,7 @@ def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exc
     superseded = exchange.supersedes
     if not superseded or superseded == exchange.id:
         return document
-    given = {
-        item
-        for event in _reflected(brain, superseded)
-        if event.data["exchange"] == superseded
-        for item in event.data.get("items", ())
-    }
+    given = {item for event in _reflected(brain, superseded) if event.exchange == superseded for item in event.items}
 
     def gone(items: Sequence[Item]) -> list[str]:
         return [item.text for item in items if not item.is_done and text_hash(item.text) in given]
@@ -185,10 +178,11 @@ def _redacted(brain: Brain, texts: Sequence[str]) -> list[str]:
     return [redact(brain, text) for text in texts]
 
 
-def _reflected(brain: Brain, oldest: str) -> Iterator[Event]:
+def _reflected(brain: Brain, oldest: str) -> Iterator[ExchangeReflected]:
     """Yield what was recorded of reflections since an exchange, newest first; ids ascend in time."""
-    found = brain.journal.events(kinds={ExchangeReflected}, reverse=True)
-    return takewhile(lambda event: event.id >= oldest, found)
+    events = brain.journal.events(kinds={ExchangeReflected}, reverse=True)
+    recent = takewhile(lambda event: event.id >= oldest, events)
+    return (event.what for event in recent if isinstance(event.what, ExchangeReflected))
 
 
 def _exchange_of(event: StmEvent) -> Exchange:

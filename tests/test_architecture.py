@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from brainiac.events import KINDS
+
 ROOT = Path(__file__).parent.parent
 PRODUCT = sorted([*(ROOT / "brainiac").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")])
 
@@ -183,3 +185,15 @@ def test_nobody_imports_a_plugin() -> None:
         if name.startswith("plugins.") and module.split(".")[:2] != name.split(".")[:2]
     }
     assert set() == known
+
+
+def test_kinds_of_events_are_classes() -> None:
+    """No kind of ours stands as a text but in its class, so that whoever writes or reads one can be found."""
+    texts = {
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in PRODUCT
+        if path.relative_to(ROOT).as_posix() != "brainiac/events.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in KINDS
+    }
+    assert set() == texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from brainiac.events import KINDS, Record
 from brainiac.settings import MachineSettings, Settings
 
 ROOT = Path(__file__).parent.parent
@@ -51,6 +53,19 @@ def fields_of(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:
 def test_every_setting_is_described(model: type[BaseModel]) -> None:
     """No setting is without a sentence of what it does."""
     assert [] == [name for name, field in fields_of(model).items() if not field.description]
+
+
+@pytest.mark.parametrize("record", [*KINDS.values(), *GENERATOR.records()], ids=lambda record: record.__name__)
+def test_every_event_is_described(record: type[Record]) -> None:
+    """No field of an event, or of a part of one, is without its meaning."""
+    assert {field.name for field in dataclasses.fields(record)} <= {"stored", *GENERATOR.meanings_of(record)}
+
+
+def test_every_event_is_committed() -> None:
+    """A kind that nothing records any more says so, since older journals hold it."""
+    committers = GENERATOR.committers_of_events()
+    unused = [event for event in KINDS.values() if not committers[event.__name__]]
+    assert [] == [event.__name__ for event in unused if "older journals" not in (event.__doc__ or "").lower()]
 
 
 def test_every_command_is_described() -> None:

@@ -23,7 +23,7 @@ from brainiac.events import PathKind
 from brainiac.formats.discretion import is_off_record, shareable
 from brainiac.formats.prompt import Exchange, Response
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
-from brainiac.llm.schemas import Candidate, OrganizeRequest, Purpose, ReflectRequest, SynthesizeRequest
+from brainiac.llm.schemas import Candidate, OrganizeRequest, ReflectRequest, SynthesizeRequest
 from brainiac.pipeline.daemon import Daemon, answer_one
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.search.documents import page_of
@@ -156,7 +156,7 @@ def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path)
         model_brain(tmp_path, server, prices={"openai/test-model": [0.1, 0.1]}).close()
         brain = Brain(tmp_path)
         write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
-        assert brain.models.is_remote(Purpose.ANSWER)
+        assert brain.models.engine_for(answer_request()).is_remote
         write_memory(tmp_path, "concrete/hidden.md", "Hidden", 3, "Mara likes zanzibar. ^h1")
         hidden = tmp_path / "memory/long_term/concrete/hidden.md"
         hidden.write_text(hidden.read_text().replace("tags: []", "tags: []\nprivate: true"))

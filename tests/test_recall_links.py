@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from brainiac.search.documents import links_of
-from brainiac.search.links import DeadLink, Hub, Link, LinkedPage, LinkGraph
+from brainiac.search.links import Hub, LinkedPage, LinkGraph
 from brainiac.tree import Tree
 
 TOP = "memory/long_term"
@@ -35,14 +35,10 @@ def test_forward_and_back_by_uuid_and_path(tmp_path: Path) -> None:
     )
 
 
-def test_orphans_and_dead_links(tmp_path: Path) -> None:
-    """A page without links either way is alone; a link is dead when its page is gone or has moved."""
+def test_orphans(tmp_path: Path) -> None:
+    """A page without links either way is alone."""
     made = graph(tmp_path, a='[B](old/b.md "uuid:b") [X](x.md "uuid:x")', b="", alone="")
-    dead = [
-        DeadLink(path("a"), Link("b", f"{TOP}/concrete/old/b.md"), path("b")),
-        DeadLink(path("a"), Link("x", path("x"))),
-    ]
-    assert ([path("alone")], dead) == (made.orphans(), made.dead())
+    assert [path("alone")] == made.orphans()
 
 
 def test_hubs(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_similarity_is_the_share_of_the_shorter_word() -> None:
 
 
 def test_every_word_is_found_by_its_hash_however_many_there_are() -> None:
-    """Words that come one after another, many or few, keep their numbers; unknown ones are -1."""
+    """Words that come one after another, many or few, keep their numbers; unknown ones are 0."""
     chosen, made, given = random.Random(5), Vocabulary(), list[str]()
     for size in (0, 1, 7, 300, 5000, 2):
         new = ["".join(chosen.choices("abcdefghij", k=8)) for _ in range(size)]
@@ -64,9 +64,9 @@ def test_every_word_is_found_by_its_hash_however_many_there_are() -> None:
             made.add(word, word[:3])
         given = list(dict.fromkeys([*given, *new]))
         table = made.table
-        assert list(range(len(given))) == table.numbers(hashes(*given)).tolist()
-        assert [-1] == table.numbers(hashes("nobody")).tolist()
-        assert hashes(*(word[:3] for word in given)).tolist() == table.stems.tolist()
+        assert list(range(1, len(given) + 1)) == table.numbers(hashes(*given)).tolist()
+        assert [0] == table.numbers(hashes("nobody")).tolist()
+        assert hashes(*(word[:3] for word in given)).tolist() == table.stems[1:].tolist()
 
 
 def test_words_outlive_the_process(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from organized import ARCHIVE, NOW, TOP, Scene, make_scene
 
-from brainiac.events import create
+from brainiac.events import RetireProposal, create
 from brainiac.formats.discretion import shareable
 from brainiac.formats.memory import MemoryDocument, new_memory
 from brainiac.health.doctor import examine
@@ -173,21 +174,23 @@ def test_a_persons_statement_is_retired_by_their_tick(scene: Scene) -> None:
     )
     old, new = MemoryDocument(page).memory.statements
     path = f"{TOP}/concrete/home.md"
-    data = {
-        "operation": "retire",
-        "page": "01995b2e-7c00-7000-8000-000000000002",
-        "path": path,
-        "block": old.block_id,
-        "hash": text_hash(old.text),
-        "replaced_by": new.block_id,
-        "on": "2026-05-01",
-    }
-    proposals = [Proposal("one", "Retire it", data), Proposal("two", "Retire it", {**data, "hash": "other"})]
-    review = with_proposals(None, proposals).replace("[ ]", "[x]")
-    changes = [create(path, page), create(REVIEW, review)]
-    brain.commit(
-        "memory-promoted", by="promotion", changes=changes, data={"proposals": [each.as_json() for each in proposals]}
+    record = RetireProposal(
+        id="one",
+        what="Retire it",
+        operation="retire",
+        page="01995b2e-7c00-7000-8000-000000000002",
+        path=path,
+        block=old.block_id,
+        hash=text_hash(old.text),
+        replaced_by=new.block_id,
+        on="2026-05-01",
+        sources=(),
     )
+    records = [record, replace(record, id="two", hash="other")]
+    review = with_proposals(None, map(Proposal, records)).replace("[ ]", "[x]")
+    changes = [create(path, page), create(REVIEW, review)]
+    data = {"proposals": [each.to_json() for each in records]}
+    brain.commit("memory-promoted", by="promotion", changes=changes, data=data)
     assert ["proposal-applied", "proposal-expired"] == kinds(scene)
     held = MemoryDocument(brain.read_text(path) or "").memory.statements
     assert [("User lives in Rome.", False), ("User lives in Oslo.", True)] == [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.stale import find_stale
+from brainiac_plugins.organization.usage import find_stale
 from organized import NOW, TOP, Scene, make_scene
 
 from brainiac.clock import iso

@@ -62,7 +62,7 @@ def trust(
                 raise UserError(f"{name} is not trusted: nobody is there to ask; read the files, then add --yes")
             typer.confirm("Have you read them, and trust them?", abort=True)
         host.trust.trust(name, fingerprint)
-        brain.record(PluginTrusted.kind, by="person", data={"plugin": name, "files": fingerprint})
+        brain.record(PluginTrusted(plugin=name, files=fingerprint), by="person")
     say(f"{name} is trusted here. A running `brainiac run` takes it in at its next start.")
 
 
@@ -71,7 +71,7 @@ def distrust(name: NameArgument) -> None:
     with opened_brain(is_shared=True) as brain:
         if not host_of(brain).trust.distrust(name):
             raise UserError(f"{name} was not trusted here; `brainiac plugins list` shows what is")
-        brain.record(PluginDistrusted.kind, by="person", data={"plugin": name})
+        brain.record(PluginDistrusted(plugin=name), by="person")
     say(f"{name} does not run from the next start on.")
 
 

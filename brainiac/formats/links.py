@@ -81,17 +81,19 @@ def shown(text: str) -> str:
     return text
 
 
-def format_link(text: str, path: str, uuid: str) -> str:
+def format_link(text: str, path: str, uuid: str, block_id: str = "") -> str:
     """Return a Markdown link with the identity in its title; `find_links` reads the same values back.
 
     Args:
         text: Shown; folded to one line.
         path: Relative to the file that the link stands in.
         uuid: Of the note it leads to; "" where it has none.
+        block_id: Of the statement it leads to; "" for the whole note.
     """
     shown = re.sub(r"([\\\[\]`*_<>])", r"\\\1", one_line(text))
     title = f' "uuid:{uuid}"' if uuid else ""
-    return f"[{shown}]({_quoted(path)}{title})"
+    fragment = f"#^{block_id}" if block_id else ""
+    return f"[{shown}]({_quoted(path)}{fragment}{title})"
 
 
 def _quoted(path: str) -> str:

@@ -6,10 +6,10 @@ Short-term memory's are merged by event and item; a memory's is put before a per
 from __future__ import annotations
 
 import os
+import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError
@@ -17,6 +17,7 @@ from brainiac.events import (
     Change,
     CopyFound,
     CopyMerged,
+    CopyProposal,
     CopySetAside,
     Event,
     PathKind,
@@ -90,8 +91,19 @@ def _settle(brain: Brain, copy: str, original: str) -> Event | None:
         return _set_aside(brain, copy, original, raw)
     if kind not in (PathKind.MEMORY, PathKind.ARCHIVED):
         return None
-    data = {"operation": TAKE, "copy": copy, "copy_hash": content_hash(raw), "path": original, "hash": digest}
-    return _propose(brain, name, data)
+    what = f"Take another device's version of {original}, which stands beside it as {posixpath.basename(copy)}"
+    record = CopyProposal(
+        id=name,
+        what=f"{what}; `-` keeps this one",
+        operation=TAKE,
+        copy=copy,
+        copy_hash=content_hash(raw),
+        path=original,
+        hash=digest,
+    )
+    is_private = any(is_private_note(brain.read_text(path) or "") for path in (copy, original))
+    changes = review_change(brain, [Proposal(record, is_private)])
+    return brain.commit(CopyFound(proposals=(record,)), by=BY, changes=changes)
 
 
 def _merge(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
@@ -106,14 +118,12 @@ def _merge(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
             changes.append(create(original, after))
         elif after != text:
             changes.append(update(original, text, after))
-        return brain.commit(
-            CopyMerged.kind, by=BY, changes=changes, data={"copy": copy, "of": original, "differs": differs}
-        )
+        return brain.commit(CopyMerged(copy=copy, of=original, differs=tuple(differs)), by=BY, changes=changes)
 
 
 def _set_aside(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
     """Take a copy away whose text is kept already, or that a person declined; the journal keeps it."""
-    return brain.commit(CopySetAside.kind, by=BY, changes=[remove(copy, raw)], data={"copy": copy, "of": original})
+    return brain.commit(CopySetAside(copy=copy, of=original), by=BY, changes=[remove(copy, raw)])
 
 
 @dataclass(slots=True)
@@ -123,33 +133,24 @@ class _Proposals:
 
 
 def _take_proposals(store: Store, known: _Proposals, event: Event, is_own: bool) -> None:
-    if is_own and event.kind == CopyFound.kind:
-        known.made.update(proposal["id"] for proposal in event.data["proposals"])
-    elif is_own:
-        known.declined.add(str(event.data.get("proposal")))
+    match event.what:
+        case CopyFound(proposals=proposals) if is_own:
+            known.made.update(proposal.id for proposal in proposals)
+        case ProposalDeclined(proposal=declined) if is_own:
+            known.declined.add(declined)
 
 
 _PROPOSALS = Following(lambda brain: _Proposals(), _take_proposals, kinds_of(CopyFound, ProposalDeclined))
 
 
-def _propose(brain: Brain, name: str, data: dict[str, Any]) -> Event:
-    beside = data["copy"].rpartition("/")[2]
-    what = f"Take another device's version of {data['path']}, which stands beside it as {beside}; `-` keeps this one"
-    is_private = any(is_private_note(brain.read_text(str(data[key])) or "") for key in ("copy", "path"))
-    proposal = Proposal(name, what, data, is_private)
-    data = {"proposals": [proposal.as_json()]}
-    return brain.commit(CopyFound.kind, by=BY, changes=review_change(brain, [proposal]), data=data)
-
-
-def taken(brain: Brain, proposal: Mapping[str, Any]) -> list[Change]:
+def taken(brain: Brain, proposal: CopyProposal) -> list[Change]:
     """Return the changes that put a copy in its original's place; none where either is not as it was proposed."""
-    copy, standing = brain.read(str(proposal["copy"])), brain.read(str(proposal["path"]))
+    copy, standing = brain.read(proposal.copy), brain.read(proposal.path)
     digest = content_hash(standing) if standing is not None else None
-    if copy is None or content_hash(copy) != proposal["copy_hash"] or digest != proposal["hash"]:
+    if copy is None or content_hash(copy) != proposal.copy_hash or digest != proposal.hash:
         return []
-    path = str(proposal["path"])
-    change = create(path, copy) if standing is None else update(path, standing, copy)
-    return [change, remove(str(proposal["copy"]), copy)]
+    change = create(proposal.path, copy) if standing is None else update(proposal.path, standing, copy)
+    return [change, remove(proposal.copy, copy)]
 
 
 def _versions(brain: Brain, path: str) -> set[str | None]:

@@ -31,7 +31,7 @@ def takeover(brain: Brain) -> Event | None:
     before = brain.read_text(path)
     after = with_setting(before or "", "active_device", device)
     change = create(path, after) if before is None else update(path, before, after)
-    return brain.commit(DeviceTookOver.kind, by="person", changes=[change], data={"device": device, "from": former})
+    return brain.commit(DeviceTookOver(device=device, from_=former), by="person", changes=[change])
 
 
 def with_setting(text: str, name: str, value: str) -> str:

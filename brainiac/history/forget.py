@@ -8,9 +8,8 @@ destroys what the journal keeps of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
@@ -18,8 +17,10 @@ from brainiac.events import (
     Change,
     Event,
     ExchangeForgotten,
+    ForgetProposal,
     ForgettingProposed,
     MemoryForgotten,
+    StatementRecord,
     create,
     new_id,
     remove,
@@ -92,29 +93,30 @@ class Target:
         counts = [f"{len(part)} {name}{'' if len(part) == 1 else 's'}" for name, part in parts.items() if part]
         return ", ".join(counts) or "nothing"
 
-    @property
-    def kind(self) -> str:
-        """Kind of the event that forgets it."""
-        return ExchangeForgotten.kind if self.page is None else MemoryForgotten.kind
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values for the journal."""
-        if self.page is not None:
-            return {"page": self.page, "path": self.pages[0], "exchanges": list(self.exchanges)}
-        return {
-            "exchanges": list(self.exchanges),
-            "blocks": [list(block) for block in self.blocks],
-            "items": list(self.items),
-            "pages": list(self.pages),
-            "answers": list(self.answers),
-        }
+    def event(self, taken_out: Sequence[StatementRecord], left: Sequence[str]) -> ExchangeForgotten | MemoryForgotten:
+        """Return what is journaled once it is forgotten."""
+        if self.page is None:
+            return ExchangeForgotten(
+                exchanges=self.exchanges,
+                blocks=self.blocks,
+                items=self.items,
+                pages=self.pages,
+                answers=self.answers,
+                taken_out=tuple(taken_out),
+                left=tuple(left),
+            )
+        return MemoryForgotten(
+            page=self.page,
+            path=self.pages[0],
+            exchanges=self.exchanges,
+            taken_out=tuple(taken_out),
+            left=tuple(left),
+        )
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Target:
+    def of(cls, proposal: ForgetProposal) -> Target:
         """Return what a proposal in the journal names."""
-        blocks = tuple((str(page), str(digest)) for page, digest in data.get("blocks", ()))
-        items, pages, answers = (tuple(data.get(name, ())) for name in ("items", "pages", "answers"))
-        return cls(tuple(data["exchanges"]), blocks, items, pages, answers)
+        return cls(proposal.exchanges, proposal.blocks, proposal.items, proposal.pages, proposal.answers)
 
 
 def find_target(brain: Brain, named: str) -> Target:
@@ -274,9 +276,8 @@ def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None =
     def attempt() -> Event | None:
         with brain.short_term_lock():
             plan = plan_forget(brain, target)
-            data = {**target.to_json(), "taken_out": plan.statements, "left": plan.kept}
-            changes = plan.changes()
-            return brain.commit(target.kind, by=by, changes=changes, data=data, cause=cause) if changes else None
+            event, changes = target.event(plan.statements, plan.kept), plan.changes()
+            return brain.commit(event, by=by, changes=changes, cause=cause) if changes else None
 
     return brain.retry(attempt)
 
@@ -306,7 +307,7 @@ class ForgetPlan:
         self._after: dict[str, str | None] = {}
         self.actions: list[str] = []
         self.kept: list[str] = []
-        self.statements: list[dict[str, Any]] = []
+        self.statements: list[StatementRecord] = []
         self.items: list[str] = []
         self.texts: list[str] = []
 
@@ -536,8 +537,8 @@ class _Planner:
             self.plan.kept.append(f"what was said stays, word for word: {', '.join(sorted(sources))}")
 
     def _note(self, memory: Memory, statement: Statement) -> None:
-        row = {"page": memory.uuid, "block": statement.block_id, "hash": text_hash(statement.text)}
-        self.plan.statements.append(row)
+        digest = text_hash(statement.text)
+        self.plan.statements.append(StatementRecord(page=memory.uuid, block=statement.block_id, hash=digest))
         self.plan.texts.append(statement.text)
 
     def _take_proposals(self) -> None:
@@ -635,7 +636,7 @@ def propose(brain: Brain, words: str, prompt: str) -> Proposed:
     if not target:
         return Proposed(f"Nothing in memory holds “{words}”.")
     what = f"Forget {target.count}, as listed beside {prompt}"
-    _put_before_person(brain, target, what, {"prompt": prompt}, by="core_loop", is_private=target.is_private)
+    _put_before_person(brain, target, what, prompt=prompt, by="core_loop", is_private=target.is_private)
     lines = "\n".join(f"- {line}" for line in target.shown)
     text = f"To be forgotten, once you tick it in memory/review.md: {target.count}.\n\n{lines}"
     return Proposed(text, target.is_private)
@@ -658,27 +659,45 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
     if not target or str(meta.get("uuid") or "") in pending(brain):
         return
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
-    about = {"deleted": str(meta.get("uuid") or path), "path": path}
-    _put_before_person(brain, target, what, about, by="organization", is_private=is_private_note(before))
+    uuid, is_private = str(meta.get("uuid") or path), is_private_note(before)
+    _put_before_person(brain, target, what, deleted=uuid, path=path, by="organization", is_private=is_private)
 
 
 def _put_before_person(
-    brain: Brain, target: Target, what: str, about: Mapping[str, str], *, by: str, is_private: bool
+    brain: Brain,
+    target: Target,
+    what: str,
+    *,
+    prompt: str = "",
+    deleted: str = "",
+    path: str = "",
+    by: str,
+    is_private: bool,
 ) -> None:
-    data = {"operation": OPERATION, **about, **target.to_json()}
-    proposal = Proposal(new_id(), what, data, is_private)
-    changes = review_change(brain, [proposal])
-    brain.commit(ForgettingProposed.kind, by=by, changes=changes, data={"proposals": [proposal.as_json()]})
+    record = ForgetProposal(
+        id=new_id(),
+        what=what,
+        operation=OPERATION,
+        prompt=prompt,
+        deleted=deleted,
+        path=path,
+        exchanges=target.exchanges,
+        blocks=target.blocks,
+        items=target.items,
+        pages=target.pages,
+        answers=target.answers,
+    )
+    changes = review_change(brain, [Proposal(record, is_private)])
+    brain.commit(ForgettingProposed(proposals=(record,)), by=by, changes=changes)
 
 
-def settle(brain: Brain, proposal: Mapping[str, Any]) -> Event | None:
+def settle(brain: Brain, proposal: ForgetProposal) -> Event | None:
     """Forget what a person ticked; the prompt that asked for it and its answer go with it.
 
     Returns:
         The event; None when nothing of it stands any more.
     """
-    event = forget(brain, Target.from_json(proposal), by="person")
-    prompt = str(proposal.get("prompt") or "")
+    event, prompt = forget(brain, Target.of(proposal), by="person"), proposal.prompt
     for path in (prompt, *(response_path(prompt, number) for number in range(1, 4))) if prompt else ():
         file = brain.tree.confine(path, inside=brain.tree.inbox)
         file.unlink(missing_ok=True)  # off the record: no journal may hold its words, so no commit removes it

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import FormatError, LockedError, ModelError
-from brainiac.events import Event, EventsAnalyzed, ExchangeMadePrivate, MemoryPromoted, ModelCalled, PathKind
+from brainiac.events import (
+    Event,
+    EventsAnalyzed,
+    ExchangeMadePrivate,
+    MemoryPromoted,
+    ModelCalled,
+    PathKind,
+    RemoteCalls,
+    StatementRecord,
+    StatementRef,
+)
 from brainiac.formats.dialogue import PRIVATE, PRIVATE_MARK, find_events, marked
 from brainiac.formats.discretion import is_off_record, shareable, with_marked_events
 from brainiac.formats.frontmatter import edit_meta
@@ -80,78 +89,66 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last:
     """
     with brain.short_term_lock():
         plan = _Marking(brain, exchanges).plan_all()
-        data: dict[str, Any] = {"prompt": prompt, "statements": plan.statements, "left": plan.kept}
+        calls = _calls_about(brain, exchanges) if is_last else []
         if is_last:
-            calls = _calls_about(brain, exchanges)
-            data |= {"exchanges": list(exchanges), "sent": [call.to_json() for call in calls]}
             _tell(brain, prompt, plan, calls)
+        event = ExchangeMadePrivate(
+            prompt=prompt,
+            statements=tuple(plan.statements),
+            left=tuple(plan.kept),
+            exchanges=exchanges if is_last else (),
+            sent=tuple(calls),
+        )
         changes = plan.changes()
         if changes or is_last:
-            brain.commit(ExchangeMadePrivate.kind, by="kernel", changes=changes, data=data)
+            brain.commit(event, by="kernel", changes=changes)
 
 
 # --- what had been sent --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """Calls to one model elsewhere that held an exchange, or may have.
-
-    Attributes:
-        purposes: What they were for.
-        first: ISO 8601 UTC of the first.
-        is_own: They were about the exchange itself; others were made while it stood in memory.
-    """
-
-    model: str
-    purposes: tuple[str, ...]
-    calls: int
-    first: str
-    last: str
-    is_own: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self) | {"purposes": list(self.purposes)}
-
-    def __str__(self) -> str:
-        when = self.first if self.first == self.last else f"{self.first} to {self.last}"
-        calls = f"{self.calls} call{'' if self.calls == 1 else 's'}"
-        return f"{self.model} ({calls} for {', '.join(self.purposes)}, {when})"
-
-
-def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[Sent]:
+def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[RemoteCalls]:
     """Return the calls to models elsewhere that were about exchanges, and those since, which may have held them."""
     known = Exchanges(brain).events
     prompts = (str(known[exchange][1].data.get("prompt_id")) for exchange in exchanges if exchange in known)
     about, first = {*exchanges, *prompts}, min(exchanges)
-    calls: dict[tuple[bool, str], list[Event]] = {}
-    for _, event in brain.journal.all_events({ModelCalled.kind}):
-        is_own = event.data.get("about") in about
-        if (is_own or event.id > first) and _is_elsewhere(brain, event):
-            calls.setdefault((not is_own, str(event.data.get("model"))), []).append(event)
+    calls: dict[tuple[bool, str], list[tuple[str, ModelCalled]]] = {}
+    for _, event in brain.journal.all_events({ModelCalled}):
+        call = event.what
+        assert isinstance(call, ModelCalled)
+        is_own = call.about in about
+        if (is_own or event.id > first) and _is_elsewhere(brain, call):
+            calls.setdefault((not is_own, call.model), []).append((event.at, call))
     return [_summed(model, calls[is_other, model], is_own=not is_other) for is_other, model in sorted(calls)]
 
 
-def _is_elsewhere(brain: Brain, event: Event) -> bool:
+def _is_elsewhere(brain: Brain, call: ModelCalled) -> bool:
     """Return whether a call left this machine: as the journal has it, else by where its model is served now."""
-    if "is_remote" in event.data:
-        return bool(event.data["is_remote"])
+    if call.is_remote is not None:
+        return call.is_remote
     try:
-        return not endpoint_of(str(event.data.get("model")), brain.machine).is_local
+        return not endpoint_of(call.model, brain.machine).is_local
     except ModelError:
         return True
 
 
-def _summed(model: str, calls: list[Event], *, is_own: bool) -> Sent:
-    purposes = tuple(dict.fromkeys(str(event.data.get("purpose")) for event in calls))
-    moments = [event.at for event in calls]
-    return Sent(model, purposes, len(calls), min(moments), max(moments), is_own)
+def _summed(model: str, calls: list[tuple[str, ModelCalled]], *, is_own: bool) -> RemoteCalls:
+    purposes = tuple(dict.fromkeys(call.purpose for _, call in calls))
+    moments = [at for at, _ in calls]
+    return RemoteCalls(
+        model=model, purposes=purposes, calls=len(calls), first=min(moments), last=max(moments), is_own=is_own
+    )
 
 
-def _tell(brain: Brain, prompt: str, plan: ForgetPlan, calls: Iterable[Sent]) -> None:
+def _shown(calls: RemoteCalls) -> str:
+    when = calls.first if calls.first == calls.last else f"{calls.first} to {calls.last}"
+    count = f"{calls.calls} call{'' if calls.calls == 1 else 's'}"
+    return f"{calls.model} ({count} for {', '.join(calls.purposes)}, {when})"
+
+
+def _tell(brain: Brain, prompt: str, plan: ForgetPlan, calls: Iterable[RemoteCalls]) -> None:
     """Put the line into `review.md` that says what had been sent, and what stays where a person must decide."""
-    own, others = ([str(call) for call in calls if call.is_own is side] for side in (True, False))
+    own, others = ([_shown(call) for call in calls if call.is_own is side] for side in (True, False))
     parts = [f"before that it was sent to {'; '.join(own)}, which nothing can take back"] if own else []
     if others:
         parts.append(f"since it was said these calls may have held it: {'; '.join(others)}")
@@ -245,15 +242,15 @@ class _Marking:
         for statement in statements:
             block = statement.block_id
             if block and block in now:
-                row = {
-                    "operation": "UPDATE",
-                    "path": memory.path,
-                    "page": memory.uuid,
-                    "block": block,
-                    "hash": text_hash(now[block].text),
-                    "sources": sorted(sources_of(self._log.behind(memory.uuid, statement))),
-                    "replaced": {"block": block, "hash": text_hash(statement.text)},
-                }
+                row = StatementRecord(
+                    operation="UPDATE",
+                    path=memory.path,
+                    page=memory.uuid,
+                    block=block,
+                    hash=text_hash(now[block].text),
+                    sources=tuple(sorted(sources_of(self._log.behind(memory.uuid, statement)))),
+                    replaced=StatementRef(block=block, hash=text_hash(statement.text)),
+                )
                 self.plan.statements.append(row)
 
     def _without_keys(self, text: str, path: str) -> str:

@@ -80,20 +80,20 @@ def _tombstone(
     brain: Brain, target: Target, plan: ForgetPlan, after: Collection[str], pieces: Collection[bytes]
 ) -> Event:
     """Journal what is to be destroyed, by ids and hashes alone."""
-    statements = sorted({row["hash"] for row in plan.statements})
+    statements = sorted({row.hash for row in plan.statements})
     fold = brain.journal.fold()
     kept = {digest for path, digest in fold.items() if path not in after}
     hashes = _texts_holding(brain, target.exchanges, statements, pieces) | _texts_of(brain, target.exchanges)
     hashes |= {digest for path, digest in fold.items() if path in after}
-    data: dict[str, Any] = {
-        "exchanges": list(target.exchanges),
-        "page": None if target.page is None else target.page or target.pages[0],
-        "statements": statements,
-        "items": plan.items,
-        "hashes": sorted(hashes - kept),
-        "events": _events_telling(brain, pieces),
-    }
-    return brain.record(TextsPurged.kind, by="cli", data=data)
+    purged = TextsPurged(
+        exchanges=target.exchanges,
+        page=None if target.page is None else target.page or target.pages[0],
+        statements=tuple(statements),
+        items=tuple(plan.items),
+        hashes=tuple(sorted(hashes - kept)),
+        events=tuple(_events_telling(brain, pieces)),
+    )
+    return brain.record(purged, by="cli")
 
 
 def _former_texts(event: Event | None) -> set[str]:
@@ -117,7 +117,7 @@ def _carry_out(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
     # Index and vectors hold words too. They are made anew from what stands, by the next search.
     brain.recall.close()
     shutil.rmtree(brain.places.cache, ignore_errors=True)
-    brain.record(PurgeHonoured.kind, by="kernel", data={"tombstone": tombstone.id}, cause=tombstone.id)
+    brain.record(PurgeHonoured(tombstone=tombstone.id), by="kernel", cause=tombstone.id)
     return lines
 
 

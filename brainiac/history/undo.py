@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, ConflictError, FormatError, UserError
@@ -82,9 +81,9 @@ def undo(brain: Brain, event: Event) -> tuple[Event, Undoing]:
             undoing = plan(brain, event)
             if undoing.obstacles:
                 raise UserError(*map(str, undoing.obstacles))
-            data: dict[str, Any] = {"undone": event.id, "kind": event.kind}
+            undone = EventUndone(undone=event.id, kind_=event.kind)
             try:
-                done = brain.commit(EventUndone.kind, by=BY, changes=undoing.changes, data=data, cause=event.id)
+                done = brain.commit(undone, by=BY, changes=undoing.changes, cause=event.id)
             except ConflictError:
                 continue
             return done, undoing

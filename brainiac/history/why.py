@@ -222,7 +222,7 @@ def find_statement(brain: Brain, named: str) -> Named | None:
 
 def _nearest(brain: Brain, named: str) -> Named | None:
     pages, best, likest = memory_pages(brain), None, 0.0
-    for hit in brain.recall.search(named, limit=20, kinds={"statement"}, include_archive=True, is_private=True):
+    for hit in brain.recall.search(named, limit=20, kinds={"statement"}, is_private=True):
         share = coverage(named, hit.text)
         if share < NEAR_SHARE or not hit.anchor or hit.path not in pages:
             continue
@@ -493,6 +493,6 @@ def why(brain: Brain, named: str) -> Why:
     if found := find_statement(brain, named):
         chain = Provenance(brain, found.memory).chain(found.statement)
         return Why(found.memory.path, found.memory.title, (chain,), is_exact=found.is_exact)
-    hits = brain.recall.search(named, limit=3, include_archive=True, is_private=True)
+    hits = brain.recall.search(named, limit=3, is_private=True)
     nearest = ", ".join(f"“{hit.text}” ({hit.path})" for hit in hits)
     raise UserError(f"no memory and no statement is called {named!r}{f'; the nearest: {nearest}' if nearest else ''}")

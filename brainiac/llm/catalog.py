@@ -95,6 +95,7 @@ def facts(model: str) -> ModelFacts:
     """Return what is known of a model by its litellm name, `provider/model` or a bare one."""
     models = _price_list()
     provider, _, bare_name = model.partition("/")
+    # some stand in the list with their provider's name before them, some without
     entry = models.get(model)
     if entry is None:
         entry = models.get(bare_name, {})
@@ -228,6 +229,7 @@ def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str]
             advice="Use `offline` or a litellm name such as `openai/gpt-5-mini`; no addresses in it.",
         )
     provider = provider_of(model)
+    # the variables that each provider's own tools read
     family = provider.removesuffix("_chat").upper()
     base = (
         machine.api_bases.get(model)

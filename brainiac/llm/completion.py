@@ -192,6 +192,7 @@ def embed(endpoint: Endpoint, texts: Released, timeout_seconds: float, completio
             api_base=endpoint.api_base,
             api_key=endpoint.api_key,
         )
+        # whatever came has been paid for
         completion.is_begun, completion.finish = True, "stop"
         completion.usage = _usage(answer.usage) if getattr(answer, "usage", None) else None
         return [item["embedding"] for item in answer.data]
@@ -225,6 +226,7 @@ def _check_time(call: Call, deadline: float) -> None:
 def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | None) -> None:
     if usage := getattr(chunk, "usage", None):
         completion.usage = _usage(usage)
+    # one answer is asked for; the last chunk, with the usage, may have none
     for choice in chunk.choices[:1]:
         delta = choice.delta
         completion.finish = choice.finish_reason or completion.finish

@@ -90,9 +90,11 @@ class Ledger:
         Raises:
             BudgetError: It does not fit into what is left of today's budget; retryable where tomorrow's would do.
         """
+        # what is free needs no claim, and no lock that other processes wait for
         if worst_usd <= 0:
             yield
             return
+        # the system's clock and a name by chance: claims are read by other threads and processes
         name, is_background = secrets.token_hex(8), purpose not in FOREGROUND
         ends_at = SYSTEM.now().timestamp() + (PATIENCE + 1) * self._library.settings.llm.timeout_seconds
         with self._claims() as claims:
@@ -133,6 +135,7 @@ class Ledger:
             now = SYSTEM.now().timestamp()
             claims = {name: claim for name, claim in _claims_in(path).items() if claim.ends_at > now}
             yield claims
+            # written beside and moved: a crash leaves the former claims whole
             draft = path.with_suffix(".tmp")
             draft.write_text(json.dumps(claims), encoding="utf-8")
             os.replace(draft, path)
@@ -205,5 +208,6 @@ def cost_rows(library: Library, since_day: str = "") -> list[CostRow]:
             count, *tokens, total = totals.get(key, (0, 0, 0, 0, 0.0))
             totals[key] = count + 1, tokens[0] + fresh, tokens[1] + cached, tokens[2] + out, total + usd
     rows = [CostRow(*key, *sums[:4], cost_usd=round(sums[4], 8)) for key, sums in totals.items()]
+    # sorting is stable: newest day first, within a day by name
     rows.sort(key=lambda row: (row.process, row.purpose, row.model))
     return sorted(rows, key=lambda row: row.day, reverse=True)

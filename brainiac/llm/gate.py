@@ -34,6 +34,7 @@ from brainiac.tree import Tree
 R = TypeVar("R", bound="Request")
 
 WITHHELD = "(private)"
+# paragraphs are what a mark is about: they are looked at one by one
 _GAP = re.compile(r"(\n[ \t\r]*\n)")
 _MAX_RESPONSES = 20
 
@@ -49,6 +50,7 @@ def is_hidden(tree: Tree, path: str) -> bool:
         path: Relative: a private note, a folder whose notes are all private, or such a folder's index page.
     """
     folder, name = posixpath.split(path)
+    # an index page tells of nothing but its folder
     top = tree.absolute(folder if name == "_index.md" else path)
     if not top.is_dir():
         return top.is_file() and (_is_private_file(top) or _has_private_part(tree, path))
@@ -115,6 +117,7 @@ def _is_open(tree: Tree, folder: str, link: Link, *, is_index: bool) -> bool:
     if link.is_wiki:
         return not _names_hidden(tree, link)
     is_gone = True
+    # from where the link stands and from the root, as people and models write paths
     for base in (folder, ""):
         for target in (link.target, f"{link.target}.md"):
             path = posixpath.normpath(posixpath.join(base, target.lstrip("/")))
@@ -253,6 +256,7 @@ class Gate:
         goals, facts, tasks = (
             tuple(item for item in items if not item.is_private) for items in (memory.goals, memory.facts, memory.tasks)
         )
+        # a page that the summary links to may have become private since
         summary = self._lines(self._tree.relative(self._tree.short_term), unmarked(memory.summary) or "")
         events = tuple(self.events(memory.events))
         return replace(memory, summary=summary, goals=goals, facts=facts, tasks=tasks, events=events)
@@ -289,6 +293,7 @@ class Gate:
 
     def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
         """Yield what may be shown of hits, each with its number among those that were given."""
+        # many hits stand on one page, which is read once
         off_record: dict[str, bool] = {}
         for number, hit in enumerate(hits):
             if self._is_kept:
@@ -307,6 +312,7 @@ class Gate:
         page, rest = self._page(hit.path)
         if rest is None:
             return False
+        # a statement is shown where it stands openly too, though the same words may be marked elsewhere on the page
         if hit.kind != "exchange":
             return rest == page or _folded(hit.text) in _folded(rest)
         on_page = (placed.event for placed in find_events(page))
@@ -324,6 +330,7 @@ class Gate:
         """Return the statements that stand on what may be shown of their pages."""
         shown = []
         for statement in statements:
+            # a page without identity is named by its path
             uuid = statement.id.partition("#")[0]
             path = self._library.recall.links.path_of(uuid) or uuid
             page, rest = self._page(path) if path.endswith(".md") else ("", "")
@@ -374,6 +381,7 @@ class Gate:
             path: As named.
             tops: Folders of the layout that it must lie in.
         """
+        # confined to a folder of notes: a name from a model must not lead to settings, keys or out of the brain
         for top in tops:
             try:
                 absolute = self._tree.confine(path, inside=getattr(self._tree, top))
@@ -409,11 +417,10 @@ class Gate:
 
     def release(self, messages: Iterable[Mapping[str, Any]]) -> Released:
         """Return messages as they may be sent; a paragraph with a private mark, from wherever it came, is left out."""
-        content = [
-            {**message, "content": _cleared(message.get("content"))} if self.is_remote else message
-            for message in messages
-        ]
-        return Released(content, self.is_remote)
+        # the last look, whatever was overlooked when the messages were made
+        if self.is_remote:
+            messages = [{**message, "content": _cleared(message.get("content"))} for message in messages]
+        return Released(list(messages), self.is_remote)
 
 
 # each field of a request by what lets it through; all others are shown as they are: the prompt, and plain words
@@ -474,6 +481,7 @@ class GatedEngine:
         result = self._engine.run(gate.admit(request))
         if not isinstance(result, Answer) or not isinstance(request, AnswerRequest):
             return result
+        # it counted the hits that it was shown
         numbers = [number for number, _ in gate.numbered_hits(request.hits)]
         cited = [numbers[index] for index in result.cited if 0 <= index < len(numbers)]
         return result if cited == result.cited else result.model_copy(update={"cited": cited})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import cast
 
 from brainiac.errors import ModelError
 from brainiac.formats.dialogue import PRIVATE
@@ -16,7 +15,9 @@ from brainiac.llm.context.blocks import WorkingMemory
 from brainiac.llm.context.long_term import focus_blocks
 from brainiac.llm.costs import Ledger
 from brainiac.llm.gate import Gate, GatedEngine, is_private_request
-from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest, Engine, Purpose, QueriesRequest, Request, Result
+from brainiac.llm.litellm_engine import LiteLLMEngine
+from brainiac.llm.offline import OfflineEngine
+from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest, Engine, QueriesRequest, Request, Result
 
 
 class Gateway:
@@ -32,6 +33,7 @@ class Gateway:
     def __init__(self, library: Library) -> None:
         self._library = library
         self.ledger = Ledger(library)
+        # an engine keeps what lets the next request begin like the last: it lives as long as the brain is open
         self._mutex = threading.Lock()
         self._engines: dict[str, Engine] = {}
         self._factories: dict[str, Callable[[Library], Engine]] | None = None
@@ -67,21 +69,12 @@ class Gateway:
         gate = Gate(self._library, is_remote=engine.is_remote if is_remote is None else is_remote)
         return Assembler(self._library).assemble(request, model=engine.name, gate=gate)
 
-    def model_for(self, request: Request) -> str:
-        """Return the name of the model that would serve a request: the prompt's own, the purpose's, the default."""
-        settings = self._library.settings.llm
-        named = request.prompt.model if isinstance(request, AnswerRequest | QueriesRequest) else None
-        return named or settings.models.get(request.purpose.value) or settings.model
-
     def engine_for(self, request: Request) -> Engine:
-        """Return the engine that would serve a request."""
-        engine = self._engine(self.model_for(request))
-        return self._engine(OFFLINE) if engine.is_remote and is_private_request(self._library, request) else engine
-
-    def is_remote(self, purpose: Purpose) -> bool:
-        """Return whether what is asked for a purpose leaves this machine by default."""
+        """Return the engine that would serve a request: of the prompt's own model, the purpose's, or the default."""
         settings = self._library.settings.llm
-        return self._engine(settings.models.get(purpose.value) or settings.model).is_remote
+        model = request.prompt.model if isinstance(request, AnswerRequest | QueriesRequest) else None
+        engine = self._engine(model or settings.models.get(request.purpose.value) or settings.model)
+        return self._engine(OFFLINE) if engine.is_remote and is_private_request(self._library, request) else engine
 
     def rests_on_private(self, request: AnswerRequest, answer: Answer) -> bool:
         """Return whether an answer made on this machine tells of what is private, and so is private itself (F-RSP-4).
@@ -92,6 +85,7 @@ class Gateway:
         if engine.is_remote:
             return False  # it was shown nothing private
         elsewhere = Gate(library, is_remote=True)
+        # a hit of which a line was cut for elsewhere was shown whole here
         open_hits = elsewhere.hits(request.hits)
         hidden = {number for number, hit in enumerate(request.hits) if hit not in open_hits}
         if engine.name == OFFLINE:
@@ -114,21 +108,15 @@ class Gateway:
 
     def _make(self, name: str) -> Engine:
         if name == OFFLINE:
-            from brainiac.llm.offline import OfflineEngine
-
-            return cast(Engine, OfflineEngine())
-        if factory := self._registered().get(name):
-            return GatedEngine(self._library, factory(self._library))
-        from brainiac.llm.litellm_engine import LiteLLMEngine
-
-        return LiteLLMEngine(self._library, name, self.ledger)
-
-    def _registered(self) -> dict[str, Callable[[Library], Engine]]:
+            return OfflineEngine()
         if self._factories is None:
+            # asked once, and only for a name that is not ours: most brains have no plugin that registers a model
             factories: dict[str, Callable[[Library], Engine]] = {}
             self._library.call_hook("register_models", register=factories.__setitem__)
             self._factories = factories
-        return self._factories
+        if factory := self._factories.get(name):
+            return GatedEngine(self._library, factory(self._library))
+        return LiteLLMEngine(self._library, name, self.ledger)
 
 
 def _has_private(memory: ShortTermMemory) -> bool:

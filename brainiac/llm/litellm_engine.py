@@ -149,6 +149,7 @@ class LiteLLMEngine:
         gate = Gate(self._library, is_remote=self.is_remote)
         messages = self._messages(request, gate)
         problems = ""
+        # asked again once, with what was wrong
         for _ in range(2):
             completion = self._call(request, gate, messages, {"response_format": request.result, "temperature": 0})
             _check_refusal(completion, self.name)
@@ -156,6 +157,7 @@ class LiteLLMEngine:
                 return request.result.model_validate_json(_json_in(completion.text))
             except ValidationError as error:
                 problems = _problems(error, completion)
+            # cut, or a model that did not find its end would fill its own window
             again = [{"role": "assistant", "content": completion.text[:4000] or "(nothing)"}]
             messages = [*messages, *again, {"role": "user", "content": ASK_AGAIN.format(problems=problems)}]
         raise ModelError(
@@ -192,6 +194,7 @@ class LiteLLMEngine:
             refused = {name for name in offered if any(word in problem for word in _OPTIONAL.get(name, ()))}
             if error.retryable or not refused:
                 raise
+            # remembered: the server will not learn it before it is restarted
             self._refused_options |= refused
             left = {name: value for name, value in offered.items() if name not in refused}
             return self._paid(request, gate.release(messages), left)
@@ -270,6 +273,7 @@ def _with_true_links(
     A link counts as citing only where it names a page that the model was shown. One that bears an identity and leads
     nowhere was made up, as small models do: its title stays.
     """
+    # the uuid is the truth: models copy it right where they shorten a path
     shown = {hit.path: hit.uuid for hit in gate.hits(request.hits)} | dict.fromkeys(read, "")
     by_uuid = {uuid: path for path, uuid in shown.items() if uuid}
     folder = posixpath.dirname(request.prompt.path)

@@ -119,6 +119,7 @@ def answer(request: AnswerRequest) -> Answer:
     is_question = ends_as_question(prompt)
     is_asked = is_question or (len(prompt) <= ASKED_CHARACTERS and any(map(ends_as_question, pieces(prompt))))
     chosen = passages(request.hits, only_near=not is_asked)
+    # what ends in a question mark asks for an answer and nothing else; anything else was also told
     parts = [] if is_question else [NOTED]
     parts += quotations(request.hits, chosen, prompt, posixpath.dirname(request.prompt.path), request.zone)
     if request.absent and (is_asked or chosen):
@@ -175,9 +176,8 @@ def quotations(
 
 def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:
     """Return the day a passage is of and a link to where it stands."""
-    link = format_link(hit.title, posixpath.relpath(hit.path, folder or "."), hit.uuid)
-    if hit.kind == "statement" and hit.anchor:
-        link = link.replace(".md", f".md#^{hit.anchor}", 1)
+    block_id = hit.anchor if hit.kind == "statement" else ""
+    link = format_link(hit.title, posixpath.relpath(hit.path, folder or "."), hit.uuid, block_id)
     return "— " + ", ".join(filter(None, [day_in(zone, hit.at), link, "archived" if hit.is_archived else ""]))
 
 
@@ -207,7 +207,9 @@ def keep(marked: Marked, pages: Sequence[PageName], zone: tzinfo) -> Operation:
 
 def _page_for(marked: Marked, pages: Sequence[PageName], zone: tzinfo) -> PageRef:
     """Return the page of words: of their link or tag, the one they name, their conversation's, else their month's."""
+    # a link says where, a tag only what about
     name = next(iter((*marked.links, *marked.tags)), "")
+    # several lines are a note of their own, whatever they are about
     if "\n" in marked.text.strip():
         return _own_page(marked, name)
     if name:

@@ -121,6 +121,7 @@ def retry_after_seconds(error: BaseException) -> float | None:
 
 def scrub(text: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return a provider's message without keys: the environment's, and what looks like one."""
+    # providers repeat the key that they refuse, whole or with its middle starred out
     for name, value in environ.items():
         if len(value) >= 8 and _KEY_NAME.search(name.upper()):
             text = text.replace(value, "[key]")
@@ -141,6 +142,7 @@ def _failure(error: BaseException) -> Failure:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    # an error may be its own cause's context
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

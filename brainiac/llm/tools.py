@@ -120,6 +120,7 @@ class Toolbox:
         if name not in self._tools:
             return f"Error: there is no tool `{one_line(name)}`; there are {', '.join(self._tools)}."
         model, run = self._tools[name]
+        # a model told what was wrong calls again; an exception would end the answer
         try:
             result = run(model.model_validate_json(arguments or "{}"))
         except ValidationError as error:
@@ -137,6 +138,7 @@ class Toolbox:
         )
         pages: dict[str, list[Hit]] = {}
         for hit in self._gate.hits(hits):
+            # kept, so that the exchange behind a hit can be read whole
             self._hits.append(hit)
             pages.setdefault(hit.path, []).append(hit)
             self._note_read(hit.path)
@@ -159,6 +161,7 @@ class Toolbox:
             names = sorted(
                 entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
                 for entry in entries
+                # a symbolic link may lead out of the brain
                 if not is_temporary(entry.name) and not entry.is_symlink()
                 if self._gate.knows(tree.relative(entry.path))
             )
@@ -187,6 +190,7 @@ class Toolbox:
 
     def _from_inbox(self, path: str) -> StmEvent | None:
         """Return what a prompt's file and its response hold, where it is remembered and may be shown."""
+        # models name the response as often as the prompt
         path = next(iter(prompt_path_of(path)), path)
         absolute = self._library.tree.confine(path, inside=self._library.tree.inbox)
         raw = self._library.read(absolute)

@@ -218,12 +218,12 @@ class HookDispatcher:
         """Take an event, in the thread that recorded it."""
         if event.kind in EXCHANGES:
             self._hand_out(event)
-        is_failure = event.kind == PluginFailed.kind
-        self._has_failed |= is_failure and event.data.get("hook") == "response_arrived"
+        failed_hook = event.what.hook if isinstance(event.what, PluginFailed) else ""
+        self._has_failed |= failed_hook == "response_arrived"
         memories = [change for change in event.changes if self._is_memory(change)]
         if memories and event.kind not in FOUND:  # what was found, the bus tells of
             self._near.submit(_LANE, lambda: self._tell_memories(memories))
-        is_own_echo = is_failure and event.data.get("hook") == "event_recorded"
+        is_own_echo = failed_hook == "event_recorded"
         if not is_own_echo and self._brain.plugins.has("event_recorded"):
             self._near.submit(_LANE, lambda: self._tell_event(event))
 
@@ -310,7 +310,7 @@ class HookDispatcher:
             return None
         try:
             with storage_trouble():
-                self._brain.record(ExchangeUnreflected.kind, by="kernel", data={"exchange": event.id}, cause=event.id)
+                self._brain.record(ExchangeUnreflected(exchange=event.id), by="kernel", cause=event.id)
         except StorageError as error:
             return error
         return None

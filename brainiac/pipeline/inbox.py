@@ -17,6 +17,7 @@ from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelErro
 from brainiac.events import (
     Change,
     ErrorCleared,
+    ExchangeEvent,
     NoteCaptured,
     PromptMoved,
     PromptRefused,
@@ -152,7 +153,7 @@ class Inbox:
             or answered.knows_response(prompt.path, hashed)
         ):
             return
-        self._record_exchange(ResponseArrived.kind, prompt, response=path, response_hash=hashed)
+        self._record_exchange(ResponseArrived, prompt, response=path, response_hash=hashed)
 
     def _keep_in(self, prompt: Prompt) -> None:
         """Take back what came of a prompt that asks to be kept in, as it did not when it was answered."""
@@ -172,14 +173,14 @@ class Inbox:
             return
         target = response_path(prompt.path) if former.response else None
         changes = self._response_moved(former, prompt, target)
-        data = {
-            "prompt": prompt.path,
-            "prompt_id": former.prompt_id,
-            "prompt_sha256": former.prompt_sha256,
-            "response": target,
-            "moved_from": former.prompt,
-        }
-        self._brain.commit(PromptMoved.kind, by=BY, changes=changes, data=data)
+        moved = PromptMoved(
+            prompt=prompt.path,
+            prompt_id=former.prompt_id,
+            prompt_sha256=former.prompt_sha256,
+            response=target,
+            moved_from=former.prompt,
+        )
+        self._brain.commit(moved, by=BY, changes=changes)
 
     def _response_moved(self, former: Answer, prompt: Prompt, target: str | None) -> list[Change]:
         raw = self._brain.read(former.response) if former.response else None
@@ -191,23 +192,25 @@ class Inbox:
 
     def _capture(self, prompt: Prompt) -> None:
         if prompt.remember:
-            self._record_exchange(NoteCaptured.kind, prompt)
+            self._record_exchange(NoteCaptured, prompt)
         self._clear(prompt.path)
 
-    def _record_exchange(self, kind: str, prompt: Prompt, response: str | None = None, response_hash: str = "") -> None:
+    def _record_exchange(
+        self, kind: type[ExchangeEvent], prompt: Prompt, response: str | None = None, response_hash: str = ""
+    ) -> None:
         """Make it known that there is something to reflect; `response_arrived` follows from the event."""
         raw = self._brain.read(prompt.path)
         if raw is None:
             return
-        data = {
-            "prompt": prompt.path,
-            "prompt_id": self._id_of(prompt.path),
-            "prompt_sha256": prompt.sha256,
-            "response": response,
-            "response_hash": response_hash,
-        }
+        exchange = kind(
+            prompt=prompt.path,
+            prompt_id=self._id_of(prompt.path),
+            prompt_sha256=prompt.sha256,
+            response=response,
+            response_hash=response_hash,
+        )
         changes = [observe(prompt.path, raw)] if prompt.remember else []
-        self._brain.commit(kind, by=BY, changes=changes, data=data)
+        self._brain.commit(exchange, by=BY, changes=changes)
 
     def _ask(self, prompt: Prompt) -> None:
         prompt = replace(prompt, id=self._id_of(prompt.path))
@@ -267,7 +270,7 @@ class Inbox:
             return  # said already
         change = create(target, text) if before is None else update(target, before, text)
         try:
-            self._brain.commit(PromptRefused.kind, by=BY, changes=[change], data={"prompt": path, "reason": reason})
+            self._brain.commit(PromptRefused(prompt=path, reason=reason), by=BY, changes=[change])
         except BrainiacError as error:
             self._brain.log.warning("error_file_not_written", path=target, problem=str(error))
 
@@ -289,7 +292,7 @@ class Inbox:
             self._ids.pop(path, None)
         before = None if _is_too_long(error_path(path)) else self._brain.read(error_path(path))
         if before is not None:
-            self._brain.commit(ErrorCleared.kind, by=BY, changes=[remove(error_path(path), before)])
+            self._brain.commit(ErrorCleared(), by=BY, changes=[remove(error_path(path), before)])
 
 
 def _is_too_long(path: str) -> bool:

@@ -141,8 +141,8 @@ class _Places:
         pages = [page for page in pages if page.features]
         self._units = Units(pages) if pages else None
         table = analyzer.vocabulary.table
-        self._headings = table.stems_at(table.numbers(_joined([page.heading for page in pages])))
-        self._stems = table.stems_at(table.numbers(_joined([page.words for page in pages])))
+        self._headings = table.stems[table.numbers(_joined([page.heading for page in pages]))]
+        self._stems = table.stems[table.numbers(_joined([page.words for page in pages]))]
 
     def tell(self, forms: Sequence[str]) -> bool:
         """Return whether any text says something with one of the stems, or two questions of other words ask with it.

@@ -23,8 +23,7 @@ _FOLDER = "memory/long_term/concrete"
 def page(name: str, body: str, meta: str = "") -> EncodedPage:
     """Return an encoded memory page of this file name and body, its stamp made of both."""
     text = f"---\nuuid: {name}-uuid\n{meta}---\n# {name}\n\n{body}\n"
-    found = page_of(f"{_FOLDER}/{name}.md", text, PathKind.MEMORY)
-    return encode(found, _ANALYZER, (len(name), len(text)))
+    return encode(page_of(f"{_FOLDER}/{name}.md", text, PathKind.MEMORY), _ANALYZER, (len(name), len(text)))
 
 
 def _paths(
@@ -35,8 +34,8 @@ def _paths(
     narrowing: Narrowing | None = None,
 ) -> list[str]:
     stems = [stem for term in terms for stem in _ANALYZER.terms(term)]
-    found = index.query(Asked(stems, 20, required=required, variants=variants or {}, narrowing=narrowing))
-    return [page.page.path.removeprefix(f"{_FOLDER}/").removesuffix(".md") for page in found.pages]
+    pages = index.query(Asked(stems, 20, required=required, variants=variants or {}, narrowing=narrowing)).pages
+    return [page.page.path.removeprefix(f"{_FOLDER}/").removesuffix(".md") for page in pages]
 
 
 def _is(expected: object, actual: object) -> None:
@@ -58,9 +57,9 @@ def check_found_after_commit(index: Index) -> None:
     for term in ("tomato", "garden"):
         _is(["garden"], _paths(index, term))
     _is(["garden"], _paths(index, required=("#plants",)))
-    found = index.query(Asked(["tomato"], 5)).pages[0]
+    answer = index.query(Asked(["tomato"], 5)).pages[0]
     expected = (given.page, given.words, given.features, given.stamp)
-    _is(expected, (found.page, found.words, found.features, found.stamp))
+    _is(expected, (answer.page, answer.words, answer.features, answer.stamp))
 
 
 def check_replaced(index: Index) -> None:
@@ -116,8 +115,8 @@ def check_names(index: Index) -> None:
     index.replace([page("garden", "- Tomatoes. ^a1", "aliases: [Back Yard]\n"), page("kitchen", "- Garden tea. ^a1")])
     index.commit()
     for name in ("garden", "back yard"):
-        found = index.query(Asked([name_mark(name, _ANALYZER)], 20)).pages
-        _is(["garden"], [encoded.page.title for encoded in found])
+        pages = index.query(Asked([name_mark(name, _ANALYZER)], 20)).pages
+        _is(["garden"], [encoded.page.title for encoded in pages])
 
 
 def check_words(index: Index) -> None:
@@ -133,16 +132,16 @@ def check_frequencies(index: Index) -> None:
     """Document frequencies are those of the passages."""
     index.replace([page(f"p{number}", f"- Tea{' cardamom' * (number < 3)}. ^a1") for number in range(10)])
     index.commit()
-    found = index.query(Asked(["tea", "cardamom", "nowher"], 20))
-    _is(({"tea": 10, "cardamom": 3, "nowher": 0}, 10), (dict(found.frequencies), found.n_passages))
+    candidates = index.query(Asked(["tea", "cardamom", "nowher"], 20))
+    _is(({"tea": 10, "cardamom": 3, "nowher": 0}, 10), (dict(candidates.frequencies), candidates.n_passages))
 
 
 def check_named(index: Index) -> None:
     """Pages are had by path and by uuid; unknown names are left out."""
     index.replace([page("garden", "- Tomatoes. ^a1"), page("kitchen", "- Tea. ^a1")])
     index.commit()
-    found = index.pages(["garden-uuid", f"{_FOLDER}/kitchen.md", "unknown"])
-    _is(["garden", "kitchen"], sorted(page.page.title for page in found))
+    pages = index.pages(["garden-uuid", f"{_FOLDER}/kitchen.md", "unknown"])
+    _is(["garden", "kitchen"], sorted(page.page.title for page in pages))
 
 
 def check_links(index: Index) -> None:
@@ -154,7 +153,7 @@ def check_links(index: Index) -> None:
     index.replace([page("cellar", "- Wine. ^a1")])
     index.commit()
     _is(1, index.inbound(["garden-uuid"]).get("garden-uuid", 0))
-    _is([f"{_FOLDER}/kitchen.md"], [found.path for found in index.linked() if found.links])
+    _is([f"{_FOLDER}/kitchen.md"], [linked.path for linked in index.linked() if linked.links])
 
 
 CHECKS: tuple[Callable[[Index], None], ...] = (

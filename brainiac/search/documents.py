@@ -166,7 +166,6 @@ _LINKS_ALONE = re.compile(rf"(?:\s*(?:[-*+][ \t]+)?{_LINK.pattern}[\s,;·]*)+\Z"
 _SAID_ON = re.compile(r'[ \t]+\(\[(\d{4}-\d\d-\d\d)\]\([^()\s]*(?:[ \t]+"[^"\n]*")?\)\)[ \t]*\Z')
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _EXCHANGE = "\n### "
-_REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 # `Caroline: …` at the start of a line labels who speaks in a transcript, or heads a note: see `_is_dialogue`
 _SPEAKER = re.compile(r"^([A-Z][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}): (?=\S)", re.MULTILINE)
 
@@ -220,18 +219,14 @@ def links_of(path: str, text: str) -> Iterator[Link]:
 
 
 def _units(body: str, zone: tzinfo) -> Iterator[Unit]:
-    at = body.find(_EXCHANGE) if not body.startswith(_EXCHANGE[1:]) else 0
-    if at >= 0:
-        placed = list(find_events(body))
-        if placed:
-            is_dialogue = _is_dialogue([found.event for found in placed])
-            for found in placed:
-                yield from _turns(found.event, is_dialogue)
-            body = outside(body, placed)
+    if placed := list(find_events(body)) if _EXCHANGE in f"\n{body}" else []:
+        is_dialogue = _is_dialogue([exchange.event for exchange in placed])
+        for exchange in placed:
+            yield from _turns(exchange.event, is_dialogue)
+        body = outside(body, placed)
     is_marked = PRIVATE.search(body) is not None  # on some line: all are kept rather than one be missed
     for unit in _prose_units(body, zone):
-        is_ours = _is_links(unit.text) or unit.text.strip() == _LOG_HEADING
-        if not is_ours:
+        if not _is_links(unit.text) and unit.text.strip() != _LOG_HEADING:
             yield replace(unit, is_private=True) if is_marked else unit
 
 
@@ -317,29 +312,23 @@ def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
     yield from (replace(unit, is_private=is_hidden) for unit in _prose_units(rest, zone))
     is_dialogue = _is_dialogue(memory.events)
     for event in reversed(memory.events):  # as they were said: neighbours are those before and after
-        yield from (replace(unit, is_private=True) if is_all else unit for unit in _turns(event, is_dialogue))
+        yield from (replace(unit, is_private=unit.is_private or is_all) for unit in _turns(event, is_dialogue))
 
 
 def _is_dialogue(events: Sequence[StmEvent]) -> bool:
-    """Tell whether people speak who are named each time: a word that heads a note (`Dentist: 3 pm`) seldom recurs."""
-    said = [event.user for event in events if event.user.strip()]
-    labels = [label[1] for text in said if (label := _SPEAKER.match(text))]
-    return 2 * len(set(labels)) <= len(labels) > len(said) / 2
+    """Return whether people speak who are named each time: a word that heads a note (`Dentist: 3 pm`) seldom recurs."""
+    messages = [event.user for event in events if event.user.strip()]
+    labels = [label[1] for message in messages if (label := _SPEAKER.match(message))]
+    return 2 * len(set(labels)) <= len(labels) > len(messages) / 2
 
 
-def _turns(event: StmEvent, is_dialogue: bool) -> tuple[Unit, ...]:
-    is_short = len(event.user) + len(event.ai) <= _REMEMBERED_LENGTH
-    return (_known_turns if is_short else _turns_of)(event, is_dialogue)
-
-
-def _turns_of(event: StmEvent, is_dialogue: bool) -> tuple[Unit, ...]:
-    return tuple(
-        Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, is_private_event(event))
-        for side, said in (("user", _said(event.user)), ("ai", (event.ai,)))
-        for part in said
-        for speaker, turn in _by_speaker(part, is_dialogue)
-        for text in _pieces(turn)
-    )
+def _turns(event: StmEvent, is_dialogue: bool) -> Iterator[Unit]:
+    is_private = is_private_event(event)
+    for side, messages in (("user", _messages(event.user)), ("ai", (event.ai,))):
+        for message in messages:
+            for speaker, turn in _by_speaker(message, is_dialogue):
+                for text in _pieces(turn):
+                    yield Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, is_private)
 
 
 def said_in(message: str) -> list[str]:
@@ -347,10 +336,10 @@ def said_in(message: str) -> list[str]:
 
     Commands are none, but what was to be remembered is said as well.
     """
-    return [text for part in _said(message) for text in _pieces(part)]
+    return [text for part in _messages(message) for text in _pieces(part)]
 
 
-def _said(message: str) -> tuple[str, ...]:
+def _messages(message: str) -> tuple[str, ...]:
     commands, rest = parse_commands(message)
     return (*arguments(commands, "remember"), rest)
 
@@ -361,19 +350,15 @@ def _pieces(text: str) -> list[str]:
     return [piece for piece in pieces if piece.strip() and not _is_links(piece)]
 
 
-# the same log is read after each exchange
-_known_turns = lru_cache(maxsize=4096)(_turns_of)
-
-
 def _by_speaker(text: str, is_dialogue: bool) -> Iterator[tuple[str, str]]:
     labels = list(_SPEAKER.finditer(text)) if _SPEAKER.match(text) else []
     if not (is_dialogue and labels) and len({label[1] for label in labels}) < 2:
         yield "", text
         return
     for label, following in zip(labels, [*labels[1:], None], strict=True):
-        said = text[label.end() : following.start() if following else None].strip()
-        if said:
-            yield label[1], said
+        turn = text[label.end() : following.start() if following else None].strip()
+        if turn:
+            yield label[1], turn
 
 
 def _text(meta: Mapping[str, Any], key: str) -> str:
@@ -382,8 +367,8 @@ def _text(meta: Mapping[str, Any], key: str) -> str:
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
-    found = pattern.search(text)
-    return found[1].strip() if found else ""
+    match = pattern.search(text)
+    return match[1].strip() if match else ""
 
 
 def _names(meta: Mapping[str, Any], key: str, between: str = ",") -> Iterator[str]:

@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.clock import parse_iso
-from brainiac.search import text as text_signs
 from brainiac.search.documents import Page, Unit, UnitKind
-from brainiac.search.text import Analyzer, has_question, is_question, term_hash
+from brainiac.search.text import CAPITAL, FIRST_PERSON, NUMBER, TIME, Analyzer, has_question, is_question, term_hash
 from brainiac.text.times import find_times
 from brainiac.text.tokens import ends_as_question
 
@@ -30,10 +29,11 @@ PASSAGE_WORDS = 100
 NO_DAY, MAX_DAY = -(2**31), 2**31 - 1
 _REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 # A unit's row: how many words, flags, speaker, day said, first and last day spoken of, minute said.
-FEATURES = np.dtype([(n, np.int32) for n in ("size", "flags", "speaker", "said", "first_day", "last_day", "minute")])
+FEATURES = np.dtype([(n, np.int32) for n in ("size", "flags", "speaker", "day", "first_day", "last_day", "minute")])
 _ROW = Struct("=7i")
 
-QUESTION, ASKS, TIME, NUMBER, FIRST_PERSON, PLACE, ONLY_ASKS, FROM_AI = (1 << i for i in range(8))
+# Flags; bits 2 to 4 are `TIME`, `NUMBER` and `FIRST_PERSON`.
+QUESTION, ASKS, PLACE, ONLY_ASKS, FROM_AI = 1, 2, 32, 64, 128
 CAPITALS_SHIFT, KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
 
 # both begin with what they seek and look back from there: ten times as fast as a word boundary in front
@@ -114,14 +114,14 @@ class EncodedPage:
     @property
     def days(self) -> tuple[int, int]:
         """The first and last day that its units were said; an empty span where none is known."""
-        said = self.rows["said"]
-        said = said[said != NO_DAY]
-        return (int(said.min()), int(said.max())) if len(said) else (MAX_DAY, NO_DAY)
+        days = self.rows["day"]
+        days = days[days != NO_DAY]
+        return (int(days.min()), int(days.max())) if len(days) else (MAX_DAY, NO_DAY)
 
 
 def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> EncodedPage:
     """Analyze a page's units; the page's own text is not kept."""
-    names, heading = analyzer.words(" ".join((page.title, *page.aliases, *page.tags))), _folder_words(page)
+    names, folders = analyzer.words(" ".join((page.title, *page.aliases, *page.tags))), _folder_words(page)
     # a log of exchanges is encoded again after each of them: what stood there before need not be
     units = [
         (_known_unit if unit.kind is UnitKind.TURN and len(unit.text) <= _REMEMBERED_LENGTH else _encoded_unit)(
@@ -130,7 +130,7 @@ def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> E
         for unit in page.units
     ]
     marks = [f"#{tag.casefold()}" for tag in page.tags] + [name_mark(name, analyzer) for name in names_of(page)]
-    head = " ".join(filter(None, (names.stems, analyzer.words(heading).stems, *marks)))
+    head = " ".join(filter(None, (names.stems, analyzer.words(folders).stems, *marks)))
     return EncodedPage(
         replace(page, units=()),
         stamp,
@@ -179,15 +179,15 @@ def _passages(head: str, units: Sequence[_EncodedUnit]) -> Iterator[str]:
 def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
     text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
     stems, hashes, signs = analyzer.words(text)
-    days, minute = _days_of(unit, at, signs, analyzer.zone), _minute(at)
-    marks = _day_marks(days)
+    days = day, first, _ = _days_of(unit, at, signs, analyzer.zone)
+    marks = _marks_of(day) + (_marks_of(first) if first != day else [])
     speaker = signed(term_hash(speaker_key(unit.speaker))) if unit.speaker else 0
     count = len(hashes) // 4
     return _EncodedUnit(
         hashes,
-        _ROW.pack(count, _flags_of(unit, signs), speaker, *days, minute),
+        _ROW.pack(count, _flags_of(unit, signs), speaker, *days, _minute(at)),
         _digest(unit),
-        " ".join((stems, *marks)) if stems else " ".join(marks),
+        " ".join(filter(None, (stems, *marks))),
         count + len(marks),
     )
 
@@ -220,32 +220,25 @@ def _digest(unit: Unit) -> bytes:
 def _flags_of(unit: Unit, signs: int) -> int:
     """Return what a unit's words show at a glance, as one number."""
     text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
-    flags = (
-        TIME * bool(signs & text_signs.TIME)
-        | NUMBER * bool(signs & text_signs.NUMBER)
-        | FIRST_PERSON * bool(signs & text_signs.FIRST_PERSON)
-        | FROM_AI * (unit.side == "ai")
-        | unit.kind << KIND_SHIFT
-    )
+    flags = signs & (TIME | NUMBER | FIRST_PERSON) | FROM_AI * (unit.side == "ai") | unit.kind << KIND_SHIFT
     if has_question(text):
         flags |= QUESTION | ASKS * ends_as_question(text) | ONLY_ASKS * is_question(text)
-    if signs & text_signs.CAPITAL:
-        flags |= (
-            PLACE * bool(_PLACE.search(text)) | min(MAX_CAPITALS, len(_CAPITALIZED.findall(text))) << CAPITALS_SHIFT
-        )
+    if signs & CAPITAL:
+        capitals = min(MAX_CAPITALS, len(_CAPITALIZED.findall(text)))
+        flags |= PLACE * bool(_PLACE.search(text)) | capitals << CAPITALS_SHIFT
     return flags
 
 
 def _days_of(unit: Unit, at: str, signs: int, zone: tzinfo) -> tuple[int, int, int]:
     """Return the day a unit was said and the first and last day it speaks of, as ordinals or `NO_DAY`."""
-    said = day_of(at, zone)
-    if said == NO_DAY or not signs & (text_signs.TIME | text_signs.NUMBER):
-        return said, NO_DAY, NO_DAY
-    spans = find_times(unit.text, datetime.combine(date.fromordinal(said), datetime.min.time(), UTC))
+    day = day_of(at, zone)
+    if day == NO_DAY or not signs & (TIME | NUMBER):
+        return day, NO_DAY, NO_DAY
+    spans = find_times(unit.text, datetime.combine(date.fromordinal(day), datetime.min.time(), UTC))
     days = [(s.earliest.toordinal(), s.latest.toordinal()) for s in spans if s.kind in ("point", "range")]
     if not days:
-        return said, NO_DAY, NO_DAY
-    return said, min(first for first, _ in days), max(last for _, last in days)
+        return day, NO_DAY, NO_DAY
+    return day, min(first for first, _ in days), max(last for _, last in days)
 
 
 @lru_cache(maxsize=4096)
@@ -266,11 +259,6 @@ def _minute(at: str) -> int:
         return int(parse_iso(at).timestamp() // 60) if len(at) > len("2026-11-22") else NO_DAY
     except (ValueError, OverflowError):
         return NO_DAY
-
-
-def _day_marks(days: tuple[int, int, int]) -> list[str]:
-    marks = _marks_of(days[0])
-    return marks if days[1] in (NO_DAY, days[0]) else marks + _marks_of(days[1])
 
 
 @lru_cache(maxsize=4096)

@@ -132,8 +132,9 @@ class _FormerIndex:
 
     def query(self, asked: Asked) -> Candidates:
         """Return the pages that are worth ranking; whoever asks leaves out those that the fields forbid."""
-        found: Candidates = self._index.query([*asked.terms, *asked.variants], asked.limit, required=asked.required)
-        return found
+        terms = [*asked.terms, *asked.variants]
+        candidates: Candidates = self._index.query(terms, asked.limit, required=asked.required)
+        return candidates
 
     def add_words(self, words: Iterable[tuple[str, str]]) -> None:
         """Keep nothing."""
@@ -240,11 +241,11 @@ class EmbeddedIndex:
         """Add pages, each in place of what stood under its path."""
         writer = self._begin()
         given = {encoded.page.path: encoded for encoded in pages}
-        known = self._ids(given)
+        replaced = self._ids(given)
         first = self._written.execute("select coalesce(max(id), 0) + 1 from pages").fetchone()[0]
-        self._forget(known.values())
-        new = (path for path in given if path not in known)
-        numbers = known | {path: number for number, path in enumerate(new, first)}
+        self._forget(replaced.values())
+        new = (path for path in given if path not in replaced)
+        numbers = replaced | {path: number for number, path in enumerate(new, first)}
         insert = f"insert into pages (id, {_COLUMNS}) values ({'?, ' * _COLUMNS.count(',')}?, ?)"
         self._written.executemany(insert, ((numbers[path], *_row(encoded)) for path, encoded in given.items()))
         links = {(numbers[path], link.target) for path, encoded in given.items() for link in encoded.page.links}
@@ -433,8 +434,8 @@ class EmbeddedIndex:
 
 def _selective(frequencies: Mapping[str, int], total: int) -> Mapping[str, int]:
     """Leave out terms that stand in a great part of all passages, where enough rarer ones choose the candidates."""
-    known = sorted(frequency for frequency in frequencies.values() if frequency)
-    most = max([1000, total // 50, *known[:_ENOUGH_TERMS]])
+    rarest = sorted(frequency for frequency in frequencies.values() if frequency)[:_ENOUGH_TERMS]
+    most = max([1000, total // 50, *rarest])
     return {term: frequency for term, frequency in frequencies.items() if frequency <= most}
 
 

@@ -45,21 +45,6 @@ class Hub:
     edges: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLink:
-    """A link that leads nowhere, or to a path where its page no longer is.
-
-    Attributes:
-        source: The page it stands on.
-        link: As it stands.
-        found: Where the page it names is now; "" when it is gone.
-    """
-
-    source: str
-    link: Link
-    found: str = ""
-
-
 class LinkGraph:
     """The links of a brain at one moment.
 
@@ -117,24 +102,14 @@ class LinkGraph:
         """Return memories that no page links to and that link to none; index pages aside."""
         return [path for path in self._memories() if not self.forward(path) and not self._back.get(path)]
 
-    def dead(self) -> list[DeadLink]:
-        """Return links whose page is gone or has another path now."""
-        found = []
-        for page in self._pages.values():
-            for link in page.links:
-                target = self.resolve(link)
-                if not target or (target != link.path and link.uuid):
-                    found.append(DeadLink(page.path, link, target))
-        return found
-
     def hubs(self, limit: int = 10) -> list[Hub]:
         """Return the most connected memories, ties by the most recently updated; no index pages."""
         memories = set(self._memories())
         edges: Counter[str] = Counter()
         # a pair of pages is one connection, whichever way and however often they link
-        for one, other in {tuple(sorted(pair)) for pair in self._edges()}:
-            if one in memories and other in memories:
-                edges.update((one, other))
+        for pair in {tuple(sorted(pair)) for pair in self._edges()}:
+            if memories.issuperset(pair):
+                edges.update(pair)
         ranked = sorted(edges, key=lambda path: (edges[path], self._pages[path].at, path), reverse=True)
         return [Hub(path, self._pages[path].uuid, self._pages[path].title, edges[path]) for path in ranked[:limit]]
 

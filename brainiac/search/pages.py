@@ -165,12 +165,12 @@ class Unindexed:
     def take_in(self, pages: Mapping[str, EncodedPage | None]) -> None:
         """Hold files that were read; one that was written meanwhile is left to whoever reads it."""
         for path, page in pages.items():
-            if page is None or page.stamp == stamp_of(self._tree, path):
+            # what is not unread any more was read by another thread too, and may stand in the index already
+            if path in self.unread and (page is None or page.stamp == stamp_of(self._tree, path)):
                 self.pages[path] = page
-                self.unread.pop(path, None)
-        if self._short_term in pages:
-            page = pages[self._short_term]
-            self._short_term_seen = page.stamp if page else None
+                del self.unread[path]
+                if path == self._short_term:
+                    self._short_term_seen = page.stamp if page else None
 
     def settle(self, written: Mapping[str, EncodedPage | None]) -> None:
         """Drop what the index has now, but not what changed meanwhile."""
@@ -351,12 +351,6 @@ class Pages:
             if self._unindexed.unread:
                 self._wake.set()
 
-    def _catch_up(self) -> None:
-        if self._unindexed.needs_rescan:
-            self.rescan()
-        if self._unindexed.catch_up():
-            self._wake.set()
-
     def _was_read(self, path: str) -> None:
         if self._vectors:
             self._unembedded[path] = None
@@ -385,7 +379,10 @@ class Pages:
     def catch_up(self) -> None:
         """Read what changed, if it is little, and know its words: what is like them is asked for beside them."""
         with self._mutex:
-            self._catch_up()
+            if self._unindexed.needs_rescan:
+                self.rescan()
+            if self._unindexed.catch_up():
+                self._wake.set()
             if not self._words_read_at:
                 self._read_words()
 
@@ -436,8 +433,7 @@ class Pages:
 
     def read_all(self) -> None:
         """Read every file that is not yet read; may take long after a first start."""
-        with self._mutex:
-            self._catch_up()
+        self.catch_up()
         while self._take_in():
             pass
 

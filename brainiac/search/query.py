@@ -16,7 +16,7 @@ import numpy as np
 
 from brainiac.search.documents import Hit
 from brainiac.search.features import EncodedPage, name_mark
-from brainiac.search.text import Analyzer, Token, folded, grams_of, plain_words, similarity, spans_of
+from brainiac.search.text import Analyzer, Token, folded, grams_of, plain_words, similarity
 from brainiac.text.times import find_times
 from brainiac.text.tokens import ends_as_question
 
@@ -160,8 +160,8 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "
     """
     fields: dict[str, list[str]] = {}
 
-    def take(found: re.Match[str]) -> str:
-        minus, name, value, phrase, word = found.groups()
+    def take(match: re.Match[str]) -> str:
+        minus, name, value, phrase, word = match.groups()
         if name:
             fields.setdefault(name.lower(), []).append(value.strip('"'))
         elif word or (minus and phrase):
@@ -332,7 +332,7 @@ def matches(text: str, query: str, analyzer: Analyzer = _PLAIN) -> list[tuple[in
     asked = sorted(asked or dict.fromkeys(analyzer.tokens(query)), key=lambda token: -len(token.word))[:_MOST_ASKED]
     asked_by: dict[Token, str] = {}
     places = []
-    for start, end, token in spans_of(text, analyzer):
+    for start, end, token in analyzer.spans(text):
         if token not in asked_by:
             asked_by[token] = next((other.word for other in asked if _is_same(other, token)), "")
         if asked_by[token]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,16 +12,7 @@ from numpy.typing import NDArray
 
 from brainiac.search.documents import FoundBy, Hit, HitKind, Page, Unit, UnitKind
 from brainiac.search.embed import Vectors
-from brainiac.search.features import (
-    ASKS,
-    FEATURES,
-    KIND_SHIFT,
-    NO_DAY,
-    ONLY_ASKS,
-    USER,
-    EncodedPage,
-    signed,
-)
+from brainiac.search.features import ASKS, FEATURES, KIND_SHIFT, NO_DAY, ONLY_ASKS, USER, EncodedPage, signed
 from brainiac.search.index import Asked, Candidates
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query
@@ -48,8 +39,6 @@ class Options:
 
     limit: int = 8
     kinds: Collection[HitKind] | None = None
-    include_archive: bool = True
-    context: Sequence[str] = field(default=())
     is_private: bool = False
     include_repeats: bool = False
 
@@ -77,9 +66,9 @@ class Retrieval:
             hits = self._hits(replace(query, terms=rare), options)
         return hits
 
-    def rank(self, text: str, now: datetime, options: Options) -> Ranked | None:
+    def rank(self, text: str, now: datetime) -> Ranked | None:
         """Score the candidates of a query; None when there are none."""
-        return self._rank(self._parsed(text, now), options)
+        return self._rank(self._parsed(text, now), Options())
 
     def embedder_status(self) -> dict[str, Any]:
         """Return which embedder serves, or why none does."""
@@ -109,7 +98,7 @@ class Retrieval:
         near = vectors.nearest(text) if vectors else {}
         further = near.keys() - {page.page.path for page in candidates.pages}  # only meaning leads there
         pages = [*candidates.pages, *self._pages.named([path for path in near if path in further])]
-        pages = [page for page in pages if page.features and _is_allowed(page, query, options)]
+        pages = [page for page in pages if page.features and (not query.narrowing or query.narrowing.allows(page))]
         if query.terms:
             pages = [
                 part for page in pages if (part := _part(page, query, options, of_questions=of_questions)).features
@@ -122,7 +111,7 @@ class Retrieval:
         matches = Matches(units, query, candidates.frequencies, candidates.n_passages, table)
         meaning = vectors.signals(text, units) if vectors else {}
         names = [name for encoded in units.pages for name in (encoded.page.uuid, encoded.page.path) if name]
-        signals = all_signals(matches, meaning, self._pages.inbound(names), options.context, self.analyzer)
+        signals = all_signals(matches, meaning, self._pages.inbound(names), self.analyzer)
         scores, around = rank(units, signals)
         return Ranked(query, units, scores, signals | around, _found_by(matches, signals))
 
@@ -151,7 +140,7 @@ class Retrieval:
         """Return the words of the brain, those of the pages among them."""
         vocabulary = self.analyzer.vocabulary
         hashes = np.frombuffer(b"".join([page.words for page in pages]), np.uint32)
-        if (vocabulary.table.numbers(hashes) < 0).any():
+        if not vocabulary.table.numbers(hashes).all():
             self._pages.read_words_again()
         return vocabulary.table
 
@@ -200,7 +189,7 @@ class Retrieval:
         """Return hits with their words, and the paths of files that changed since they were ranked."""
         hits: list[Hit] = []
         texts: dict[str, Page | None] = {}
-        told: set[str] = set()
+        seen: set[str] = set()
         again: list[Hit] = []  # what was said before in the same words comes behind all else
         for number in _in_order(ranked, options.kinds):
             encoded = ranked.units.pages[ranked.units.page[number]]
@@ -213,11 +202,11 @@ class Retrieval:
             unit = page.units[ranked.units.position[number]]
             if not _is_shown(unit, ranked, number):
                 continue
-            if unit.text in told:
+            if unit.text in seen:
                 again.append(_hit(page, unit, ranked, number))
                 continue
             if unit.side == "user" and not options.include_repeats:
-                told.add(unit.text)
+                seen.add(unit.text)
             hits.append(_hit(page, unit, ranked, number))
             if len(hits) == options.limit:
                 break
@@ -227,11 +216,6 @@ class Retrieval:
     def _as_ranked(self, encoded: EncodedPage) -> Page | None:
         page = self._pages.page_as_of(encoded.page.path, encoded.stamp)
         return page if page and (encoded.kept is not None or len(page.units) == encoded.n_units) else None
-
-
-def _is_allowed(encoded: EncodedPage, query: Query, options: Options) -> bool:
-    is_kept = options.include_archive or not encoded.page.is_archived
-    return is_kept and (not query.narrowing or query.narrowing.allows(encoded))
 
 
 def _part(encoded: EncodedPage, query: Query, options: Options, *, of_questions: bool) -> EncodedPage:
@@ -284,7 +268,7 @@ def _matching_units(
     Two units on either side come with each.
     """
     sizes = encoded.rows["size"]
-    is_met = np.isin(table.stems_at(table.numbers(np.frombuffer(encoded.words, np.uint32))), wanted)
+    is_met = np.isin(table.stems[table.numbers(np.frombuffer(encoded.words, np.uint32))], wanted)
     met = np.bincount(np.repeat(np.arange(len(sizes)), sizes), is_met, len(sizes))
     met[np.isin(np.frombuffer(encoded.content, np.uint64), np.array(keys, np.uint64))] += len(wanted)
     best = np.argsort(-met, kind="stable")[:_LONG_PAGE]
@@ -313,15 +297,15 @@ def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
 def _in_order(ranked: Ranked, kinds: Collection[HitKind] | None) -> Iterator[int]:
     """Yield the units that are hits, best first; of equal ones the newer first."""
     units, narrowing = ranked.units, ranked.query.narrowing
-    said = units.features["said"]
+    day = units.features["day"]
     is_hit = ranked.found_by >= 0
     if kinds is not None:
         is_hit &= np.isin(units.kind, [kind for kind in UnitKind if kind.hit_kind in kinds])
     if narrowing.after is not None:
-        is_hit &= said >= narrowing.after
+        is_hit &= day >= narrowing.after
     if narrowing.before is not None:
-        is_hit &= (said < narrowing.before) & (said != NO_DAY)
-    newest = -said.astype(np.int64)
+        is_hit &= (day < narrowing.before) & (day != NO_DAY)
+    newest = -day.astype(np.int64)
     order = np.lexsort((newest, -ranked.scores) if ranked.query.terms else (units.position, units.page, newest))
     for number in order.tolist():
         if is_hit[number]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -63,13 +63,13 @@ class Recall:
         *,
         limit: int = 8,
         kinds: Collection[HitKind] | None = None,
-        include_archive: bool = True,
         now: datetime | None = None,
-        context: Sequence[str] = (),
         is_private: bool = False,
         include_repeats: bool = False,
     ) -> list[Hit]:
         """Find what fits a query best, best first; of equal ones the newer first, and without any words the newest.
+
+        What lies in `memory/archive/` ranks behind all else, and is marked.
 
         Words of the query stand in each hit, or `Hit.found_by` says what led to it instead.
 
@@ -77,24 +77,20 @@ class Recall:
             query: Words as a person types them; `tag:` `type:` `after:` `before:` `path:` "words" -word narrow it.
             limit: At most so many hits.
             kinds: Only hits of these kinds; None for all.
-            include_archive: Also look into `memory/archive/`; what is found there ranks behind, and is marked.
             now: What "last week" refers to; the clock's now without it.
-            context: Paths of notes in focus; what is linked with them is preferred.
             is_private: The query must not leave this machine: no embedder elsewhere is asked.
             include_repeats: Also what was said in nothing but the query's own words.
         """
         from brainiac.search.retrieval import Options
 
         muted = self._muted()
-        options = Options(limit, kinds, include_archive, context, is_private, include_repeats)
+        options = Options(limit, kinds, is_private, include_repeats)
         hits = self._retrieval.search(query, now or self._clock.now(), options)
         return [hit for hit in hits if hit.anchor not in muted]
 
-    def rank(self, query: str, *, now: datetime | None = None, include_archive: bool = True) -> Ranked | None:
+    def rank(self, query: str, *, now: datetime | None = None) -> Ranked | None:
         """Return every candidate of a query with its signals, for learning and for tests; None without any."""
-        from brainiac.search.retrieval import Options
-
-        return self._retrieval.rank(query, now or self._clock.now(), Options(include_archive=include_archive))
+        return self._retrieval.rank(query, now or self._clock.now())
 
     def absent(self, text: str) -> list[str]:
         """Return words of a text that stand nowhere in memory, as they are written, the most telling first.
@@ -181,14 +177,11 @@ class Recall:
     def _open_vectors(self) -> Vectors | None:
         from brainiac.search.embed import EmbedderError, Vectors, make_embedder
 
-        setting = self._settings.recall.embedder
-        if setting == "none":
-            return None
+        machine = load(self._places.config, MachineSettings)
         try:
-            embedder = make_embedder(setting, load(self._places.config, MachineSettings), self._remote)
+            embedder = make_embedder(self._settings.recall.embedder, machine, self._remote)
         except EmbedderError as error:
             self._embedder_problem = str(error)
             return None
-        if embedder is None:
-            return None
-        return Vectors(self._places.cache / "vectors", embedder, partial(self._may_be_embedded, self.tree))
+        may_leave = partial(self._may_be_embedded, self.tree)
+        return Vectors(self._places.cache / "vectors", embedder, may_leave) if embedder else None

@@ -19,7 +19,19 @@ from brainiac.search import features as f
 from brainiac.search.documents import Page, UnitKind
 from brainiac.search.features import EncodedPage, name_mark, names_of, signed, speaker_key
 from brainiac.search.query import Query, speaker_words
-from brainiac.search.text import GRAM_BITS, Analyzer, Table, folded, grams_of, plain_words, similarity, term_hash
+from brainiac.search.text import (
+    FIRST_PERSON,
+    GRAM_BITS,
+    NUMBER,
+    TIME,
+    Analyzer,
+    Table,
+    folded,
+    grams_of,
+    plain_words,
+    similarity,
+    term_hash,
+)
 
 Vector: TypeAlias = NDArray[np.float64]
 Signals: TypeAlias = dict[str, Vector]
@@ -217,14 +229,14 @@ class Matches:
         """Find the distinct words of the units, and which runs of signs of the query each of them has."""
         units = self.units
         numbers = table.numbers(units.words)
-        seen = np.zeros(len(table) + 1, bool)
-        seen[numbers] = True  # what the table does not know is the last one
-        distinct = np.flatnonzero(seen[:-1]).astype(np.int32)
-        place = np.full(len(table) + 1, len(distinct), np.int32)
+        is_there = np.zeros(len(table), bool)
+        is_there[numbers] = True
+        distinct = np.flatnonzero(is_there).astype(np.int32)
+        place = np.zeros(len(table), np.int32)
         place[distinct] = np.arange(len(distinct), dtype=np.int32)
         self._at = place[numbers]  # each word of the units among the distinct ones
         self._stems = table.stems[distinct]
-        self._sizes = np.append(table.starts[distinct + 1] - table.starts[distinct], 0)
+        self._sizes = table.starts[distinct + 1] - table.starts[distinct]
         self.gram_length: Vector = np.bincount(units.owner, self._sizes[self._at], units.n).astype(np.float64)
         grams = np.unique(np.concatenate([np.empty(0, np.int32), *(grams_of(t.word) for t in self._tokens)]))
         self._columns = np.zeros(1 << GRAM_BITS, np.uint16)
@@ -236,10 +248,9 @@ class Matches:
         self._has[owner[held], column[held] - 1] = 1
 
     def _similarities(self, terms: Sequence[str]) -> tuple[Vector, Vector]:
-        """Return `(n_distinct + 1, n_terms)`: 1 where a word has the stem; and how like the term's words it is."""
+        """Return `(n_distinct, n_terms)`: 1 where a word has the stem; and how like the term's words it is."""
         hashes = np.array([term_hash(term) for term in terms], np.uint32)
-        exact = np.zeros((len(self._sizes), len(terms)))
-        exact[:-1] = self._stems[:, None] == hashes
+        exact = (self._stems[:, None] == hashes).astype(np.float64)
         near, columns = exact.copy(), {term: column for column, term in enumerate(terms)}
         for token in self._tokens:
             column = columns.get(token.stem)
@@ -277,21 +288,18 @@ def _is_name(term: str, names: set[str]) -> bool:
 # --- the signals ------------------------------------------------------------------------------------------------
 
 
-def all_signals(
-    matches: Matches, meaning: Signals, inbound: Mapping[str, int], context: Sequence[str], analyzer: Analyzer
-) -> Signals:
+def all_signals(matches: Matches, meaning: Signals, inbound: Mapping[str, int], analyzer: Analyzer) -> Signals:
     """Return every signal of the candidates of one query.
 
     Args:
         matches: How the query's words stand in the units.
         meaning: What vectors say; empty without an embedder.
         inbound: How many links lead to each uuid and path.
-        context: Paths of notes in focus.
         analyzer: The brain's language.
     """
     lexical = lexical_signals(matches)
     signals = lexical | dialogue_signals(matches, lexical) | content_signals(matches, lexical)
-    signals |= page_signals(matches, lexical, inbound, context, analyzer) | meaning
+    signals |= page_signals(matches, lexical, inbound, analyzer) | meaning
     if meaning:
         signals["about_meaning"] = signals["about"] * signals["meaning"]
     return signals
@@ -352,7 +360,7 @@ def dialogue_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals
     return {
         "about": about,
         "about_own": about * own,
-        "about_first_person": about * units.flag(f.FIRST_PERSON),
+        "about_first_person": about * units.flag(FIRST_PERSON),
         "about_tells": about * (1 - asks),
         # of two the first is who did or said it: "What did Ann tell Tom?"
         "first_named": matches.is_first_named,
@@ -367,13 +375,13 @@ def content_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals:
     """Return whether a unit holds the kind of thing that is asked for."""
     units = matches.units
     asked = {name: float(name in matches.query.asks) for name in ("when", "where", "count", "who")}
-    time = units.flag(f.TIME)
+    time = units.flag(TIME)
     return {
         "names": units.capitals,
         "when_time": asked["when"] * time,
         "when_time_own": asked["when"] * time * lexical["own"],
         "where_place": asked["where"] * units.flag(f.PLACE),
-        "count_number": asked["count"] * units.flag(f.NUMBER),
+        "count_number": asked["count"] * units.flag(NUMBER),
         "who_names": asked["who"] * units.capitals,
         "day": _day_match(units, matches.query.days),
     }
@@ -385,9 +393,8 @@ def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
         return np.zeros(units.n)
     first, last = days
     features = units.features
-    said = features["said"].astype(np.float64)
-    said[features["said"] == f.NO_DAY] = -1e9
-    away = np.maximum(np.maximum(first - said, said - last - 2), 0)  # most things are told a day or two later
+    day = np.where(features["day"] == f.NO_DAY, -1e9, features["day"])
+    away = np.maximum(np.maximum(first - day, day - last - 2), 0)  # most things are told a day or two later
     is_spoken_of = (
         (features["first_day"] != f.NO_DAY) & (features["first_day"] <= last) & (features["last_day"] >= first)
     )
@@ -396,11 +403,7 @@ def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
 
 
 def page_signals(
-    matches: Matches,
-    lexical: Mapping[str, Vector],
-    inbound: Mapping[str, int],
-    context: Sequence[str],
-    analyzer: Analyzer,
+    matches: Matches, lexical: Mapping[str, Vector], inbound: Mapping[str, int], analyzer: Analyzer
 ) -> Signals:
     """Return place, connection and use: what makes a memory matter before anything is asked; see `all_signals`."""
     units = matches.units
@@ -410,7 +413,7 @@ def page_signals(
     degrees = [len(page.links) + inbound.get(page.uuid, 0) + inbound.get(page.path, 0) for page in pages]
     return {
         "folder": relative(_folder_fit(pages, best, units))[units.page],
-        "linked": _linked(pages, best, context)[units.page],
+        "linked": _linked(pages, best)[units.page],
         "connected": np.log1p(np.array(degrees, np.float64))[units.page],
         "used": np.log1p(np.array([page.uses for page in pages], np.float64))[units.page],
         "statement": (units.kind == UnitKind.STATEMENT).astype(np.float64),
@@ -450,14 +453,13 @@ def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:
     return fit
 
 
-def _linked(pages: Sequence[Page], best: Vector, context: Sequence[str]) -> Vector:
-    """Return how well the pages fit that a page is linked with: those in focus and the best of the query."""
+def _linked(pages: Sequence[Page], best: Vector) -> Vector:
+    """Return how well the pages fit that a page is linked with, of the best of the query."""
     spread = np.zeros(len(pages))
     if not any(page.links for page in pages):
         return spread
     numbers = {name: number for number, page in enumerate(pages) for name in (page.path, page.uuid) if name}
     sources = {int(number): float(best[number] / max(best.max(), 1e-9)) for number in np.argsort(-best)[:_SPREAD_FROM]}
-    sources |= {numbers[path]: 1.0 for path in context if path in numbers}
     for number, page in enumerate(pages):
         for link in page.links:
             other = numbers.get(link.target, numbers.get(link.path))

@@ -8,6 +8,7 @@ meet. A unit of the index is a list of word hashes; all else that ranking asks o
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import threading
@@ -16,7 +17,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
+from operator import or_
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -63,12 +65,12 @@ _LONGEST_WORD = 64  # of a longer one only the beginning counts
 
 
 class Words(NamedTuple):
-    """What is known of a text.
+    """The words of a text.
 
     Attributes:
-        stems: Of all its words, in order, joined by blanks.
-        hashes: uint32, one a word as the vocabulary knows it.
-        signs: What any of its words shows.
+        stems: Of all of them, in order, joined by blanks.
+        hashes: uint32, one a word as the vocabulary has it.
+        signs: What any of them shows: `TIME` and so on.
     """
 
     stems: str
@@ -77,17 +79,15 @@ class Words(NamedTuple):
 
 
 class Token(NamedTuple):
-    """A word of a query: as the vocabulary knows it, its stem, and whether it only joins others (`the`)."""
+    """A word of a query: as the vocabulary has it, its stem, and whether it only joins others (`the`)."""
 
     word: str
     stem: str
     is_stop: bool
 
 
-_NOTHING = Words("", b"", 0)
-
-# What a word shows by itself, whatever stands around it.
-TIME, NUMBER, FIRST_PERSON, CAPITAL = 1, 2, 4, 8
+# What a word shows by itself, whatever stands around it; the first three are flags of a unit too, see `features`.
+TIME, NUMBER, FIRST_PERSON, CAPITAL = 4, 8, 16, 1 << 16
 
 _TIME = frozenset(
     """yesterday today tonight tomorrow last next ago week weeks weekend month months year years recently monday tuesday
@@ -118,20 +118,25 @@ class Analyzer:
         self.language, self.zone, self.key = language, zone, f"{language}:{zone}"
         self.vocabulary = Vocabulary()
         self._stem, self._is_stop = _language_tools(language)
-        self._known = _Remembered(self._analyzed)
+        self._pieces = _Remembered(self._analyzed)
 
     def words(self, text: str) -> Words:
-        """Return what is known of a text's words, unspaced scripts in pairs."""
-        known = self._known
-        found = [known[piece] for piece in text.split()]
-        return _joined(found) if found else _NOTHING
+        """Return a text's words, those of unspaced scripts in pairs of signs."""
+        pieces = self._pieces
+        return _joined([pieces[piece] for piece in text.split()])
 
     def tokens(self, text: str) -> list[Token]:
         """Return the words of a text one by one, in order."""
-        return [token for written in _tokens(text) if (token := self.token(written))]
+        return [token for *_, token in self.spans(text)]
+
+    def spans(self, text: str) -> Iterator[tuple[int, int, Token]]:
+        """Yield the words of a text, each with its place in the text."""
+        for start, written in _tokens(text):
+            if token := self.token(written):
+                yield start, start + len(written), token
 
     def token(self, written: str) -> Token | None:
-        """Return what is known of a word as it is written; None where it has no sign that counts."""
+        """Return a word as it is written in its form for queries; None where it has no sign that counts."""
         folded = written.casefold()
         word = _bare(folded)
         return Token(word, self._stem(word), self._is_stop(folded) or self._is_stop(word)) if word else None
@@ -142,9 +147,8 @@ class Analyzer:
 
     def _analyzed(self, piece: str) -> Words:
         if (bare := piece.strip(_PUNCTUATION)) != piece:
-            return self._known[bare]
-        found = [self._word(token) for token in _tokens(piece)]
-        return _joined(found) if found else _NOTHING
+            return self._pieces[bare]
+        return _joined([self._word(token) for _, token in _tokens(piece)])
 
     def _word(self, token: str) -> Words:
         folded = token.casefold()
@@ -160,35 +164,24 @@ class Analyzer:
             return Words("", b"", signs)
         stem = self._stem(word)
         self.vocabulary.add(word, stem)
-        return Words(stem, packed(term_hash(word)), signs)
+        return Words(stem, term_hash(word).to_bytes(4, sys.byteorder), signs)
 
 
-def _tokens(text: str) -> Iterator[str]:
-    """Yield the words of a text as written, unspaced scripts in pairs."""
-    for token in _TOKEN.findall(text):
-        yield from (part for _, part in _parts(token))
-
-
-def _parts(token: str) -> list[tuple[int, str]]:
-    """Return a word with its place in itself; of an unspaced script its pairs of signs."""
-    if len(token) > 1 and is_unspaced(token):
-        return [(at, token[at : at + 2]) for at in range(len(token) - 1)]
-    return [(0, token)]
-
-
-def spans_of(text: str, analyzer: Analyzer) -> Iterator[tuple[int, int, Token]]:
-    """Yield the words of a text, as `Analyzer.tokens` does, each with its place in the text."""
-    for found in _TOKEN.finditer(text):
-        for at, part in _parts(found[0]):
-            if token := analyzer.token(part):
-                yield found.start() + at, found.start() + at + len(part), token
+def _tokens(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the words of a text as written with their places, of unspaced scripts the pairs of signs."""
+    for match in _TOKEN.finditer(text):
+        token, start = match[0], match.start()
+        if len(token) > 1 and is_unspaced(token):
+            yield from ((start + at, token[at : at + 2]) for at in range(len(token) - 1))
+        else:
+            yield start, token
 
 
 def words_of(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the words of a text as written, and whether a sentence begins with each; scripts without spaces in runs."""
-    for found in _TOKEN.finditer(text):
-        before = text[max(0, found.start() - 8) : found.start()].rstrip(" \t\"'“„«‘(*_[¿¡")
-        yield found[0], not before or before[-1] in ".!?…:;\n>-" or has_question(before[-1])
+    for match in _TOKEN.finditer(text):
+        before = text[max(0, match.start() - 8) : match.start()].rstrip(" \t\"'“„«‘(*_[¿¡")
+        yield match[0], not before or before[-1] in ".!?…:;\n>-" or has_question(before[-1])
 
 
 def is_unspaced(token: str) -> bool:
@@ -197,7 +190,7 @@ def is_unspaced(token: str) -> bool:
 
 
 def _bare(folded: str) -> str:
-    """Return a casefolded word as the vocabulary knows it: in one spelling of its signs, without `'s`."""
+    """Return a casefolded word as the vocabulary has it: in one spelling of its signs, without `'s`."""
     plain = "".join(unicodedata.normalize("NFKC", folded).split()).replace("’", "'")
     return _POSSESSIVE.sub("", plain)[:_LONGEST_WORD]
 
@@ -217,12 +210,11 @@ class _Remembered(dict[str, Words]):
         return made
 
 
-def _joined(found: Sequence[Words]) -> Words:
-    stems, hashes, shown = zip(*found, strict=True)
-    signs = 0
-    for sign in set(shown):
-        signs |= sign
-    return Words(" ".join(filter(None, stems)), b"".join(hashes), signs)
+def _joined(parts: Sequence[Words]) -> Words:
+    if not parts:
+        return Words("", b"", 0)
+    stems, hashes, signs = zip(*parts, strict=True)
+    return Words(" ".join(filter(None, stems)), b"".join(hashes), reduce(or_, set(signs)))
 
 
 def is_question(text: str) -> bool:
@@ -268,22 +260,21 @@ def _language_tools(language: str) -> tuple[Callable[[str], str], Callable[[str]
     """Return what stems a word of a language, and what tells its stop words."""
     if language == "none":
         return (lambda word: word), (lambda _: False)
-    import tantivy
+    import tantivy  # heavy, and not needed for what is shown around a match
 
-    raw = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw())
-    try:
-        stemmer = raw.filter(tantivy.Filter.stemmer(language)).build()
-    except ValueError:
+    def built(name: str) -> Any:
+        raw = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw())
+        with contextlib.suppress(ValueError):  # the engine has none for this language
+            return raw.filter(getattr(tantivy.Filter, name)(language)).build()
+
+    stemmer, stopper = built("stemmer"), built("stopword")
+    if stemmer is None:
         return (lambda word: word), (lambda _: False)
     stop_words = _ENGLISH_STOP_WORDS if language == "english" else frozenset()
-    try:
-        stopper = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(tantivy.Filter.stopword(language)).build()
-    except ValueError:
-        stopper = None
 
     def stem(word: str) -> str:
-        found = stemmer.analyze(word)
-        return found[0] if found else word
+        stems = stemmer.analyze(word)
+        return stems[0] if stems else word
 
     def is_stop(word: str) -> bool:
         return word in stop_words or (stopper is not None and not stopper.analyze(word))
@@ -293,12 +284,7 @@ def _language_tools(language: str) -> tuple[Callable[[str], str], Callable[[str]
 
 def term_hash(term: str) -> int:
     """Return a word's or stem's 32-bit identity, the same on every machine."""
-    return zlib.crc32(term.encode())
-
-
-def packed(hash_: int) -> bytes:
-    """Return a hash as it stands among a page's."""
-    return hash_.to_bytes(4, sys.byteorder)
+    return zlib.crc32(term.encode("utf-8", "surrogatepass"))
 
 
 # --- the vocabulary of a brain ---------------------------------------------------------------------------------
@@ -308,19 +294,19 @@ Numbers: TypeAlias = NDArray[np.int32]
 
 MOST_WORDS = 1_000_000  # hostile text must not fill memory; what comes after is met as it stands
 GRAM_BITS = 20
-_GRAMS = 1 << GRAM_BITS
 _FEW = 2_000  # so many new words are looked through one by one
 _EDGE = "\n"  # stands before and after each word, where none of them has it
 
 
 @dataclass(frozen=True)
 class Table:
-    """The words known at one moment, by number; arrays only grow.
+    """The words met until a moment, by number; arrays only grow. Number 0 stands for every word that is not there.
 
     Attributes:
         hashes: Of the words, `(n_words,)`; `stems`: of their stems.
         starts: `(n_words + 1,)`: where the runs of each word begin in `grams`.
         grams: Runs of three signs as numbers below `2 ** GRAM_BITS`, word after word; as many as a word has signs.
+        slots: By the last bits of a hash the number of a word that it may be; the length is a power of two.
     """
 
     hashes: Hashes
@@ -333,24 +319,15 @@ class Table:
         return len(self.hashes)
 
     def numbers(self, hashes: Hashes) -> Numbers:
-        """Return the number of each word known by its hash, -1 for an unknown one."""
-        if not len(self.hashes):
-            return np.full(len(hashes), -1, np.int32)
-        found: Numbers = self.slots[hashes & np.uint32(len(self.slots) - 1)]
-        wrong = np.flatnonzero(self.hashes[found] != hashes)  # free slots, and the few that two words share
+        """Return the number of each word, given by its hash."""
+        # a sorted array alone would cost a query several times as long: it is asked for 50,000 words at once
+        numbers: Numbers = self.slots[hashes & np.uint32(len(self.slots) - 1)]
+        wrong = np.flatnonzero(self.hashes[numbers] != hashes)  # free slots, and the few that two words share
         if len(wrong):
             by_hash, order = self._sorted
             place = np.minimum(np.searchsorted(by_hash, hashes[wrong]), len(by_hash) - 1)
-            found[wrong] = np.where(by_hash[place] == hashes[wrong], order[place], -1)
-        return found
-
-    def stems_at(self, numbers: Numbers) -> Hashes:
-        """Return the hashes of the stems of words; 0 for an unknown one."""
-        return (
-            np.where(numbers >= 0, self.stems[numbers], np.uint32(0))
-            if len(self)
-            else np.zeros(len(numbers), np.uint32)
-        )
+            numbers[wrong] = np.where(by_hash[place] == hashes[wrong], order[place], 0)
+        return numbers
 
     @cached_property
     def _sorted(self) -> tuple[Hashes, Numbers]:
@@ -369,12 +346,14 @@ class Vocabulary:
     """The words met so far; safe to share between threads."""
 
     def __init__(self) -> None:
-        self._words: list[str] = []
-        self._stems: dict[str, str] = {}
+        self._words = [_EDGE]  # by number; the first is none
+        self._stems = {_EDGE: _EDGE}
         self._unsaved: list[str] = []
         self._mutex = threading.Lock()
-        self._table = _table_of([], [])
-        self._postings: _Postings | None = None
+        nothing = np.empty(0, np.int32)
+        self._table = Table(_hashes_of([_EDGE]), _hashes_of([_EDGE]), np.zeros(2, np.int32), nothing, nothing)
+        self._table = _extended(self._table, [], [])
+        self._postings = _Postings(self._table)
 
     def add(self, word: str, stem: str) -> None:
         """Learn a word."""
@@ -405,7 +384,7 @@ class Vocabulary:
     def lose(self) -> None:
         """Note that no index keeps any of the words."""
         with self._mutex:
-            self._unsaved = list(self._words)
+            self._unsaved = self._words[1:]
 
     @property
     def table(self) -> Table:
@@ -413,7 +392,7 @@ class Vocabulary:
         with self._mutex:
             if len(self._table) < len(self._words):
                 new = self._words[len(self._table) :]
-                self._table = _extended(self._table, _table_of(new, [self._stems[word] for word in new]))
+                self._table = _extended(self._table, new, [self._stems[word] for word in new])
             return self._table
 
     def similar(
@@ -430,24 +409,21 @@ class Vocabulary:
         Returns:
             Stems with the similarity of their words, see `similarity`.
         """
-        table = self.table
-        postings = self._postings
-        if postings is None or len(table) - postings.n_words > max(_FEW, postings.n_words // 10):
+        table, postings = self.table, self._postings
+        if len(table) - postings.n_words > max(_FEW, postings.n_words // 10):
             postings = self._postings = _Postings(table)
-        own = grams_of(word)
-        numbers, shared = postings.sharing(table, own)
+        numbers, shared = postings.sharing(table, grams_of(word))
         size = table.starts[numbers + 1] - table.starts[numbers]
         length = np.full(len(size), len(folded(word)))
         near = similarity(shared, length, size)
         is_form = (shared >= min_of_longer * np.maximum(length, size)) | (shared >= min_of_asked * length)
         kept = np.flatnonzero((near > 0) & is_form)
         best = kept[np.lexsort((numbers[kept], -shared[kept], -near[kept]))][: 2 * most].tolist()
-        stem, found = self._stems.get(word), dict[str, float]()
+        stems: dict[str, float] = {}
         for at in best:
-            other = self._stems[self._words[numbers[at]]]
-            if other != stem:
-                found.setdefault(other, float(near[at]))
-        return list(found.items())[:most]
+            stems.setdefault(self._stems[self._words[numbers[at]]], float(near[at]))
+        stems.pop(self._stems.get(word, ""), None)
+        return list(stems.items())[:most]
 
     def holding(self, sign: str) -> list[str]:
         """Return the stems of all words with a sign in them."""
@@ -461,8 +437,8 @@ def similarity(shared: NDArray[Any], one: NDArray[Any], other: NDArray[Any]) -> 
     `passprot`. Where less than half of them are there, or less than three, they are not alike.
     """
     near = np.minimum(shared / np.maximum(np.minimum(one, other), 1), 1.0)  # a word may have a run twice
-    found: NDArray[np.float64] = np.where((near >= 0.5) & (shared >= 3), near, 0.0)
-    return found
+    similar: NDArray[np.float64] = np.where((near >= 0.5) & (shared >= 3), near, 0.0)
+    return similar
 
 
 @lru_cache(maxsize=4096)
@@ -484,61 +460,42 @@ class _Postings:
 
     def __init__(self, table: Table) -> None:
         self.n_words = len(table)
-        size = int(table.starts[self.n_words])
-        order = np.argsort(table.grams[:size], kind="stable")
-        self._grams = table.grams[:size][order]
-        self._owner = np.repeat(np.arange(self.n_words, dtype=np.int32), np.diff(table.starts[: self.n_words + 1]))[
-            order
-        ]
+        order = np.argsort(table.grams, kind="stable")
+        self._grams = table.grams[order]
+        self._owner = np.repeat(np.arange(self.n_words, dtype=np.int32), np.diff(table.starts))[order]
 
     def sharing(self, table: Table, grams: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
         """Return the words that have any of the runs, and how many of them each has."""
         first, last = np.searchsorted(self._grams, grams), np.searchsorted(self._grams, grams, "right")
-        found = [self._owner[start:end] for start, end in zip(first.tolist(), last.tolist(), strict=True)]
+        owners = [self._owner[start:end] for start, end in zip(first.tolist(), last.tolist(), strict=True)]
         newer = np.arange(self.n_words, len(table), dtype=np.int32)
         has, owner = table.grams_of(newer)
-        found.append(newer[owner[np.isin(has, grams)]])
-        counts = np.bincount(np.concatenate(found), minlength=1)
+        owners.append(newer[owner[np.isin(has, grams)]])
+        counts = np.bincount(np.concatenate(owners), minlength=1)
         numbers = np.flatnonzero(counts >= 3).astype(np.int32)
         return numbers, counts[numbers]
 
 
-def _extended(table: Table, more: Table) -> Table:
-    hashes = np.concatenate((table.hashes, more.hashes))
-    return Table(
-        hashes,
-        np.concatenate((table.stems, more.stems)),
-        np.concatenate((table.starts, table.starts[-1] + more.starts[1:])),
-        np.concatenate((table.grams, more.grams)),
-        _slotted(hashes, table.slots, len(table)),
-    )
-
-
-def _table_of(words: Sequence[str], stems: Sequence[str]) -> Table:
+def _extended(table: Table, words: Sequence[str], stems: Sequence[str]) -> Table:
+    """Return a table with more words."""
     plain = [folded(word) for word in words]
-    hashes = _hashes_of(words)
+    hashes = np.concatenate((table.hashes, _hashes_of(words)))
+    size = 1 << max(10, int(4 * len(hashes)).bit_length())
+    is_larger = size != len(table.slots)
+    slots = np.zeros(size, np.int32) if is_larger else table.slots.copy()
+    new = np.arange(0 if is_larger else len(table), len(hashes), dtype=np.int32)
+    slots[hashes[new] & np.uint32(size - 1)] = new
     return Table(
         hashes,
-        _hashes_of(stems),
-        np.cumsum([0, *map(len, plain)], dtype=np.int32),
-        _codes(_EDGE + _EDGE.join(plain) + _EDGE),
-        _slotted(hashes, np.zeros(1, np.int32), 0),
+        np.concatenate((table.stems, _hashes_of(stems))),
+        np.concatenate((table.starts, table.starts[-1] + np.cumsum([len(word) for word in plain], dtype=np.int32))),
+        np.concatenate((table.grams, _codes(_EDGE + _EDGE.join(plain) + _EDGE))),
+        slots,
     )
 
 
 def _hashes_of(words: Sequence[str]) -> Hashes:
-    return np.array([zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in words], np.uint32)
-
-
-def _slotted(hashes: Hashes, slots: Numbers, known: int) -> Numbers:
-    """Return where each hash is looked up: the number of the first word whose hash ends in the same bits."""
-    size = 1 << max(10, int(4 * len(hashes)).bit_length())
-    if size != len(slots):
-        slots, known = np.zeros(size, np.int32), 0
-    slots = slots.copy()
-    new = np.arange(known, len(hashes), dtype=np.int32)[::-1]  # the last assignment stays: the first word's
-    slots[hashes[new] & np.uint32(size - 1)] = new
-    return slots
+    return np.array([term_hash(word) for word in words], np.uint32)
 
 
 def _codes(text: str) -> Numbers:

@@ -32,9 +32,9 @@ class Answer:
         prompt: Its path.
         prompt_hash: Content hash of the prompt file as it was answered; None when unknown.
         response: The response's path; None for a captured note.
-        response_hash: Content hash of the response as we left it; None when a person wrote it.
+        response_hash: Content hash of the response as it was left then; None when unknown.
+        is_ours: Whether a process wrote the response.
         exchange: Id of the exchange, which is the id of the event that made it known.
-        seen_hash: Content hash of the response when the exchange was recorded, whoever wrote it.
     """
 
     prompt: str
@@ -43,9 +43,9 @@ class Answer:
     prompt_hash: str | None
     response: str | None
     response_hash: str | None
+    is_ours: bool
     exchange: str
     at: str
-    seen_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ class _Change:
     path: str
     source: str | None
     after: str | None
+    about: str | None
     response: str | None
 
 
@@ -88,7 +89,7 @@ class _Place:
 
 _Moment = tuple[str, int]  # event and position in it: ids ascend in time, across devices too
 _NOW: _Moment = ("~", 0)
-_ANSWER = "prompt, prompt_id, sha256, prompt_hash, response, response_hash, event, at"
+_ANSWER = "prompt, prompt_id, sha256, prompt_hash, response, response_hash, is_ours, event, at"
 
 
 class Answered:
@@ -123,11 +124,11 @@ class Answered:
     def place_of(self, exchange: str) -> str | None:
         """Return where the prompt of an exchange stood last, moves followed; None for one that is not known."""
         rows = self._projection.query(
-            "SELECT prompt, event FROM exchanges WHERE prompt_id ="
+            "SELECT prompt, prompt_id, event FROM exchanges WHERE prompt_id ="
             " (SELECT prompt_id FROM exchanges WHERE event = ? AND is_kept) ORDER BY event DESC LIMIT 1",
             exchange,
         )
-        return self._moved_on(rows[0][0], (rows[0][1], 0)) if rows else None
+        return self._moved_on(*rows[0]) if rows else None
 
     def exchanges_at(self, path: str) -> list[str]:
         """Return the exchanges of the prompt at a path, revisions too, that were not made private since."""
@@ -163,7 +164,7 @@ class Answered:
     def knows_response(self, prompt_path: str, response_hash: str) -> bool:
         """Return whether this response to this prompt was seen before."""
         place = self._place(prompt_path)
-        return any(response_hash in (each.response_hash, each.seen_hash) for each in (*place.gone, *place.answers))
+        return any(answer.response_hash == response_hash for answer in (*place.gone, *place.answers))
 
     def moved_from(self, prompt: Prompt) -> Answer | None:
         """Return the answer of a prompt that moved here: its text was answered where it is gone now.
@@ -172,8 +173,8 @@ class Answered:
         """
         if (standing := self.of(prompt.path)) is not None:
             return standing if self.is_parted(prompt.path) else None
-        rows = self._projection.query("SELECT prompt, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
-        paths = {self._moved_on(path, (event, 0)) for path, event in rows} | {path for path, _ in rows}
+        rows = self._projection.query("SELECT prompt, prompt_id, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
+        paths = {self._moved_on(*row) for row in rows} | {path for path, _, _ in rows}
         candidates = [
             answer
             for place in map(self._place, paths)
@@ -212,7 +213,7 @@ class Answered:
 
     def _open(self, where: str, *values: str) -> list[str]:
         """Return the journal lines of exchanges of ours that nothing followed from."""
-        sql = "SELECT line FROM exchanges WHERE line IS NOT NULL AND device IN (SELECT value FROM json_each(?))"
+        sql = "SELECT line FROM open WHERE device IN (SELECT value FROM json_each(?))"
         return [line for (line,) in self._projection.query(f"{sql} AND {where} ORDER BY event", self._devices, *values)]
 
     def response_target(self, prompt: Prompt) -> Target:
@@ -225,7 +226,7 @@ class Answered:
         while True:
             path = response_path(prompt.path, number)
             before = self._store.read(path)
-            is_last = answer is not None and answer.response == path
+            is_last = answer is not None and answer.is_ours and answer.response == path
             if before is None or (is_last and answer and answer.response_hash == content_hash(before)):
                 return Target(path, before)
             number += 1
@@ -269,8 +270,9 @@ class Answered:
                 place = _Place()
             elif step.op == "remove":
                 place = _Place((), place.answers or place.gone, step.at if place.answers else place.gone_at)
-            elif place.gone and not place.answers and place.gone[-1].prompt_hash == step.after:
-                place = _Place(place.gone[-1:])  # its going was undone: it was dealt with before
+            elif not place.answers:  # its going was undone: it was dealt with before
+                former = self._place(path, (str(step.about), 0)).answers[-1:]
+                place = _Place(former) if former and former[0].prompt_hash == step.after else place
         return place
 
     def _with_arrival(self, place: _Place, move: _Change) -> _Place:
@@ -289,7 +291,7 @@ class Answered:
 
     def _steps(self, path: str, until: _Moment) -> list[Answer | _Change]:
         """Return what happened at a path, oldest first."""
-        sql = f"SELECT {_ANSWER}, seen_hash FROM exchanges WHERE prompt = ? AND event <= ?"
+        sql = f"SELECT {_ANSWER} FROM exchanges WHERE prompt = ? AND event <= ?"
         answers = [Answer(*row) for row in self._projection.query(sql, path, until[0])]
         steps: list[tuple[_Moment, Answer | _Change]] = [((answer.exchange, -1), answer) for answer in answers]
         steps += [((change.event, change.position), change) for change in self._changes(path)]
@@ -297,7 +299,7 @@ class Answered:
 
     def _changes(self, path: str) -> list[_Change]:
         rows = self._projection.query(
-            "SELECT event, position, at, kind, op, path, source, after, response FROM changes"
+            "SELECT event, position, at, kind, op, path, source, after, about, response FROM changes"
             " WHERE (path = ?1 OR source = ?1) AND (source IS NOT NULL OR op = 'remove' OR kind = ?2)"
             " ORDER BY event, position",
             path,
@@ -305,14 +307,15 @@ class Answered:
         )
         return [_Change(*row) for row in rows]
 
-    def _moved_on(self, path: str, since: _Moment) -> str:
-        """Return where a prompt is that stood at a path at some moment."""
+    def _moved_on(self, path: str, prompt_id: str, since: str) -> str:
+        """Return where a prompt is that was answered at a path by some event."""
         is_gone = False
         for change in self._changes(path):
-            if (moment := (change.event, change.position)) <= since:
+            if change.event <= since:
                 continue
-            if change.source == path != change.path and (not is_gone or change.kind == PromptMoved.kind):
-                return self._moved_on(change.path, moment)
+            is_this = change.about == prompt_id if change.kind == PromptMoved.kind else not is_gone
+            if change.source == path != change.path and is_this:
+                return self._moved_on(change.path, prompt_id, change.event)
             is_gone = change.op == "remove" or (is_gone and change.op != "create")
         return path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ from brainiac.events import Change, Event, EventData, LeftoversSwept, PluginEven
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import read_bytes
 from brainiac.storage.transactions import Transactions
-from brainiac.tree import OUR_TEMPORARY_PREFIX
+from brainiac.tree import OUR_TEMPORARY_PREFIX, Tree
 
 
 @dataclass(slots=True)
@@ -138,9 +138,7 @@ class Committer(Transactions):
     def _sweep(self) -> dict[str, str]:
         """Remove temporary files that belong to no commit, keeping a text that is nowhere else."""
         waiting, swept = {file for _, _, file in self.displaced()}, {}
-        for path in self._leftovers():
-            if path in waiting:
-                continue
+        for path in _leftovers(self.tree) - waiting:
             content, relative = read_bytes(path), self.tree.relative(path)
             if content and not self.is_unkept(relative, content) and self.tree.journal not in path.parents:
                 swept[relative] = self.journal.blobs.put(content)
@@ -150,10 +148,9 @@ class Committer(Transactions):
             self.record(LeftoversSwept(texts=swept), by="kernel")
         return swept
 
-    def _leftovers(self) -> Iterator[Path]:
-        """Yield the temporary files of ours in the tree."""
-        for top in {self.tree.inbox, self.tree.memory, self.tree.system, self.tree.logs}:
-            for folder, _, names in os.walk(top):
-                for name in names:
-                    if name.startswith(OUR_TEMPORARY_PREFIX):
-                        yield Path(folder, name)
+
+def _leftovers(tree: Tree) -> set[Path]:
+    """Return the temporary files of ours in the tree."""
+    tops = {tree.inbox, tree.memory, tree.system, tree.logs}
+    folders = (entry for top in tops for entry in os.walk(top))
+    return {Path(top, name) for top, _, names in folders for name in names if name.startswith(OUR_TEMPORARY_PREFIX)}

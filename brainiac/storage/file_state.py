@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from brainiac.events import Event, RecordedChange, TreeAdopted
-from brainiac.storage.files import is_damage, locked, make_way
+from brainiac.storage.files import is_damage, locked, open_derived, remove_derived
 from brainiac.storage.journal import Journal
 from brainiac.tree import Tree
 
@@ -75,7 +75,7 @@ class FileStates:
         self._path, self._tree, self._journal = path, tree, journal
         self._mutex = threading.RLock()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._database = self._open()
+        self._database = open_derived(path, _SCHEMA)
 
     def close(self) -> None:
         """Close the file."""
@@ -148,8 +148,8 @@ class FileStates:
                 raise
         with locked(self._journal.lock), self._mutex:  # in the order in which a commit takes them
             self._database.close()
-            self._remove()
-            self._database = self._connect()
+            remove_derived(self._path)
+            self._database = open_derived(self._path, _SCHEMA)
             self._follow()
             return work()
 
@@ -179,35 +179,6 @@ class FileStates:
         with self._database:
             self._fold(event)
             self._set_position(event.seq, event.id)
-
-    def _open(self) -> sqlite3.Connection:
-        for path in self._paths:
-            make_way(path)
-        try:
-            return self._connect()
-        except sqlite3.DatabaseError:  # torn by a power failure; it is derived
-            self._remove()
-            return self._connect()
-
-    def _remove(self) -> None:
-        for path in self._paths:
-            make_way(path)
-            path.unlink(missing_ok=True)
-
-    @property
-    def _paths(self) -> list[Path]:
-        return [self._path.with_name(self._path.name + name) for name in ("", "-wal", "-shm")]
-
-    def _connect(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self._path, check_same_thread=False, timeout=30)
-        try:
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = OFF")  # a crash loses nothing; a power failure only work
-            database.executescript(_SCHEMA)
-        except sqlite3.DatabaseError:
-            database.close()
-            raise
-        return database
 
     def _position(self) -> tuple[int, str]:
         row = self._database.execute("SELECT seq, id FROM position").fetchone()

@@ -242,6 +242,47 @@ def is_damage(error: Exception) -> bool:
 
 # POSIX locks belong to the process, not to the handle: two threads of a process would both get one, and closing any
 # handle on the file releases it. So each lock file has one handle per process, kept here with a lock for its threads.
+def open_derived(path: Path | str, schema: str) -> sqlite3.Connection:
+    """Open a SQLite file of what can be made anew, for all threads; one that is damaged is thrown away.
+
+    Args:
+        path: The file, in a folder that is there; ":memory:" for none.
+        schema: What makes the tables, where they are not there.
+    """
+    for part in _parts_of(path):
+        make_way(part)
+    try:
+        return _connect(path, schema)
+    except sqlite3.DatabaseError:  # torn by a power failure
+        remove_derived(path)
+        return _connect(path, schema)
+
+
+def remove_derived(path: Path | str) -> None:
+    """Throw such a file away; whoever had it open closed it."""
+    for part in _parts_of(path):
+        make_way(part)
+        part.unlink(missing_ok=True)
+
+
+def _parts_of(path: Path | str) -> list[Path]:
+    endings = () if path == ":memory:" else ("", "-wal", "-shm")
+    return [Path(f"{path}{ending}") for ending in endings]
+
+
+def _connect(path: Path | str, schema: str) -> sqlite3.Connection:
+    database = sqlite3.connect(path, check_same_thread=False, timeout=30)
+    try:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = OFF")  # a crash loses nothing; a power failure only work
+        database.execute("PRAGMA secure_delete = ON")  # what was purged stays in no free page
+        database.executescript(schema)
+    except sqlite3.DatabaseError:
+        database.close()
+        raise
+    return database
+
+
 @dataclass(slots=True)
 class _Lock:
     between_processes: fasteners.InterProcessLock

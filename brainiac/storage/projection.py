@@ -8,11 +8,14 @@ are the same. The file may be deleted or damaged at any moment.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,30 +39,32 @@ from brainiac.events import (
     PurgeHonoured,
     TreeAdopted,
 )
-from brainiac.storage.files import is_damage, make_way
+from brainiac.storage.files import is_damage, open_derived, remove_derived
 from brainiac.storage.journal import Journal, to_line
 from brainiac.tree import Tree
 
 T = TypeVar("T")
 FILE = "projection.sqlite"
+_BATCH = 5000  # events whose rows are inserted together
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _VERSION = 1  # of the schema, and of what is taken from events: another one has the file made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id for this device's, bytes and the last of them for a file of another's.
 CREATE TABLE IF NOT EXISTS positions(source TEXT PRIMARY KEY, at INTEGER, mark TEXT, size INTEGER) WITHOUT ROWID;
--- What was said: `response_hash` of an answer of ours, `seen_hash` also of a person's; `line` is the whole event,
--- kept until something follows from it; off the record `is_kept` is 0.
+-- What was said; `response_hash` is that of the response as it stood then, `is_ours` where a process wrote it, and
+-- off the record `is_kept` is 0.
 CREATE TABLE IF NOT EXISTS exchanges(
     event TEXT PRIMARY KEY, device TEXT, at TEXT, prompt TEXT, prompt_id TEXT, sha256 TEXT, prompt_hash TEXT,
-    response TEXT, response_hash TEXT, seen_hash TEXT, is_kept INTEGER, line TEXT) WITHOUT ROWID;
+    response TEXT, response_hash TEXT, is_ours INTEGER, is_kept INTEGER) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS exchange_prompts ON exchanges(prompt);
 CREATE INDEX IF NOT EXISTS exchange_prompt_ids ON exchanges(prompt_id);
 CREATE INDEX IF NOT EXISTS exchange_texts ON exchanges(sha256);
-CREATE INDEX IF NOT EXISTS exchanges_open ON exchanges(event) WHERE line IS NOT NULL;
+-- The whole events of exchanges that nothing followed from yet.
+CREATE TABLE IF NOT EXISTS open(event TEXT PRIMARY KEY, device TEXT, line TEXT) WITHOUT ROWID;
 -- What followed from an exchange; `is_extracted` is NULL where it was not noted.
 CREATE TABLE IF NOT EXISTS outcomes(
-    event TEXT PRIMARY KEY, exchange TEXT, supersedes TEXT, is_extracted INTEGER) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS outcome_exchanges ON outcomes(exchange);
+    exchange TEXT, event TEXT, supersedes TEXT, is_extracted INTEGER, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS outcomes_superseding ON outcomes(supersedes) WHERE supersedes != '';
 CREATE INDEX IF NOT EXISTS outcomes_bare ON outcomes(exchange) WHERE is_extracted = 0;
 CREATE TABLE IF NOT EXISTS withdrawals(exchange TEXT, event TEXT, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
@@ -73,16 +78,16 @@ CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, by TEXT, deleted TEXT,
     PRIMARY KEY(id, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS proposals_to_forget ON proposals(id) WHERE deleted != '';
 CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, kind TEXT, PRIMARY KEY(proposal, event)) WITHOUT ROWID;
--- What moved, went or came back, of all files; of pages also what appeared and what a person wrote.
+-- What moved, went or came back, of all files; of pages also what appeared and what a person wrote. `about` names the
+-- prompt that moved, or the event that was undone.
 CREATE TABLE IF NOT EXISTS changes(
     event TEXT, position INTEGER, at TEXT, kind TEXT, op TEXT, path TEXT, source TEXT, after TEXT,
-    is_new INTEGER, is_by_hand INTEGER, response TEXT, PRIMARY KEY(event, position)) WITHOUT ROWID;
+    is_new INTEGER, is_by_hand INTEGER, about TEXT, response TEXT, PRIMARY KEY(event, position)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS change_paths ON changes(path);
 CREATE INDEX IF NOT EXISTS change_sources ON changes(source) WHERE source IS NOT NULL;
 CREATE TABLE IF NOT EXISTS calls(
-    event TEXT PRIMARY KEY, device TEXT, at TEXT, by TEXT, purpose TEXT, model TEXT, input_tokens INTEGER,
-    cached_tokens INTEGER, output_tokens INTEGER, cost_usd REAL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS call_times ON calls(at);
+    at TEXT, event TEXT, device TEXT, by TEXT, purpose TEXT, model TEXT, input_tokens INTEGER, cached_tokens INTEGER,
+    output_tokens INTEGER, cost_usd REAL, PRIMARY KEY(at, event)) WITHOUT ROWID;
 -- What each organization counted: of a page, or of two that one answer cited; and what it did.
 CREATE TABLE IF NOT EXISTS uses(
     event TEXT, page TEXT, other TEXT, day TEXT, times INTEGER, PRIMARY KEY(event, page, other)) WITHOUT ROWID;
@@ -136,9 +141,11 @@ class Projection:
 
     def query(self, sql: str, *values: object) -> list[Row]:
         """Return what the tables hold by now; `follow` is not implied."""
-        bound = [_bound(value) for value in values]
-        rows = self._attempt(lambda: self._database.execute(sql, bound).fetchall())
-        return [tuple(map(_unbound, row)) for row in rows]
+
+        def ask(rows: list[Row]) -> list[Row]:
+            return self._attempt(lambda: self._database.execute(sql, rows[0]).fetchall())
+
+        return [tuple(map(_unbound, row)) for row in _with_names(ask, [values])]
 
     def undone(self) -> dict[str, str]:
         """Return the events of this device that are taken back as of now, each with what took it back."""
@@ -166,7 +173,7 @@ class Projection:
             is_next = known.get("", (0, ""))[1] == self._basis and event.kind != PurgeHonoured.kind
             if not is_next or event.seq != known.get(self._journal.device, (0, ""))[0] + 1:
                 return False
-            self._insert(event, self._journal.device)
+            self._insert([event], self._journal.device)
             self._set_position(self._journal.device, _Position(event.seq, event.id))
         return True
 
@@ -193,35 +200,51 @@ class Projection:
             part = self._journal.foreign_part(source, position.at, position.mark)
             if part is None:
                 return False
-            for event in part.events:
-                self._insert(event, Path(source).parent.name)
+            self._insert(part.events, Path(source).parent.name)
             self._set_position(source, _Position(part.end, part.mark, size))
         return self._read_on_own(own)
 
-    def _read_on_own(self, last: _Position) -> bool:
-        is_anew = not last.at
-        events = self._journal.events(since_seq=max(last.at - 1, 0))
-        if not is_anew:
-            first = next(events, None)
-            if first is None or (first.seq, first.id) != (last.at, last.mark):
+    def _read_on_own(self, known: _Position) -> bool:
+        read = self._journal.events(since_seq=max(known.at - 1, 0))
+        events: Iterable[Event] = read
+        if known.at:
+            first, events = next(read, None), list(read)
+            if first is None or (first.seq, first.id) != (known.at, known.mark):
                 return False  # git took the journal back
-        for event in events:
-            if event.kind == PurgeHonoured.kind and not is_anew:
+            if any(event.kind == PurgeHonoured.kind for event in events):
                 return False  # words of earlier lines are gone
-            self._insert(event, self._journal.device)
-            last = _Position(event.seq, event.id)
-        self._set_position(self._journal.device, last)
+        last = self._insert(events, self._journal.device)
+        if last is not None:
+            known = _Position(last.seq, last.id)
+        self._set_position(self._journal.device, known)
         return True
 
-    def _insert(self, event: Event, device: str) -> None:
-        for table, row in _rows(event, device, self._tree):
-            marks = ", ".join("?" * len(row))
-            sql = f"INSERT OR REPLACE INTO {table} VALUES ({marks})"
-            self._database.execute(sql, [_bound(value) for value in row])
-        if isinstance(event.what, ExchangeEvent | OutcomeEvent):  # whichever of the two comes first
-            sql = "UPDATE exchanges SET line = NULL WHERE event = ? AND event IN (SELECT exchange FROM outcomes)"
-            exchange = event.what.exchange if isinstance(event.what, OutcomeEvent) else event.id
-            self._database.execute(sql, (_bound(exchange),))
+    def _insert(self, events: Iterable[Event], device: str) -> Event | None:
+        """Insert what events state, and return the last of them."""
+        last: Event | None = None
+        open_exchanges: dict[str, Event] = {}
+        rows: dict[str, list[Row]] = defaultdict(list)
+        for number, last in enumerate(events, 1):
+            for table, row in _rows(last, device, self._tree):
+                rows[table].append(row)
+            if isinstance(last.what, ExchangeEvent):
+                open_exchanges[last.id] = last
+            elif isinstance(last.what, OutcomeEvent):
+                open_exchanges.pop(last.what.exchange, None)
+            if number % _BATCH == 0:
+                self._insert_rows(rows)
+        rows["open"] = [(event.id, device, to_line(event).decode()) for event in open_exchanges.values()]
+        self._insert_rows(rows)
+        # in another journal, or before: the order in which they are read does not matter
+        self._database.execute("DELETE FROM open WHERE event IN (SELECT exchange FROM outcomes)")
+        return last
+
+    def _insert_rows(self, rows: dict[str, list[Row]]) -> None:
+        for table, inserted in rows.items():
+            if inserted:
+                sql = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(inserted[0]))})"
+                _with_names(partial(self._database.executemany, sql), inserted)
+        rows.clear()
 
     def _positions(self) -> dict[str, _Position]:
         rows = self._database.execute("SELECT source, at, mark, size FROM positions")
@@ -252,51 +275,24 @@ class Projection:
             except sqlite3.Error as error:
                 self._database.close()
                 if is_damage(error):
-                    self._remove()
+                    with suppress(OSError):
+                        remove_derived(self._path)
                 # any other trouble (a full disk, no right to write) would be met again: what is derived needs no disk
-                self._database = self._open() if is_damage(error) else self._connect(":memory:")
+                self._database = self._open() if is_damage(error) else open_derived(":memory:", _SCHEMA)
             self._follow()
             return action()
 
     def _open(self) -> sqlite3.Connection:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for path in self._files:
-                make_way(path)
-            try:
-                return self._connect(self._path)
-            except sqlite3.DatabaseError:
-                self._remove()
-                return self._connect(self._path)
+            return open_derived(self._path, _SCHEMA)
         except (OSError, sqlite3.Error):
-            return self._connect(":memory:")
-
-    def _remove(self) -> None:
-        with suppress(OSError):
-            for path in self._files:
-                path.unlink(missing_ok=True)
-
-    @property
-    def _files(self) -> list[Path]:
-        return [self._path.with_name(self._path.name + ending) for ending in ("", "-wal", "-shm")]
-
-    @staticmethod
-    def _connect(path: Path | str) -> sqlite3.Connection:
-        database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        try:
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = OFF")  # a crash loses nothing; a power failure only work
-            database.execute("PRAGMA secure_delete = ON")  # what was purged stays in no free page
-            database.executescript(_SCHEMA)
-        except sqlite3.DatabaseError:
-            database.close()
-            raise
-        return database
+            return open_derived(":memory:", _SCHEMA)
 
 
 TABLES = (
-    "positions", "exchanges", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions", "changes",
-    "calls", "uses", "runs",
+    "positions", "exchanges", "open", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions",
+    "changes", "calls", "uses", "runs",
 )  # fmt: skip
 
 
@@ -308,7 +304,7 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
         case OutcomeEvent() as outcome:
             noted = outcome if isinstance(outcome, ExchangeReflected) else None
             superseded = noted.supersedes if noted and noted.supersedes != noted.exchange else ""
-            yield "outcomes", (event.id, outcome.exchange, superseded, noted and noted.is_extracted)
+            yield "outcomes", (outcome.exchange, event.id, superseded, noted and noted.is_extracted)
         case ExchangeMadePrivate(exchanges=exchanges):
             yield from (("withdrawals", (exchange, event.id)) for exchange in exchanges)
         case ExchangesFiled() | MemoryPromoted() as filing:
@@ -324,35 +320,43 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             yield "decisions", (proposal, event.id, event.kind)
         case ModelCalled() as call:
             tokens = call.input_tokens, call.cached_tokens, call.output_tokens
-            yield "calls", (event.id, device, event.at, event.by, call.purpose, call.model, *tokens, call.cost_usd)
+            yield "calls", (event.at, event.id, device, event.by, call.purpose, call.model, *tokens, call.cost_usd)
         case MemoryOrganized() as run:
             done = json.dumps([(action.action, action.uuids) for action in run.done])
             yield "runs", (event.id, event.at, run.asked, done)
             yield from (("uses", (event.id, page, "", day, times)) for page, (day, times) in run.used.items())
             yield from (("uses", (event.id, page, other, "", times)) for page, other, times in run.together)
-        case PromptMoved() as moved:
-            after = next((change.after for change in event.changes if change.path == moved.response), None)
-            place = (moved.prompt, moved.moved_from, after, False, False, moved.response)
-            yield "changes", (event.id, len(event.changes), event.at, event.kind, "move", *place)
     for proposal in getattr(event.what, "proposals", ()):
         deleted = proposal.deleted if isinstance(proposal, ForgetProposal) else ""
         yield "proposals", (proposal.id, event.id, event.by, deleted, json.dumps(proposal.to_json()))
+    yield from (("changes", row) for row in _change_rows(event, tree))
+
+
+def _change_rows(event: Event, tree: Tree) -> Iterator[Row]:
+    moved = event.what if isinstance(event.what, PromptMoved) else None
+    undone = event.what.undone if isinstance(event.what, EventUndone) else None
     for position, change in enumerate(event.changes):
-        is_undoing, is_new = event.kind == EventUndone.kind, change.before is None
+        is_new = change.before is None
         is_save = event.kind == NoteMerged.kind and change.op == "observe"
-        is_put_back = is_undoing and change.source is not None  # at a person's word, to where it was
+        is_put_back = undone is not None and change.source is not None  # at a person's word, to where it was
         is_by_hand = (event.by == "person" and event.kind != TreeAdopted.kind) or is_save or is_put_back
         is_page = tree.kind_of(change.path) in _PAGES and change.op != "append"
-        is_back = is_undoing and change.op == "create"
+        is_back = undone is not None and change.op == "create"
+        # what processes write into files that stand is most of the journal, and nobody asks for it
         if change.source or change.after is None or is_back or (is_page and (is_by_hand or is_new)):
             files = change.path, change.source, change.after
-            yield "changes", (event.id, position, event.at, event.kind, change.op, *files, is_new, is_by_hand, None)
+            yield event.id, position, event.at, event.kind, change.op, *files, is_new, is_by_hand, undone, None
+    if moved is not None:  # the file itself was moved by a person before
+        after = next((change.after for change in event.changes if change.path == moved.response), None)
+        files = moved.prompt, moved.moved_from, after
+        place = event.id, len(event.changes), event.at, event.kind, "move"
+        yield *place, *files, False, False, moved.prompt_id, moved.response
 
 
 def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
     after = {change.path: change.after for change in event.changes}
     prompt_hash = after.get(exchange.prompt) or event.data.get("prompt_hash")
-    seen_hash = after.get(exchange.response or "") or exchange.response_hash or None
+    response_hash = after.get(exchange.response or "") or exchange.response_hash or None
     return (
         event.id,
         device,
@@ -362,21 +366,22 @@ def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
         exchange.prompt_sha256,
         prompt_hash,
         exchange.response,
-        seen_hash if isinstance(exchange, PromptAnswered) else None,
-        seen_hash,
+        response_hash,
+        isinstance(exchange, PromptAnswered),
         exchange.prompt in after,
-        to_line(event).decode(),
     )
 
 
+def _with_names(execute: Callable[[list[Row]], T], rows: list[Row]) -> T:
+    """Execute a statement with rows of values; a file name that is no UTF-8 goes in as its bytes."""
+    try:
+        return execute(rows)
+    except UnicodeEncodeError:
+        return execute([tuple(map(_bound, row)) for row in rows])
+
+
 def _bound(value: object) -> object:
-    """Return a value as SQLite takes it: a name that is no UTF-8 as its bytes."""
-    if isinstance(value, str) and not value.isascii():
-        with suppress(UnicodeEncodeError):
-            value.encode()
-            return value
-        return value.encode("utf-8", "surrogatepass")
-    return value
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) and _SURROGATE.search(value) else value
 
 
 def _unbound(value: object) -> object:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from brainiac.events import Change, create, update
+from brainiac.events import Change, ProposalRecord, create, update
 from brainiac.formats.dialogue import PRIVATE_MARK
 from brainiac.formats.prose import one_line
 from brainiac.storage.store import Store
@@ -31,20 +30,12 @@ class Proposal:
     """Something put before a person.
 
     Attributes:
-        id: Its identity; the line only shows it, the journal says what is done.
-        what: One sentence.
-        data: The operation, plain JSON values, journaled.
+        record: What the journal keeps of it, which says what is done; its line in `review.md` only shows it.
         is_private: It tells of what must not leave this machine; its line is marked.
     """
 
-    id: str
-    what: str
-    data: dict[str, Any]
+    record: ProposalRecord
     is_private: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        """Return what the journal keeps."""
-        return {"id": self.id, "what": self.what, **self.data}
 
 
 def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
@@ -58,10 +49,10 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
     known = set(_ID.findall(text))
     newline = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
     for proposal in proposals:
-        if proposal.id not in known:
+        if proposal.record.id not in known:
             text += "" if text.endswith("\n") else newline
             mark = f" {PRIVATE_MARK}" if proposal.is_private else ""
-            text += f"- [ ] {one_line(proposal.what)}{mark} <!-- proposal: {proposal.id} -->{newline}"
+            text += f"- [ ] {one_line(proposal.record.what)}{mark} <!-- proposal: {proposal.record.id} -->{newline}"
     return text
 
 

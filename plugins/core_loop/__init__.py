@@ -14,6 +14,7 @@ from brainiac.errors import ConflictError, FormatError
 from brainiac.events import (
     AnswerDiscarded,
     Change,
+    LedWords,
     PathKind,
     PromptAnswered,
     append,
@@ -82,7 +83,7 @@ def _is_answered_meanwhile(brain: Brain, prompt: Prompt, former: Answered | None
 
 
 def _discard(brain: Brain, prompt: Prompt) -> None:
-    brain.record(AnswerDiscarded.kind, by=NAME, data={"prompt": prompt.path, "prompt_sha256": prompt.sha256})
+    brain.record(AnswerDiscarded(prompt=prompt.path, prompt_sha256=prompt.sha256), by=NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,22 +231,17 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     changes += _log_lines(brain, outcome, at)
     changes.append(update(target.path, target.before, text) if target.before is not None else create(target.path, text))
     changes += stale_error
-    brain.commit(
-        PromptAnswered.kind,
-        by=NAME,
-        changes=changes,
-        data={
-            "prompt": prompt.path,
-            "prompt_id": response.prompt_id,
-            "prompt_sha256": prompt.sha256,
-            "response": target.path,
-            # also where the journal keeps no text of it
-            "response_hash": content_hash(text.encode("utf-8", "surrogateescape")),
-            "model": response.model,
-            "led": _led(outcome) if prompt.remember else [],
-        },
-        expect={prompt.path: content_hash(raw)},
+    answered = PromptAnswered(
+        prompt=prompt.path,
+        prompt_id=response.prompt_id,
+        prompt_sha256=prompt.sha256,
+        response=target.path,
+        # also where the journal keeps no text of it
+        response_hash=content_hash(text.encode("utf-8", "surrogateescape")),
+        model=response.model,
+        led=_led(outcome) if prompt.remember else (),
     )
+    brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: content_hash(raw)})
 
 
 def _sources(brain: Brain, hits: Sequence[Hit], answer: Answer) -> list[_Source]:
@@ -284,12 +280,12 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
     return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
 
 
-def _led(outcome: _Outcome) -> list[dict[str, str]]:
+def _led(outcome: _Outcome) -> tuple[LedWords, ...]:
     """Return which words led the answer: Promotion keeps what led answers on several days."""
     answer = outcome.answer
     leading = answer.led if answer.led is not None else answer.cited[:1]
     hits = [outcome.hits[number] for number in leading if 0 <= number < len(outcome.hits)]
-    return [{"path": hit.path, "anchor": hit.anchor, "hash": text_hash(hit.text)} for hit in hits]
+    return tuple(LedWords(path=hit.path, anchor=hit.anchor, hash=text_hash(hit.text)) for hit in hits)
 
 
 def _body(path: str, outcome: _Outcome) -> str:
@@ -305,5 +301,4 @@ def _body(path: str, outcome: _Outcome) -> str:
 def _link(path: str, source: _Source) -> str:
     """Link a page from a response, with its identity in the title."""
     target = posixpath.relpath(source.path, posixpath.dirname(path))
-    link = format_link(source.title, target, source.uuid)
-    return link if not source.anchor else link.replace(".md", f".md#^{source.anchor}", 1)
+    return format_link(source.title, target, source.uuid, source.anchor)

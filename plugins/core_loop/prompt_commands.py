@@ -55,9 +55,7 @@ def found(brain: Brain, prompt: Prompt) -> list[Hit]:
     """Return what the `/find` of a prompt find, best first."""
     hits: list[Hit] = []
     for words in arguments(prompt.commands, "find"):
-        hits += brain.recall.search(
-            words, limit=2 * MAX_PASSAGES, now=brain.now(), is_private=prompt.private, include_archive=True
-        )
+        hits += brain.recall.search(words, limit=2 * MAX_PASSAGES, now=brain.now(), is_private=prompt.private)
     return hits
 
 

@@ -23,7 +23,7 @@ def _upkeep(brain: Brain) -> Upkeep:
 @hookimpl(specname="find_stale")
 def stale_items(brain: Brain) -> list[StaleItem]:
     """Name what was superseded, pages nobody links to or cites, and overgrown folders."""
-    from .stale import find_stale  # here: an answer waits for no plugin's imports
+    from .usage import find_stale  # here: an answer waits for no plugin's imports
 
     return list(find_stale(brain))
 

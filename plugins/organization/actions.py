@@ -41,8 +41,7 @@ from brainiac.storage.relinking import healed
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify
 
-from .past import Past
-from .usage import DIGEST_TAG, Patterns
+from .usage import DIGEST_TAG, Patterns, UsageHistory
 
 NAME = "organization"
 MANY, MANY_SHARE = 20, 0.3  # more than this put to rest at once is a person's decision
@@ -89,22 +88,18 @@ class Decisions:
 # --- checking ----------------------------------------------------------------------------------------------
 
 
-def decide(brain: Brain, pages: PageSet, past: Past, patterns: Patterns, proposals: Iterable[Proposal]) -> Decisions:
-    """Return what is to become of proposals; a page takes part in one change of place at most.
+class ProposalCheck:
+    """Validates proposals against the tree, the counts, and what a person did.
 
     Args:
         brain: The brain.
         pages: As they stand.
-        past: What a person wrote and placed.
+        history: What a person wrote and placed.
         patterns: What the counts show.
-        proposals: Of a model or a rule.
     """
-    return _Check(brain, pages, past, patterns).decide(proposals)
 
-
-class _Check:
-    def __init__(self, brain: Brain, pages: PageSet, past: Past, patterns: Patterns) -> None:
-        self._brain, self._pages, self._past = brain, pages, past
+    def __init__(self, brain: Brain, pages: PageSet, history: UsageHistory, patterns: Patterns) -> None:
+        self._brain, self._pages, self._history = brain, pages, history
         self._now = brain.clock.now()
         self._unused = {row["path"] for row in patterns.get("unused", ())}
         self._overgrown = {row["folder"] for row in patterns.get("overgrown", ())}
@@ -112,6 +107,7 @@ class _Check:
         self._decisions = Decisions()
 
     def decide(self, proposals: Iterable[Proposal]) -> Decisions:
+        """Return what is to become of proposals; a page takes part in one change of place at most."""
         checks = {"link": self._link, "move": self._move, "split": self._split}
         for proposal in proposals:
             checks.get(proposal.action, self._rest)(proposal)
@@ -129,7 +125,7 @@ class _Check:
             self._refuse(proposal, "there is no such memory", path)
         elif page.uuid not in self._pages.place_of:
             self._refuse(proposal, "another page has its uuid", path)
-        elif not self._past.is_resting(path, self._now):
+        elif not self._history.is_resting(path, self._now):
             self._refuse(proposal, "it was edited a moment ago", path)
         else:
             return True
@@ -176,8 +172,8 @@ class _Check:
     def _place(self, action: Action) -> None:
         """A place that a person chose is not changed without their word."""
         self._taken.update(action.paths)
-        theirs = tuple(path for path in action.paths if path in self._past.placed)
-        ours = tuple(path for path in action.paths if path not in self._past.placed)
+        theirs = tuple(path for path in action.paths if path in self._history.placed)
+        ours = tuple(path for path in action.paths if path not in self._history.placed)
         for paths, actions in ((ours, self._decisions.do), (theirs, self._decisions.ask)):
             if paths:
                 actions.append(Action(action.kind, paths, action.target, action.reason))
@@ -191,7 +187,7 @@ class _Check:
         children, memories = self._pages.children[folder], self._pages.memories
         here = [path for path in sorted(children) if path in memories and path not in self._taken]
         free = [memories[path] for path in here if self._is_sound(proposal, path)]
-        ours = [page for page in free if page.path not in self._past.placed]
+        ours = [page for page in free if page.path not in self._history.placed]
         limit = self._brain.settings.organization.max_entries
         day_of = self._brain.day_of if self._pages.kind_of(folder) == "events" else None
         groups = divide(ours, len(children) - len(ours), limit, day_of)
@@ -212,7 +208,7 @@ class _Check:
                 self._refuse(proposal, "it is used", path)
                 continue
             self._taken.add(path)
-            if self._pages.memories[path].meta.get("importance") == "high" or path in self._past.edited:
+            if self._pages.memories[path].meta.get("importance") == "high" or path in self._history.edited:
                 theirs[posixpath.dirname(path)].append(path)
             else:
                 ours.append(path)

@@ -7,18 +7,10 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from brainiac import events
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError
-from brainiac.events import (
-    Change,
-    Event,
-    MemoryOrganized,
-    OrganizedAction,
-    ProposalExpired,
-    ProposalRecord,
-    Refused,
-    content_hash,
-)
+from brainiac.events import Change, Event, MemoryOrganized, content_hash
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.llm.gate import is_hidden
 from brainiac.llm.offline import organize as by_rule
@@ -27,9 +19,8 @@ from brainiac.storage import review
 from brainiac.storage.files import locked
 from brainiac.storage.pages import PageSet
 
-from .actions import NAME, Action, Decisions, Draft, decide, derive_manifests, folders_of
-from .past import Past, read_past
-from .usage import Patterns, Row, Usage, cleared, find_patterns, read_usage
+from .actions import NAME, Action, Decisions, Draft, ProposalCheck, derive_manifests, folders_of
+from .usage import Patterns, Row, UsageHistory, cleared, find_patterns, read_history, read_usage
 
 ATTEMPTS = 3
 LOG_ATTEMPTS = 50  # a script may add lines without pause; what was decided does not rest on them
@@ -94,14 +85,14 @@ class _Run:
         self._brain, self._progress, self._abandon = brain, progress, abandon
         progress("reading memory and the access log")
         self._now = brain.clock.now()
-        self._pages, self._past = brain.pages(), read_past(brain)
-        self._usage: Usage = read_usage(brain, self._pages, self._past)
-        self._asked = self._past.asked  # what the model was asked, as a hash
+        self._pages, self._history = brain.pages(), read_history(brain)
+        self._usage = read_usage(brain, self._pages, self._history)
+        self._asked = self._history.asked  # what the model was asked, as a hash
         llm = brain.settings.llm
         self._is_remote = llm.models.get("organize", llm.model) != "offline"
 
     def run(self) -> Outcome:
-        patterns = find_patterns(self._brain, self._pages, self._past, self._usage)
+        patterns = find_patterns(self._brain, self._pages, self._history, self._usage)
         decisions = self._decide(patterns)
         draft = Draft(self._brain, self._pages, self._is_resting)
         draft.carry_out(decisions.do)
@@ -109,7 +100,7 @@ class _Run:
         return self._write(decisions, draft)
 
     def _is_resting(self, path: str) -> bool:
-        return self._past.is_resting(path, self._now)
+        return self._history.is_resting(path, self._now)
 
     def _decide(self, patterns: Patterns) -> Decisions:
         hidden = _kept(patterns, self._is_hidden)
@@ -119,13 +110,13 @@ class _Run:
         if shown:
             asked = hashlib.sha256(json.dumps(shown, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:16]
             # A remote model is paid for: what it was asked last time it is not asked again.
-            if asked != self._past.asked or not self._is_remote:
+            if asked != self._history.asked or not self._is_remote:
                 self._progress("asking what to change")
                 answer = self._brain.models.run(self._request(shown))
                 assert isinstance(answer, Proposals)
                 proposals = [*proposals, *answer.proposals]
             self._asked = asked
-        return decide(self._brain, self._pages, self._past, patterns, proposals)
+        return ProposalCheck(self._brain, self._pages, self._history, patterns).decide(proposals)
 
     def _is_hidden(self, row: Row) -> bool:
         """Return whether a row names a private page or folder that the model may not see."""
@@ -149,10 +140,10 @@ class _Run:
         brain, changes = self._brain, draft.changes()
         proposals: list[review.Proposal] = []
         if self._is_resting(brain.tree.relative(brain.tree.review)):
-            proposals = list(new_proposals(self._pages, self._past, decisions.ask))
+            proposals = list(new_proposals(self._pages, self._history, decisions.ask))
             changes += review.review_change(brain, proposals)
         refused = tuple(decisions.refused)
-        is_recorded = self._asked == self._past.asked or not (refused or self._is_remote)
+        is_recorded = self._asked == self._history.asked or not (refused or self._is_remote)
         if not changes and not self._usage.lines and is_recorded:
             return Outcome(refused=refused)
         self._progress(f"writing {len(changes)} files")
@@ -165,19 +156,19 @@ class _Run:
                 asked=self._asked,
                 done=tuple(self._record(draft, action) for action in decisions.do),
                 statements=tuple(draft.statements),
-                proposals=tuple(ProposalRecord.from_json(proposal.as_json()) for proposal in proposals),
-                refused=tuple(Refused(proposal=what, reason=why) for what, why in refused),
+                proposals=tuple(proposal.record for proposal in proposals),
+                refused=tuple(events.Refused(proposal=what, reason=why) for what, why in refused),
             ),
         )
         self._progress("deriving manifests")
         derive_manifests(brain, folders_of(changes), cause=event.id)
-        asked = tuple(proposal.what for proposal in proposals)
+        asked = tuple(proposal.record.what for proposal in proposals)
         return Outcome(tuple(decisions.do), asked, refused, self._usage.lines, event.id)
 
-    def _record(self, draft: Draft, action: Action) -> OrganizedAction:
+    def _record(self, draft: Draft, action: Action) -> events.OrganizedAction:
         uuids = tuple(self._pages.memories[path].uuid for path in action.paths)
         to = tuple(draft.place(path) for path in action.paths)
-        return OrganizedAction(action=action.kind, uuids=uuids, from_=action.paths, to=to, reason=action.reason)
+        return events.OrganizedAction(action=action.kind, uuids=uuids, from_=action.paths, to=to, reason=action.reason)
 
     def _commit(self, changes: list[Change], event: MemoryOrganized) -> Event:
         """Commit, again and again where only the access log has grown meanwhile: what was added stays there."""
@@ -197,30 +188,35 @@ def _kept(patterns: Patterns, is_kept: Callable[[Row], bool]) -> Patterns:
     return {name: rows for name, rows in kept.items() if rows}
 
 
-def new_proposals(pages: PageSet, past: Past, actions: list[Action]) -> Iterator[review.Proposal]:
+def new_proposals(pages: PageSet, history: UsageHistory, actions: list[Action]) -> Iterator[review.Proposal]:
     """Yield proposals for actions; a page that was put before the person as it stands is not put there again.
 
     Args:
         pages: As they stand.
-        past: What was proposed before.
+        history: What was proposed before.
         actions: What needs a person's word.
     """
     asked = {
-        (proposal["action"], uuid, digest)
-        for name, proposal in past.proposals.items()
-        if "action" in proposal and past.decided.get(name) != ProposalExpired.kind
-        for uuid, _, digest in proposal["pages"]
+        (proposal.action, uuid, digest)
+        for name, (proposal, _) in history.proposals.items()
+        if isinstance(proposal, events.OrganizeProposal) and history.decided.get(name) != events.ProposalExpired.kind
+        for uuid, _, digest in proposal.pages
     }
     for action in actions:
-        rows = [
-            (page.uuid, page.path, text_digest(page.text)) for page in map(pages.memories.__getitem__, action.paths)
-        ]
-        if rows := [row for row in rows if (action.kind, row[0], row[2]) not in asked]:
-            is_private = any(pages.memories[path].is_private for path in action.paths)
-            data = {"action": action.kind, "pages": [list(row) for row in rows], "target": action.target}
-            identity = hashlib.sha256(repr((action.kind, action.target, sorted(rows))).encode("utf-8", "surrogatepass"))
-            what = _sentence(action, [path for _, path, _ in rows])
-            yield review.Proposal(identity.hexdigest()[:16], what, data, is_private)
+        memories = [pages.memories[path] for path in action.paths]
+        rows = [(page.uuid, page.path, text_digest(page.text)) for page in memories]
+        rows = [row for row in rows if (action.kind, row[0], row[2]) not in asked]
+        if not rows:
+            continue
+        identity = hashlib.sha256(repr((action.kind, action.target, sorted(rows))).encode("utf-8", "surrogatepass"))
+        record = events.OrganizeProposal(
+            id=identity.hexdigest()[:16],
+            what=_sentence(action, [path for _, path, _ in rows]),
+            action=action.kind,
+            pages=tuple(rows),
+            target=action.target,
+        )
+        yield review.Proposal(record, any(page.is_private for page in memories))
 
 
 def _sentence(action: Action, paths: list[str]) -> str:

@@ -3,51 +3,32 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
 
+from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
-from brainiac.events import (
-    Change,
-    Event,
-    FileChange,
-    LinksHealed,
-    MemoryOrganized,
-    NoteCompleted,
-    NoteDeleted,
-    NotesDeleted,
-    PathKind,
-    ProposalApplied,
-    ProposalDeclined,
-    ProposalExpired,
-    ReviewTidied,
-    StatementRecord,
-    new_id,
-    update,
-)
+from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.links import find_links
 from brainiac.formats.memory import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
-from brainiac.history.conflict_copies import TAKE, taken
+from brainiac.history.conflict_copies import taken
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.relinking import healed
 from brainiac.storage.review import find_ticks, verdicts, without
 from brainiac.storage.statements import text_hash
 
 from .actions import NAME, Action, Draft, derive_manifests, folders_of
-from .past import Past, read_past
 from .run import ATTEMPTS, Outcome, organize, text_digest
+from .usage import UsageHistory, read_history
 
 RETRY_SECONDS = 600.0  # after a run that failed; the model that failed is left in peace
 CALM_SECONDS = 30.0  # a log that grew is looked at only when nobody exchanged anything for so long
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
-
-Proposal = Mapping[str, Any]  # as the journal keeps it
 
 
 class Upkeep:
@@ -64,7 +45,7 @@ class Upkeep:
         self._folders: set[str] = set()
         self._are_links_due = False
         self._failed_at: datetime | None = None
-        last = next(brain.journal.events(kinds={MemoryOrganized}, reverse=True), None)
+        last = next(brain.journal.events(kinds={events.MemoryOrganized}, reverse=True), None)
         self._started_at = brain.clock.now()
         self._last_at = parse_iso(last.at) if last else None
 
@@ -99,7 +80,7 @@ class Upkeep:
         """Ask whether what a page was made from goes with it; what was forgotten or undone is no deletion by hand."""
         if change.kind is not PathKind.MEMORY or change.is_ours:
             return
-        for event in self._brain.journal.events(kinds={NoteDeleted, NotesDeleted}, reverse=True):
+        for event in self._brain.journal.events(kinds={events.NoteDeleted, events.NotesDeleted}, reverse=True):
             gone = next((old for old in event.changes if old.path == change.path and old.after is None), None)
             if gone is not None and gone.before is not None:
                 with suppress(BlobError):  # off the record: nothing was made from it
@@ -121,15 +102,15 @@ class Upkeep:
         arrived, self._arrived = self._arrived, set()
         folders, self._folders = self._folders, set()
         are_links_due, self._are_links_due = is_all or self._are_links_due, False
-        pages, past, now = brain.pages(), read_past(brain), brain.clock.now()
+        pages, history, now = brain.pages(), read_history(brain), brain.clock.now()
         arrived = set(pages.memories) if is_all else arrived & pages.memories.keys()
-        if complete(brain, pages, past, arrived):
+        if complete(brain, pages, history, arrived):
             pages = brain.pages()
         if are_links_due:
             with suppress(ConflictError):
-                heal_all(brain, pages, past)
+                heal_all(brain, pages, history)
         derive_manifests(brain, pages.children if is_all else folders | {*map(posixpath.dirname, arrived)})
-        waiting = {path for path in arrived if not past.is_resting(path, now)}
+        waiting = {path for path in arrived if not history.is_resting(path, now)}
         self._arrived |= waiting
         self._are_links_due |= bool(waiting)
 
@@ -175,13 +156,13 @@ class Upkeep:
 # --- notes that a person put into long-term memory ---------------------------------------------------------
 
 
-def complete(brain: Brain, pages: PageSet, past: Past, paths: Iterable[str]) -> bool:
+def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterable[str]) -> bool:
     """Give pages the keys they lack, and nothing else (S7); of two pages with one uuid, give the newer another.
 
     Args:
         brain: The brain.
         pages: As they stand.
-        past: Tells which page came first, and when a person last was at one.
+        history: Tells which page came first, and when a person last was at one.
         paths: Those to look at; one that does not rest yet is left.
 
     Returns:
@@ -192,37 +173,37 @@ def complete(brain: Brain, pages: PageSet, past: Past, paths: Iterable[str]) -> 
         page = pages.memories[path]
         # Of a page that does not stand as it was last seen, nobody knows how long it rests.
         is_as_seen = brain.observed.hash_of(path) == text_digest(page.text)
-        if not is_as_seen or not past.is_resting(path, brain.clock.now()):
+        if not is_as_seen or not history.is_resting(path, brain.clock.now()):
             continue
         try:
             document = MemoryDocument(page.text, path).with_missing_keys(new_id(), now)
-            if _is_copy(pages, past, page):
+            if _is_copy(pages, history, page):
                 document = document.set_meta(uuid=new_id())
         except FormatError:
             continue
         if str(document) != page.text:
             with suppress(ConflictError):
-                brain.commit(NoteCompleted(), by=NAME, changes=[update(path, page.text, str(document))])
+                brain.commit(events.NoteCompleted(), by=NAME, changes=[update(path, page.text, str(document))])
                 is_changed = True
     return is_changed
 
 
-def _is_copy(pages: PageSet, past: Past, page: Memory) -> bool:
+def _is_copy(pages: PageSet, history: UsageHistory, page: Memory) -> bool:
     """Return whether another page bears the same uuid and came to be earlier, as the journals tell."""
     bearers = pages.by_uuid.get(page.uuid, [])
-    return min(bearers, key=lambda path: (past.order.get(path, 0), path), default=page.path) != page.path
+    return min(bearers, key=lambda path: (history.order.get(path, 0), path), default=page.path) != page.path
 
 
 # --- links -------------------------------------------------------------------------------------------------
 
 
-def heal_all(brain: Brain, pages: PageSet, past: Past) -> Event | None:
+def heal_all(brain: Brain, pages: PageSet, history: UsageHistory) -> Event | None:
     """Let every link follow the page its uuid names, in one commit; pages that a person is at are left for later.
 
     Args:
         brain: The brain.
         pages: As they stand.
-        past: Tells when a person last was at a page.
+        history: Tells when a person last was at a page.
 
     Returns:
         The event; None when every link leads where it should.
@@ -232,9 +213,9 @@ def heal_all(brain: Brain, pages: PageSet, past: Past) -> Event | None:
     for path, page in pages.pages.items():
         if any(link.uuid and pages.target(page, link) != linked_path(link, path) for link in page.links):
             after = healed(page.text, was=path, now=path, moved={}, places=pages.place_of)
-            if after != page.text and past.is_resting(path, now):
+            if after != page.text and history.is_resting(path, now):
                 changes.append(update(path, page.text, after))
-    return brain.commit(LinksHealed(), by=NAME, changes=changes) if changes else None
+    return brain.commit(events.LinksHealed(), by=NAME, changes=changes) if changes else None
 
 
 def heal_move(brain: Brain, old: str, new: str) -> Event | None:
@@ -262,7 +243,7 @@ def heal_move(brain: Brain, old: str, new: str) -> Event | None:
         after = healed(before, was=was, now=path, moved=moved, places=known, is_standing=brain.tree.holds)
         if after != before:
             changes.append(update(path, before, after))
-    return brain.commit(LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None
+    return brain.commit(events.LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None
 
 
 # --- a person's word in review.md --------------------------------------------------------------------------
@@ -278,70 +259,69 @@ def settle_reviews(brain: Brain) -> list[Event]:
     marked = verdicts(text) if text else {}
     if not marked:
         return []
-    past, events = read_past(brain), []
+    history, settled = read_history(brain), []
     for name, is_wanted in marked.items():
-        proposal = past.proposals.get(name)
-        if proposal is None or name in past.decided:
+        if name not in history.proposals or name in history.decided:
             continue
+        proposal, by = history.proposals[name]
         if not is_wanted:
-            events.append(brain.record(ProposalDeclined(proposal=name), by="person"))
-        elif proposal.get("operation") == forget.OPERATION:
+            settled.append(brain.record(events.ProposalDeclined(proposal=name), by="person"))
+        elif isinstance(proposal, events.ForgetProposal):
             cause = forget.settle(brain, proposal)
-            applied = ProposalApplied(proposal=name)
-            events.append(brain.record(applied, by="person", cause=cause.id if cause else None))
+            applied = events.ProposalApplied(proposal=name)
+            settled.append(brain.record(applied, by="person", cause=cause.id if cause else None))
         else:
-            events.append(_apply(brain, name, proposal, past))
-    return events
+            settled.append(_apply(brain, proposal, by, history))
+    return settled
 
 
-def _apply(brain: Brain, name: str, proposal: Proposal, past: Past) -> Event:
+def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, history: UsageHistory) -> Event:
     """Do what was proposed on the pages as they stand, or note that they are not what it was about any more."""
-    by = str(proposal["by"])
     for _ in range(ATTEMPTS):
-        changes, statements = _proposed_changes(brain, proposal, past)
+        changes, statements = _proposed_changes(brain, proposal, history)
         if not changes:
             break
         try:
-            applied = ProposalApplied(proposal=name, statements=statements)
+            applied = events.ProposalApplied(proposal=proposal.id, statements=statements)
             event = brain.commit(applied, by=by, changes=changes)
         except ConflictError:
             continue
         derive_manifests(brain, folders_of(changes), cause=event.id)
         return event
-    return brain.record(ProposalExpired(proposal=name), by=by)
+    return brain.record(events.ProposalExpired(proposal=proposal.id), by=by)
 
 
-def _proposed_changes(brain: Brain, proposal: Proposal, past: Past) -> tuple[list[Change], tuple[StatementRecord, ...]]:
+def _proposed_changes(
+    brain: Brain, proposal: events.ProposalRecord, history: UsageHistory
+) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
     """Return what a proposal changes, and the statements that are written; nothing when its target changed."""
-    if proposal.get("operation") == TAKE:
-        return taken(brain, proposal), ()
-    pages = brain.pages()
-    if proposal.get("operation") == "retire":
-        return _retirement(pages, proposal), ()
-    if "action" not in proposal:
-        return [], ()
-    paths = []
-    for uuid, _, digest in proposal["pages"]:
-        page = pages.memories.get(pages.place_of.get(uuid, ""))
-        if page is None or text_digest(page.text) != digest:
-            return [], ()
-        paths.append(page.path)
-    now = brain.clock.now()
-    draft = Draft(brain, pages, lambda path: past.is_resting(path, now))
-    draft.carry_out([Action(proposal["action"], tuple(paths), proposal["target"])])
-    return draft.changes(), tuple(draft.statements)
+    match proposal:
+        case events.CopyProposal():
+            return taken(brain, proposal), ()
+        case events.RetireProposal():
+            return _retirement(brain.pages(), proposal), ()
+        case events.OrganizeProposal():
+            pages, now = brain.pages(), brain.clock.now()
+            paths = tuple(pages.place_of.get(uuid, "") for uuid, _, _ in proposal.pages)
+            for path, (_, _, digest) in zip(paths, proposal.pages, strict=True):
+                if path not in pages.memories or text_digest(pages.memories[path].text) != digest:
+                    return [], ()
+            draft = Draft(brain, pages, lambda path: history.is_resting(path, now))
+            draft.carry_out([Action(proposal.action, paths, proposal.target)])
+            return draft.changes(), tuple(draft.statements)
+    return [], ()
 
 
-def _retirement(pages: PageSet, proposal: Proposal) -> list[Change]:
+def _retirement(pages: PageSet, proposal: events.RetireProposal) -> list[Change]:
     """Move a person's own statement to History, as Promotion proposed it."""
-    statement = pages.statement(proposal["page"], proposal["block"])
-    path = pages.place_of.get(proposal["page"], "")
-    is_current = path in pages.memories and statement is not None and not statement.is_history
-    if not is_current or statement is None or text_hash(statement.text) != proposal["hash"]:
+    path = pages.place_of.get(proposal.page, "")
+    statement = pages.statement(proposal.page, proposal.block)
+    if path not in pages.memories or statement is None or statement.is_history:
         return []
-    document = MemoryDocument(pages.pages[path].text, path)
-    after = document.retire(proposal["block"], proposal["on"], proposal.get("replaced_by", ""))
-    return [pages.change(path, str(after))]
+    if text_hash(statement.text) != proposal.hash:
+        return []
+    document = MemoryDocument(pages.memories[path].text, path)
+    return [pages.change(path, str(document.retire(proposal.block, proposal.on, proposal.replaced_by)))]
 
 
 def tidy_review(brain: Brain) -> Event | None:
@@ -351,8 +331,8 @@ def tidy_review(brain: Brain) -> Event | None:
     shown = {tick.id for tick in find_ticks(before)} if before else set()
     if not before or not shown:
         return None
-    past = read_past(brain)
-    after = without(before, shown & past.decided.keys())
-    if after == before or not past.is_resting(path, brain.clock.now()):
+    history = read_history(brain)
+    after = without(before, shown & history.decided.keys())
+    if after == before or not history.is_resting(path, brain.clock.now()):
         return None
-    return brain.commit(ReviewTidied(), by=NAME, changes=[update(path, before, after)])
+    return brain.commit(events.ReviewTidied(), by=NAME, changes=[update(path, before, after)])

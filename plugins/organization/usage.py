@@ -1,7 +1,11 @@
-"""How memories were used, counted from the access log and from earlier runs, and what of it stands out (S13, S14)."""
+"""How memories were used and by whom they were placed: from the journals, from the access log, and what stands out.
+
+What stands out is shown to a model, or by rule, and what grows old to a person (S13, S14).
+"""
 
 from __future__ import annotations
 
+import json
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -11,22 +15,137 @@ from itertools import combinations
 from typing import Any
 
 from brainiac.brain import Brain
-from brainiac.events import Change, update
+from brainiac.clock import iso, parse_iso
+from brainiac.events import Change, ProposalRecord, update
 from brainiac.formats.access_log import identity_of, parse_access_log
 from brainiac.formats.index_page import IndexDocument
 from brainiac.formats.memory import Memory
+from brainiac.host.hookspecs import StaleItem
 from brainiac.storage.pages import INDEX, PageSet
+from brainiac.storage.projection import Projection
 
-from .past import Pair, Past
-
+WINDOW_DAYS = 30  # citations count together for so long
+REST_SECONDS = 60  # what a person edited within this is left out of a run
 MAX_TOGETHER = 20  # an answer that cites more says nothing of any two of them
 FREQUENT_TIMES = 20  # cited so often within the window: used much
 TOGETHER_TIMES = 5  # cited so often by one answer: used together
 SHOWN_AT_MOST = 20
 DIGEST_TAG = "digest"  # on pages that are what is left of unused days
 
+Pair = tuple[str, str]
 Row = dict[str, Any]
 Patterns = dict[str, list[Row]]  # by name, as `OrganizeRequest` shows them to a model
+
+
+# --- what the journals say -----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class UsageHistory:
+    """What persons and earlier runs did to memory, as far back as the journals reach.
+
+    Attributes:
+        edited: When a person last wrote a page, by path.
+        placed: Paths that a person chose: pages they made or moved there.
+        touched: When a person last wrote or moved a file, by path.
+        moved: Where a page went, by its former path.
+        order: When a page came to be, as a number, by path; a page that moves keeps its.
+        used: When a page was last read or cited, by uuid; as an ISO date.
+        cited: How often within the window, by uuid; counted anew after it was moved up.
+        together: How often two pages were cited by one answer, by their uuids; counted anew after they were linked.
+        unlinked: Pairs whose link a person took back.
+        asked: What the model was last asked, as a hash.
+        proposals: What was ever put before a person and by whom, by id.
+        decided: What became of them: the kind of the event, by id.
+    """
+
+    edited: dict[str, str] = field(default_factory=dict)
+    placed: set[str] = field(default_factory=set)
+    touched: dict[str, str] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)
+    order: dict[str, int] = field(default_factory=dict)
+    used: dict[str, str] = field(default_factory=dict)
+    cited: Counter[str] = field(default_factory=Counter)
+    together: Counter[Pair] = field(default_factory=Counter)
+    unlinked: set[Pair] = field(default_factory=set)
+    asked: str = ""
+    proposals: dict[str, tuple[ProposalRecord, str]] = field(default_factory=dict)
+    decided: dict[str, str] = field(default_factory=dict)
+
+    def path_now(self, path: str) -> str:
+        """Return where a page is that once stood at a path."""
+        seen = {path}
+        while (path := self.moved.get(path, path)) not in seen:
+            seen.add(path)
+        return path
+
+    def is_resting(self, path: str, now: datetime) -> bool:
+        """Return whether no person wrote a file within the last minute."""
+        at = self.edited.get(path)
+        return at is None or now - parse_iso(at) >= timedelta(seconds=REST_SECONDS)
+
+
+def read_history(brain: Brain) -> UsageHistory:
+    """Return what the journals of all devices say."""
+    history, projection = UsageHistory(), brain.projection
+    projection.follow()
+    _add_changes(history, projection)
+    _add_runs(history, projection, iso(brain.clock.now() - timedelta(days=WINDOW_DAYS)))
+    for name, by, proposal in projection.query("SELECT id, by, data FROM proposals ORDER BY event"):
+        history.proposals[name] = (ProposalRecord.from_json(json.loads(proposal)), by)
+    history.decided = dict(projection.query("SELECT proposal, kind FROM decisions ORDER BY event"))
+    return history
+
+
+def _add_changes(history: UsageHistory, projection: Projection) -> None:
+    """Add what was done to files, by whom, and what became of their paths."""
+    columns = "path, source, after, op, is_new, is_by_hand, at"
+    rows = projection.query(f"SELECT {columns} FROM changes ORDER BY event, position")
+    for number, (path, source, after, op, is_new, is_by_hand, at) in enumerate(rows, 1):
+        history.order.setdefault(path, number if source is None else history.order.pop(source, number))
+        if source is not None:
+            if source in history.edited:
+                history.edited[path] = history.edited.pop(source)
+            history.placed.discard(source)
+            history.moved[source] = path
+            history.moved.pop(path, None)
+        elif after is None:
+            history.order.pop(path, None)
+        elif is_new and not is_by_hand:
+            history.edited.pop(path, None)
+            history.placed.discard(path)
+        if is_by_hand:
+            history.touched[path] = at
+            if source is None:
+                history.edited[path] = at
+            if op in ("create", "move"):
+                history.placed.add(path)
+
+
+def _add_runs(history: UsageHistory, projection: Projection, since: str) -> None:
+    """Add up what runs counted, anew after each that did something about it; counts before a moment are left out."""
+    history.used = dict(projection.query("SELECT page, max(day) FROM uses WHERE other = '' GROUP BY page"))
+    undone = {event for (event,) in projection.query("SELECT undone FROM undoings")}
+    for run, at, asked, done in projection.query("SELECT event, at, asked, done FROM runs ORDER BY event"):
+        history.asked = asked
+        recent = projection.query("SELECT page, other, times FROM uses WHERE event = ?", run) if at >= since else ()
+        for page, other, times in recent:
+            if other:
+                history.together[page, other] += times
+            else:
+                history.cited[page] += times
+        for action, pages in json.loads(done):
+            if action == "link":
+                pairs = set(combinations(sorted(pages), 2))
+                history.unlinked |= pairs if run in undone else set()
+                for pair in pairs:
+                    history.together.pop(pair, None)
+            elif action == "move":
+                for page in pages:
+                    history.cited.pop(page, None)
+
+
+# --- what the access log says ------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -48,7 +167,7 @@ class Usage:
     lines: int = 0
 
 
-def read_usage(brain: Brain, pages: PageSet, past: Past) -> Usage:
+def read_usage(brain: Brain, pages: PageSet, history: UsageHistory) -> Usage:
     """Count the present log; a line names a memory by what follows `memory/`, also where it has moved since."""
     raw = brain.read(brain.tree.access_log) or b""
     usage = Usage(log=raw[: raw.rfind(b"\n") + 1])
@@ -57,7 +176,7 @@ def read_usage(brain: Brain, pages: PageSet, past: Past) -> Usage:
     for entry in parse_access_log(usage.log.decode("utf-8", "surrogateescape")).entries:
         usage.lines += 1
         path = f"{memory}/{identity_of(entry.path, memory=memory)}"
-        page = pages.pages.get(path) or pages.pages.get(past.path_now(path))
+        page = pages.pages.get(path) or pages.pages.get(history.path_now(path))
         if page is None or not page.uuid:
             continue
         usage.used[page.uuid] = max(_day(entry.at), usage.used.get(page.uuid, ""))
@@ -93,14 +212,19 @@ def cleared(brain: Brain, usage: Usage) -> list[Change]:
     return [update(log, standing, b"".join(line + b"\n" for line in others) + standing[len(usage.log) :])]
 
 
-def find_patterns(brain: Brain, pages: PageSet, past: Past, usage: Usage) -> Patterns:
+# --- what stands out ---------------------------------------------------------------------------------------
+
+
+def find_patterns(brain: Brain, pages: PageSet, history: UsageHistory, usage: Usage) -> Patterns:
     """Return what stands out, only the kinds of which there is any; former runs' counts are added to the log's."""
     settings = brain.settings.organization
     patterns = {
-        "frequent": list(_frequent(pages, past.cited + usage.cited))[:SHOWN_AT_MOST],
-        "co_accessed": list(_co_accessed(pages, past, past.together + usage.together))[:SHOWN_AT_MOST],
+        "frequent": list(_frequent(pages, history.cited + usage.cited))[:SHOWN_AT_MOST],
+        "co_accessed": list(_co_accessed(pages, history, history.together + usage.together))[:SHOWN_AT_MOST],
         "unused": [
-            {"path": page.path, "last_used": day} for page, day in unused_pages(brain, pages, past, usage) if page.uuid
+            {"path": page.path, "last_used": day}
+            for page, day in unused_pages(brain, pages, history, usage)
+            if page.uuid
         ],
         "overgrown": [
             {"folder": folder, "entries": len(children)}
@@ -118,10 +242,10 @@ def _frequent(pages: PageSet, cited: Counter[str]) -> Iterator[Row]:
             yield {"path": path, "cited": times}
 
 
-def _co_accessed(pages: PageSet, past: Past, together: Counter[Pair]) -> Iterator[Row]:
+def _co_accessed(pages: PageSet, history: UsageHistory, together: Counter[Pair]) -> Iterator[Row]:
     for pair, times in sorted(together.items(), key=lambda item: (-item[1], item[0])):
         one, other = (pages.place_of.get(uuid, "") for uuid in pair)
-        is_shown = times >= TOGETHER_TIMES and pair not in past.unlinked
+        is_shown = times >= TOGETHER_TIMES and pair not in history.unlinked
         if is_shown and {one, other} <= pages.memories.keys() and not _are_related(pages, one, other):
             yield {"paths": [one, other], "cited": times}
 
@@ -136,7 +260,7 @@ def _are_related(pages: PageSet, one: str, other: str) -> bool:
     return True
 
 
-def unused_pages(brain: Brain, pages: PageSet, past: Past, usage: Usage) -> list[tuple[Memory, str]]:
+def unused_pages(brain: Brain, pages: PageSet, history: UsageHistory, usage: Usage) -> list[tuple[Memory, str]]:
     """Return the memories that were neither used nor changed for `organization.unused_days`, longest first.
 
     A digest is what is left of unused days and stays. With each page comes the last day on which it was made, changed,
@@ -145,8 +269,37 @@ def unused_pages(brain: Brain, pages: PageSet, past: Past, usage: Usage) -> list
     before = (brain.clock.now() - timedelta(days=brain.settings.organization.unused_days)).date().isoformat()
     unused = []
     for page in pages.memories.values():
-        days = (page.created_at, page.updated_at, past.touched.get(page.path, ""))
-        last = max(day[:10] for day in (*days, past.used.get(page.uuid, ""), usage.used.get(page.uuid, "")))
+        days = (page.created_at, page.updated_at, history.touched.get(page.path, ""))
+        last = max(day[:10] for day in (*days, history.used.get(page.uuid, ""), usage.used.get(page.uuid, "")))
         if last and last < before and DIGEST_TAG not in page.tags:
             unused.append((page, last))
     return sorted(unused, key=lambda row: (row[1], row[0].path))
+
+
+def find_stale(brain: Brain) -> Iterator[StaleItem]:
+    """Yield what was superseded, pages nobody links to or cites, and overgrown folders, without a model."""
+    pages, history = brain.pages(), read_history(brain)
+    for page in pages.memories.values():
+        yield from _broken_history(page)
+    for path in brain.recall.links.orphans():
+        if path in pages.memories and pages.kind_of(path) != "events":
+            yield StaleItem("orphan", path, "no page links to it, and it links to none", "link it where it belongs")
+    for page, last in unused_pages(brain, pages, history, read_usage(brain, pages, history)):
+        if not page.reinforcement_count:
+            what = f"was never cited, and not used since {last}"
+            yield StaleItem("uncited", page.path, what, "let it go to the archive")
+    limit = brain.settings.organization.max_entries
+    for folder, children in sorted(pages.children.items()):
+        if len(children) > limit:
+            what = f"holds {len(children)} entries, {limit} are meant"
+            yield StaleItem("overgrown", folder, what, "`brainiac organize`")
+
+
+def _broken_history(page: Memory) -> Iterator[StaleItem]:
+    """Name what is said to be replaced by a statement that the page does not have."""
+    block_ids = {statement.block_id for statement in page.statements}
+    for statement in page.statements:
+        if statement.replaced_by and statement.replaced_by not in block_ids:
+            name = f" ^{statement.block_id}" if statement.block_id else ""
+            what = f"“{statement.text}”{name} was replaced by ^{statement.replaced_by}, which is not there"
+            yield StaleItem("superseded", page.path, what, "say what holds now")

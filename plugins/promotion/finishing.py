@@ -10,7 +10,7 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, Event, MemoryPromoted, create, new_id, update
+from brainiac.events import Change, Event, MemoryPromoted, RetireProposal, create, new_id, update
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins, placed
@@ -176,7 +176,7 @@ def _proposals(brain: Brain, steps: Sequence[Step], records: Sequence[Sequence[M
             }
             is_private = step.is_private or step.target.is_private
             what = placed(brain, step.proposal, brain.tree.relative(brain.tree.review))
-            proposals.append(Proposal(new_id(), what, data, is_private))
+            proposals.append(Proposal(RetireProposal.from_json({"id": new_id(), "what": what, **data}), is_private))
     return proposals
 
 
@@ -191,7 +191,7 @@ def _data(
         "left": work.left,
         "statements": list(records),
         "episodes": {path: list(ids) for path, ids in pages.items()},
-        "proposals": [proposal.as_json() for proposal in proposals],
+        "proposals": [proposal.record.to_json() for proposal in proposals],
         "refused": [refusal.as_json() for refusal in work.refused],
         "candidates": {name: fate.as_json() for name, fate in work.fates_by_now().items()},
         "kept": [{"text": text[:MAX_TOLD]} for text in work.kept],

@@ -148,6 +148,7 @@ class Assembler:
             for blocks in self._library.call_hook("context_blocks", brain=self._library, request=request)
             for block in blocks
         ):
+            # neither before the identity nor behind the prompt, and never uncuttable: a plugin is not the person
             heading = "## " + one_line(block.heading.lstrip("# ") or block.name)
             added.append(
                 replace(
@@ -419,6 +420,7 @@ def workflows(library: Library, gate: Gate) -> list[Workflow]:
             if text is None:
                 continue
             meta, offset = split(text, library.tree.relative(path))
+        # no answer waits until a workflow that it may not even need is mended
         except (ConfinementError, FormatError):
             continue
         name, description, trigger = (str(meta.get(key) or "") for key in ("name", "description", "trigger"))
@@ -463,6 +465,7 @@ def is_anthropic(model: str) -> bool:
 
 def _messages(blocks: Sequence[Block], *, has_marks: bool) -> list[dict[str, Any]]:
     """Return system and user message, their contents in parts where cache marks are wanted."""
+    # the system's message is what stays from turn to turn
     system = [block for block in blocks if block.stability < Stability.SHORT_TERM]
     user = [block for block in blocks if block.stability >= Stability.SHORT_TERM]
     content = _marked if has_marks else _joined

@@ -24,6 +24,7 @@ Count = Callable[[str], int]  # tokens of a text
 class Stability(IntEnum):
     """Where a block stands: what changes least comes first, so that a provider's prefix cache hits (seeds C4)."""
 
+    # with gaps, where a plugin may put its blocks
     IDENTITY = 0
     ROLE = 10
     TOOLS = 20
@@ -153,6 +154,7 @@ def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[
     """
     cuts: list[Cut] = []
     fitted = []
+    # a share holds even where there is room for more: a long log must leave some to what was found
     for block in blocks:
         if block.share < 1:
             block = _within(block, int(block.share * limit_tokens), count, "its share of the budget", cuts)
@@ -182,6 +184,7 @@ def _within(block: Block, room: int, count: Count, reason: str, cuts: list[Cut])
     if block.cut_order is None or before <= room:
         return block
     sizes = [count(part) + 1 for part in block.parts]
+    # the heading stands as long as any part does
     room -= before - sum(sizes)
     kept = _newest(sizes, room) if block.drops == "first-quarters" else _leading(sizes, room)
     smaller = replace(block, parts=tuple(block.parts[kept]))
@@ -221,6 +224,7 @@ def shortened(text: str, limit_tokens: int, count: Count) -> str:
     if count(text) <= limit_tokens:
         return text
     kept: list[str] = []
+    # the ellipsis takes its part
     room = limit_tokens - 2
     for line in text.splitlines():
         for piece in [line] if count(line) < room else pieces_of(line):

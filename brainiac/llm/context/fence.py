@@ -30,7 +30,7 @@ def clean(text: str) -> str:
     """
     lines = text.encode("utf-8", "replace").decode("utf-8").splitlines()
     visible = _INVISIBLE.sub("", _CONTROL.sub(" ", "\n".join(lines)))
-    return _CONTROL_TOKENS.sub(lambda found: " ".join(found.group()), visible)
+    return _CONTROL_TOKENS.sub(lambda match: " ".join(match.group()), visible)
 
 
 def quoted(text: str) -> str:

@@ -47,6 +47,7 @@ class PageOrder:
         """Return the paths, those that stood here last time first and in that order, new ones after them."""
         with self._mutex:
             kept = [path for path in self._orders.pop(conversation, []) if path in paths]
+            # put back as the last: the conversation that was quiet for longest is forgotten first
             order = self._orders[conversation] = list(dict.fromkeys([*kept, *paths]))
             if len(self._orders) > _CONVERSATIONS:
                 self._orders.popitem(last=False)
@@ -95,6 +96,7 @@ def page_text(library: Library, hits: Sequence[Hit], count: Count) -> str:
     lines = [f"### {reference(first.title, first.path, first.uuid)}{_dated(library, first)}"]
     seen: set[str] = set()
     for hit in hits:
+        # several queries find one statement
         if hit.text.strip() in seen:
             continue
         seen.add(hit.text.strip())
@@ -139,6 +141,7 @@ class ShownPages:
         target, uuid = _target_and_uuid(link)
         if uuid:
             path = self._graph.path_of(uuid.lower())
+            # a uuid that no page bears any more may stand beside a path that leads somewhere
             if path or not target or uuid == target:
                 return self._shown([path])
         name = target.strip().strip("/")
@@ -153,6 +156,7 @@ class ShownPages:
         if not wanted:
             return []
         pages = self._graph.pages
+        # editors link by a file's name, or the end of its path; people by a title
         by_path = self._shown(path for path in pages if f"/{path.casefold()}".endswith(f"/{wanted}.md"))
         by_title = (path for path, page in pages.items() if page.title.casefold() == wanted)
         return sorted(by_path or self._shown(by_title), key=lambda page: page.path)
@@ -180,6 +184,7 @@ class ShownPages:
 def _target_and_uuid(link: str) -> tuple[str, str]:
     """Return what a link leads to, without its fragment, and the uuid that it bears or is."""
     link = link.strip().removeprefix("!")
+    # a whole link, as people copy it, or only its target
     parsed = find_links(link)
     if parsed and parsed[0].end - parsed[0].start == len(link):
         target, uuid = parsed[0].target, parsed[0].uuid

@@ -24,6 +24,7 @@ LAST_TURNS = 4
 MAX_CHANGES = 40
 _TEXT = len("- [ ] ")  # where the text of a line begins
 CHANGES = "The lists above change here:"
+# of goals, facts and tasks, in this order
 _TITLES = ("Goals", "Key Facts & Decisions", "Tasks")
 
 Lists = tuple[tuple[str, ...], ...]
@@ -60,6 +61,7 @@ class ShownLists:
         """
         now: Lists = tuple(tuple(map(_line, items)) for items in (memory.goals, memory.facts, memory.tasks))
         ids = [event.id for event in memory.events]
+        # the summary and the oldest event change when short-term memory is pruned, and at no other time
         key = (memory.summary, ids[-1] if ids else "")
         with self._mutex:
             epoch = self._epochs.get(reader)
@@ -119,6 +121,7 @@ def short_term_blocks(
     if not head:
         head = ["No summary and no lists yet." if memory.events else "Empty: nothing has been said yet."]
     log = []
+    # newest first in the file; here what was said since the last request stands at the end
     for event in memory.events[::-1]:
         log.append(event_text(event, int(limit_tokens * LOG_SHARE / 4), count))
         if event.id in changes:
@@ -145,6 +148,7 @@ def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: b
     lines = [f"#### {one_line(event.at)}{identity}"]
     for speaker, text in (("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)):
         if text.strip():
+            # half of the room for what was said, half for the answer: a long one does not push out the other
             lines += [f"{speaker}:", quoted(shortened(text, longest_tokens // 2, count))]
     return "\n".join(lines)
 
