@@ -10,7 +10,7 @@ import pytest
 
 from brainiac import __version__
 from brainiac.brain import Brain
-from brainiac.cli.run import sentence
+from brainiac.cli.wording import sentence
 from brainiac.errors import NotABrainError
 from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from brainiac import events
 from brainiac.brain import Brain
 from brainiac.cli.session import local_time, opened_brain
+from brainiac.cli.wording import sentence
 from brainiac.events import Event
 from brainiac.terminal import is_terminal, one_line, say
 
@@ -62,39 +62,3 @@ def tell_events(brain: Brain) -> None:
             say(f"{local_time(event.at)[11:16]}  {one_line(line)}")
 
     brain.on_event(tell)
-
-
-def sentence(event: Event) -> str:
-    """Say what happened, for a person who looks on; "" of what is no news to them."""
-    match event.what:
-        case events.PromptAnswered(prompt=path, model=model):
-            return f"{path} → answered ({model})"
-        case events.PromptRefused(prompt=path, reason=reason):
-            return f"{path} → not answered: {reason}"
-        case events.NoteCaptured(prompt=path):
-            return f"{path} → taken in"
-        case events.ResponseArrived(response=path):
-            return f"{path} → noted, by hand"
-        case events.MemoryPromoted() as promoted:
-            return f"{len(promoted.exchanges)} exchanges → {learned(promoted)}"
-        case events.ExchangesFiled() as filed:
-            return f"{len(filed.exchanges)} exchanges → filed by day: short-term memory was full"
-        case events.MemoryOrganized(done=done) if done:
-            return f"memory → organized ({len(done)} changes)"
-        case events.PluginFailed(hook=hook, error=error):
-            return f"{event.by} → failed in {hook}: {error}"
-        case events.NoteMerged():
-            return (
-                f"{', '.join(change.path for change in event.changes)} → your save was merged with what came meanwhile"
-            )
-    return ""
-
-
-def learned(promoted: events.MemoryPromoted) -> str:
-    """Say how many statements were written, changed and ended."""
-    names = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE": "heard again"}
-    counts: dict[str, int] = {}
-    for statement in promoted.statements:
-        name = names.get(statement.operation, statement.operation.lower())
-        counts[name] = counts.get(name, 0) + 1
-    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "filed by day"
