@@ -1143,8 +1143,8 @@ class ExchangeMadePrivate(EventData):
         prompt: The prompt's path.
         statements: Statements that were worded anew.
         left: What stays, one sentence each.
-        exchanges: Ids of the exchanges; none while a promotion ran, which is followed by one that has them.
-        sent: Calls to models elsewhere that held them.
+        exchanges: Ids of the exchanges; none while a promotion runs, after which there is an event that has them.
+        sent: Calls to models elsewhere that held them; null where `exchanges` is not known.
     """
 
     kind = "exchange-made-private"
@@ -1152,7 +1152,7 @@ class ExchangeMadePrivate(EventData):
     statements: tuple[StatementRecord, ...]
     left: tuple[str, ...]
     exchanges: tuple[str, ...] = ()
-    sent: tuple[RemoteCalls, ...] = ()
+    sent: tuple[RemoteCalls, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

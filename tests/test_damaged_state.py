@@ -139,7 +139,7 @@ def test_a_damaged_file_costs_no_work_and_no_word(
         damage(path, how)
     (used.root / "inbox/second.md").write_text("My dog is called Lily.")
     with opened(used.root) as brain:
-        assert [] == [problem for problem in overview(brain)["problems"] if str(places.state) not in problem]
+        assert [] == [problem for problem in overview(brain).problems if str(places.state) not in problem]
         assert "Portland" in searched(brain, "Portland")
     with opened(used.root) as brain:
         assert (1, 1) == ((outcome := run_once(brain)).answered, outcome.reflected)

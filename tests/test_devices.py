@@ -217,11 +217,11 @@ def test_two_that_both_run_are_told(devices: tuple[Device, Device]) -> None:
     desk.run()
     with desk.opened() as brain:
         device = brain.journal.device
-        assert [] == overview(brain)["problems"]
+        assert [] == overview(brain).problems
     synced(desk, laptop)
     config.write_text("".join(line for line in config.read_text().splitlines(True) if "active_device" not in line))
     with laptop.opened() as brain:
-        assert [True] == [device in problem and "takeover" in problem for problem in overview(brain)["problems"]]
+        assert [True] == [device in problem and "takeover" in problem for problem in overview(brain).problems]
 
 
 def test_a_purge_is_honoured_by_the_other_device(devices: tuple[Device, Device]) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, UserError
-from brainiac.events import append, create, move, remove, update
+from brainiac.events import TextsPurged, append, create, move, remove, update
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.history.undo import plan, undo
 from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal
-from brainiac.storage.record import find_event, last_undoable
+from brainiac.storage.record import consequences, find_event, last_undoable
 from brainiac.testing import make_brain
 from tests.commands import Shell
 from tests.kernel import CountingDisk, Crash
@@ -106,6 +106,15 @@ def test_what_it_led_to_is_named(brain: Brain) -> None:
     third = brain.record("told", by="x", cause=second.id)
     brain.record("unrelated", by="x")
     assert [second.id, third.id] == [event.id for event in plan(brain, first).later]
+
+
+def test_what_it_led_to_is_found_past_a_purge(brain: Brain) -> None:
+    """A purge names statements by their hashes: it is read over where consequences are looked for."""
+    made = brain.commit("made", by="x", changes=[create("a.md", "a")])
+    purged = TextsPurged(exchanges=(), page=None, statements=("0123",), items=(), hashes=(), events=())
+    brain.record(purged, by="cli")
+    after = brain.record("thing-followed", by="x", cause=made.id)
+    assert [after] == consequences(brain, made)
 
 
 def stm(*ids: str, tasks: tuple[str, ...] = (), done: tuple[str, ...] = (), summary: str = "") -> str:

@@ -35,27 +35,27 @@ def doctor(
     with opened_brain(is_reading=not (fix or confirm_deletions)) as brain:
         if confirm_deletions:
             brain.observed.confirm_deletions()
-        found = list(examine(brain))
+        problems = list(examine(brain))
         mended: list[Problem] = []
-        if fix and found:
-            mended = mend(brain, found)
-            found = list(examine(brain))
-        rot = [item for items in brain.plugins.call("find_stale", brain=brain) for item in items]
-        noted = [str(notice) for notice in notices(brain)]
+        if fix and problems:
+            mended = mend(brain, problems)
+            problems = list(examine(brain))
+        stale = [item for items in brain.plugins.call("find_stale", brain=brain) for item in items]
+        shown = [str(notice) for notice in notices(brain)]
     if as_json:
-        plain = {"problems": [_plain(p) for p in found], "mended": [_plain(p) for p in mended]}
-        print_json(plain | {"notices": noted, "rot": [asdict(each) for each in rot]})
+        plain = {"problems": [_plain(p) for p in problems], "mended": [_plain(p) for p in mended]}
+        print_json(plain | {"notices": shown, "rot": [asdict(item) for item in stale]})
     else:
         for problem in mended:
             say(f"mended  {problem.path}: {problem.what}")
-        for problem in found:
+        for problem in problems:
             say(f"{problem.path}: {problem.what}; {problem.todo}")
-        say(f"{len(found)} problems." if found else "Nothing is wrong.")
-        print_list("Notices", noted)
-        for kind in dict.fromkeys(each.kind for each in rot):
-            lines = [f"{each.path}: {each.what}; {each.todo}" for each in rot if each.kind == kind]
+        say(f"{len(problems)} problems." if problems else "Nothing is wrong.")
+        print_list("Notices", shown)
+        for kind in dict.fromkeys(item.kind for item in stale):
+            lines = [f"{item.path}: {item.what}; {item.todo}" for item in stale if item.kind == kind]
             print_list(f"Grows old ({kind}, {len(lines)})", lines)
-    if found:
+    if problems:
         raise typer.Exit(1)
 
 

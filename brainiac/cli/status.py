@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import typer
@@ -19,25 +20,25 @@ def register(app: typer.Typer) -> None:
 def status(as_json: JsonOption = False) -> None:
     """Show how the brain stands: daemon, counts, what waits and why, faults, plugins, today's spend."""
     with opened_brain(is_reading=True) as brain:
-        found = overview(brain)
+        shown = overview(brain)
     if as_json:
-        print_json(found)
+        print_json(asdict(shown))
         return
-    say(f"Brain     {found['brain']} (device {found['device']})")
-    if found["active_device"] not in (None, found["device"]):
-        say(f"Waits     {found['active_device']} runs the processes; `brainiac takeover` makes it this device")
-    say(f"Daemon    {_daemon(found['daemon'])}")
-    say(f"Model     {found['model']}; spent today ${found['spent_today_usd']:.4f} of ${found['budget_usd']:.2f}")
-    say("Holds     " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in found["counts"].items()))
-    states = {plugin["name"]: plugin["state"] for plugin in found["plugins"] if plugin["state"] != "shadowed"}
+    say(f"Brain     {shown.brain} (device {shown.device})")
+    if shown.active_device not in (None, shown.device):
+        say(f"Waits     {shown.active_device} runs the processes; `brainiac takeover` makes it this device")
+    say(f"Daemon    {_daemon(shown.daemon)}")
+    say(f"Model     {shown.model}; spent today ${shown.spent_today_usd:.4f} of ${shown.budget_usd:.2f}")
+    say("Holds     " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in shown.counts.items()))
+    states = {plugin.name: plugin.state for plugin in shown.plugins if plugin.state != "shadowed"}
     say("Plugins   " + ", ".join(f"{name}{_unless_ready(state)}" for name, state in states.items()))
-    print_list("Problems", found["problems"])
-    print_list("Notices", found["notices"])
-    print_list("Waiting", [f"{each['prompt']}: {each['reason']}" for each in found["pending"]])
-    print_list("Not read", found["daemon"].get("passed_over", []))
-    untrusted = [plugin for plugin in found["plugins"] if plugin["state"] == "untrusted"]
-    print_list("Untrusted", [f"{plugin['name']}: {plugin['detail']}" for plugin in untrusted])
-    print_list("Faults in the last day", [_fault(each) for each in found["faults"]])
+    print_list("Problems", shown.problems)
+    print_list("Notices", shown.notices)
+    print_list("Waiting", [f"{prompt['prompt']}: {prompt['reason']}" for prompt in shown.pending])
+    print_list("Not read", shown.daemon.get("passed_over", []))
+    untrusted = [plugin for plugin in shown.plugins if plugin.state == "untrusted"]
+    print_list("Untrusted", [f"{plugin.name}: {plugin.detail}" for plugin in untrusted])
+    print_list("Faults in the last day", [_fault(fault) for fault in shown.faults])
 
 
 def _unless_ready(state: str) -> str:

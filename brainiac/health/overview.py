@@ -5,9 +5,10 @@ Read cheaply: from the tree, the daemon's own report and the journal's last day.
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import takewhile
 from pathlib import Path
@@ -18,9 +19,10 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError, SettingsError
 from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
-from brainiac.history.devices import rivals
+from brainiac.history.devices import rivals, waiting
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
+from brainiac.pipeline.reconcile import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.files import locked, were_set_aside
 from brainiac.storage.heartbeat import seen_lately, serves
@@ -61,48 +63,74 @@ class Problem:
         return f"{self.path}: {self.what}; {self.todo}"
 
 
-def overview(brain: Brain) -> dict[str, Any]:
-    """Return how a brain stands, as plain values; loads no plugin and no model."""
-    inbox = {brain.tree.relative(entry.path) for entry in brain.tree.walk(brain.tree.inbox)}
-    memory = (brain.tree.relative(entry.path) for entry in brain.tree.walk(brain.tree.memory))
-    counts = Counter(map(brain.tree.kind_of, (*inbox, *memory)))
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """How a brain stands, as `status --json` prints it.
+
+    Attributes:
+        active_device: The one that runs the processes; None where nobody named one.
+        daemon: `is_running`; of a running one what it reports (see `RunState`), else `elsewhere` who serves the brain.
+        counts: Files of each kind, and exchanges in short-term memory.
+        pending: `prompt` and `reason` of each prompt that waits.
+        faults: Of plugins in the last 24 hours: `at`, `plugin`, and what the event says.
+    """
+
+    brain: str
+    brain_id: str
+    device: str
+    active_device: str | None
+    daemon: dict[str, Any]
+    model: str
+    counts: dict[str, int]
+    pending: list[dict[str, Any]]
+    problems: list[str]
+    notices: list[str]
+    faults: list[dict[str, Any]]
+    spent_today_usd: float
+    budget_usd: float
+    plugins: list[PluginStatus]
+
+
+def overview(brain: Brain) -> Overview:
+    """Return how a brain stands; loads no plugin and no model."""
+    settings, tree = brain.settings, brain.tree
+    inbox = {tree.relative(entry.path) for entry in tree.walk(tree.inbox)}
+    memory = (tree.relative(entry.path) for entry in tree.walk(tree.memory))
+    counts = Counter(map(tree.kind_of, (*inbox, *memory)))
+    exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
     daemon = _daemon(brain)
-    return {
-        "brain": str(brain.root),
-        "brain_id": brain.settings.brain_id,
-        "device": brain.journal.device,
-        "active_device": brain.settings.active_device,
-        "daemon": daemon,
-        "model": brain.settings.llm.model,
-        "counts": {name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": _exchanges(brain)},
-        "pending": daemon.pop("pending") if daemon["is_running"] else list(_unanswered(brain, inbox, daemon)),
-        "problems": list(_problems(brain)),
-        "notices": [str(notice) for notice in notices(brain)],
-        **_last_day(brain),
-        "budget_usd": brain.settings.llm.daily_budget_usd,
-        "plugins": [asdict(plugin) for plugin in survey(brain)],
-    }
+    return Overview(
+        brain=str(brain.root),
+        brain_id=settings.brain_id,
+        device=brain.journal.device,
+        active_device=settings.active_device,
+        daemon=daemon,
+        model=settings.llm.model,
+        counts={name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": exchanges},
+        pending=daemon.pop("pending") if daemon["is_running"] else list(_unanswered(brain, inbox, daemon)),
+        problems=list(_problems(brain)),
+        notices=[str(notice) for notice in notices(brain)],
+        faults=_faults(brain),
+        spent_today_usd=_spent_today_usd(brain),
+        budget_usd=settings.llm.daily_budget_usd,
+        plugins=survey(brain),
+    )
 
 
 def _daemon(brain: Brain) -> dict[str, Any]:
     state = read_run_state(brain.places.state)
     try:
+        # Nobody but a running daemon holds this lock; what it last wrote says nothing once it is gone.
         with locked(brain.places.state / LOCK, wait_seconds=0):
             other = seen_lately(brain)
             return {"is_running": False} | ({"elsewhere": serves(brain, other)} if other else {})
     except LockedError:
-        known = ("pid", "since", "watch", "passed_over", "problem", "pending")
-        return {"is_running": True, **{name: getattr(state, name) for name in known}}
-
-
-def _exchanges(brain: Brain) -> int:
-    return (brain.read_text(brain.tree.short_term) or "").count("\n<!-- event: ")
+        reported = ("pid", "since", "watch", "passed_over", "problem", "pending")
+        return {"is_running": True, **{name: getattr(state, name) for name in reported}}
 
 
 def _unanswered(brain: Brain, inbox: set[str], daemon: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the prompts that wait, and why; the journals are read only where no answer stands beside one."""
-    from brainiac.pipeline.reconcile import read_prompt
-
     waits = daemon.get("elsewhere") or nobody_answers(brain) or "no daemon is running; start `brainiac run`"
     for path in sorted(inbox):
         if brain.tree.kind_of(path) is not PathKind.PROMPT or response_path(path) in inbox:
@@ -112,11 +140,9 @@ def _unanswered(brain: Brain, inbox: set[str], daemon: dict[str, Any]) -> Iterat
         except FormatError as error:
             yield {"prompt": path, "reason": error.problem}
             continue
-        if prompt is None or brain.answered.is_answered(prompt):
-            continue
-        told = error_path(path)
-        reason = f"see {told}" if told in inbox else waits
-        yield {"prompt": path, "reason": reason}
+        if prompt is not None and not brain.answered.is_answered(prompt):
+            error_file = error_path(path)
+            yield {"prompt": path, "reason": f"see {error_file}" if error_file in inbox else waits}
 
 
 def _problems(brain: Brain) -> Iterator[str]:
@@ -130,16 +156,18 @@ def _problems(brain: Brain) -> Iterator[str]:
         yield f"{brain.tree.relative(brain.tree.core_identity)} is missing; `brainiac doctor --fix` puts one there"
 
 
-def _last_day(brain: Brain) -> dict[str, Any]:
-    """Return the faults of plugins in the last 24 hours, and what was spent today."""
+def _faults(brain: Brain) -> list[dict[str, Any]]:
     since = iso(brain.clock.now() - timedelta(days=1))
+    # Of all kinds: where there are no faults, asking for them alone would read the journal to its beginning.
     events = takewhile(lambda event: event.at >= since, brain.journal.events(reverse=True))
-    faults = [{"at": event.at, "plugin": event.by, **event.data} for event in events if event.kind == PluginFailed.kind]
+    return [{"at": event.at, "plugin": event.by, **event.data} for event in events if event.kind == PluginFailed.kind]
+
+
+def _spent_today_usd(brain: Brain) -> float:
     # Asked here and not of `llm.costs`, which imports all that is known of models: `status` answers at once.
     brain.projection.follow()
     sql, device = "SELECT cost_usd FROM calls WHERE device = ? AND at >= ?", brain.journal.device
-    spent_usd = sum(float(usd) for (usd,) in brain.projection.query(sql, device, iso(brain.midnight())))
-    return {"faults": faults, "spent_today_usd": round(spent_usd, 8)}
+    return round(sum(float(usd) for (usd,) in brain.projection.query(sql, device, iso(brain.midnight()))), 8)
 
 
 # --- what the settings ask for and this machine does not give ----------------------------------------------
@@ -162,7 +190,7 @@ def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Probl
         brain.check_settings()
     except SettingsError as error:
         todo = "until then the last good settings hold"
-        yield from (Problem(config, each.removeprefix(f"{brain.tree.config}: "), todo) for each in error.problems)
+        yield from (Problem(config, problem.removeprefix(f"{brain.tree.config}: "), todo) for problem in error.problems)
     yield from unknown_plugins(brain)
     for path in were_set_aside(brain.places.state):
         what = "could not be read, was set aside and made anew; what was in flight in it is not done"
@@ -171,7 +199,7 @@ def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Probl
         machine = brain.machine
     except SettingsError as error:
         place = str(brain.places.config)
-        yield from (Problem(place, each.removeprefix(f"{place}: "), "models need it") for each in error.problems)
+        yield from (Problem(place, problem.removeprefix(f"{place}: "), "models need it") for problem in error.problems)
     else:
         for what in (_index_problem(brain), _embedder_problem(brain, machine, is_thorough=is_thorough)):
             if what:
@@ -192,11 +220,11 @@ def notices(brain: Brain) -> Iterator[Problem]:
 def unknown_plugins(brain: Brain) -> Iterator[Problem]:
     """Yield the names in `plugins.disabled` that no plugin has."""
     disabled = brain.settings.plugins.disabled
-    known = {plugin.name for plugin in survey(brain)} if disabled else set()
+    names = {plugin.name for plugin in survey(brain)} if disabled else set()
     for name in disabled:
-        if name not in known:
+        if name not in names:
             what = f"`plugins.disabled`: no plugin is called `{name}`"
-            todo = f"name one of {', '.join(sorted(known))}, or take it out"
+            todo = f"name one of {', '.join(sorted(names))}, or take it out"
             yield Problem(brain.tree.relative(brain.tree.config), what, todo)
 
 
@@ -204,18 +232,19 @@ def _index_problem(brain: Brain) -> str:
     name = brain.settings.recall.index
     if name == "embedded":
         return ""
-    known: dict[str, object] = {}
+    factories: dict[str, object] = {}
     host = PluginHost(brain, bundled("plugins"))  # one that reports no faults: looking must leave no trace
     host.load()
-    host.call("register_indexes", register=known.__setitem__)
-    there_are = ", ".join(f"`{each}`" for each in ("embedded", *known))
-    return (
-        "" if name in known else f"`recall.index`: no plugin that may run here registers `{name}`; there is {there_are}"
-    )
+    host.call("register_indexes", register=factories.__setitem__)
+    if name in factories:
+        return ""
+    there_are = ", ".join(f"`{index}`" for index in ("embedded", *factories))
+    return f"`recall.index`: no plugin that may run here registers `{name}`; there is {there_are}"
 
 
 def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bool) -> str:
     name = brain.settings.recall.embedder
+    # A model on this machine is loaded to be looked at, which only `doctor` has the time for.
     is_loaded = name == "local" or Path(name).expanduser().is_dir()
     if name in ("auto", "none") or (is_loaded and not is_thorough):
         return ""
@@ -230,9 +259,7 @@ def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bo
 
 
 def nobody_answers(brain: Brain) -> str:
-    """Say why a daemon that is started here would answer nothing, and what to do; "" when it would."""
-    from brainiac.history.devices import waiting
-
+    """Return why a daemon that is started here would answer nothing, and what to do; "" when it would."""
     if not brain.is_active:
         return waiting(brain)
     states = {plugin.state: plugin.detail for plugin in survey(brain) if plugin.name == ANSWERS}
@@ -252,10 +279,9 @@ def unwritable(brain: Brain) -> Iterator[Problem]:
 
 
 def _trouble(folder: Path) -> str:
-    import tempfile
-
     try:
-        # without a name where the system can: nobody who watches sees it
+        # Without a name where the system can, so that nobody who watches sees it; written to, since some drives
+        # take a new file and refuse its first byte.
         with tempfile.TemporaryFile(dir=folder, prefix=OUR_TEMPORARY_PREFIX) as file:
             file.write(bytes(PROBE_BYTES))
     except OSError as error:

@@ -89,15 +89,15 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last:
     """
     with brain.short_term_lock():
         plan = _Marking(brain, exchanges).plan_all()
-        calls = _calls_about(brain, exchanges) if is_last else []
-        if is_last:
+        calls = tuple(_calls_about(brain, exchanges)) if is_last else None
+        if calls is not None:
             _tell(brain, prompt, plan, calls)
         event = ExchangeMadePrivate(
             prompt=prompt,
             statements=tuple(plan.statements),
             left=tuple(plan.kept),
             exchanges=exchanges if is_last else (),
-            sent=tuple(calls),
+            sent=calls,
         )
         changes = plan.changes()
         if changes or is_last:

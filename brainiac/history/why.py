@@ -14,11 +14,10 @@ from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import Event, ModelCalled, PathKind, RecordedChange
+from brainiac.events import Event, ExchangeEvent, ModelCalled, PathKind, RecordedChange
 from brainiac.formats.dialogue import StmEvent, find_events
 from brainiac.formats.memory import Memory, Statement, parse_memory
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.storage.answered import EXCHANGES
 from brainiac.storage.statements import StatementChange, read_statements, text_hash
 from brainiac.text.tokens import coverage, pieces
 
@@ -75,7 +74,7 @@ class Exchanges:
     @cached_property
     def events(self) -> dict[str, tuple[str, Event]]:
         """Device ("" for this one) and event that made each exchange known, by exchange id."""
-        return {event.id: (device, event) for device, event in self._brain.journal.all_events(EXCHANGES)}
+        return {event.id: (device, event) for device, event in self._brain.journal.all_events({ExchangeEvent})}
 
     def said(self, exchange: str) -> Said:
         """Return what is known of an exchange; without words where none are left."""

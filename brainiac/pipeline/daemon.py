@@ -25,13 +25,12 @@ from brainiac.errors import (
     UserError,
     storage_trouble,
 )
-from brainiac.events import Event, FileChange, PromptAnswered, new_id
+from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, new_id
 from brainiac.history.devices import require_active
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
 from brainiac.pipeline.watch import Watcher
-from brainiac.storage.answered import EXCHANGES
 from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serves
 from brainiac.storage.runstate import LOCK, RunState, read_run_state, write_run_state
@@ -404,11 +403,12 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
     events: list[Event] = []
     brain.on_event(events.append)
     brain.plugins.call("prompt_arrived", brain=brain, prompt=replace(prompt, id=known.prompt_id if known else new_id()))
-    event = next((event for event in events if event.kind in EXCHANGES), None)
+    event = next((event for event in events if isinstance(event.what, ExchangeEvent)), None)
+    response = event.what.response if event and isinstance(event.what, ExchangeEvent) else None
     known = brain.answered.of(path)
     if event is None and known and known.response and brain.answered.is_answered(prompt):
         return brain.tree.absolute(known.response)  # another process was quicker
-    if event is None or not event.data.get("response"):
+    if event is None or not response:
         raise UserError(f"{path}: no plugin answered it; see `brainiac plugins` and `brainiac log`")
     exchange = exchange_of(brain, event)
     try:
@@ -416,4 +416,4 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
             brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
     except (ModelError, ConflictError) as error:
         brain.log.warning("reflection_postponed", prompt=path, problem=str(error))  # the daemon hands it out again
-    return brain.tree.absolute(str(event.data["response"]))
+    return brain.tree.absolute(response)

@@ -22,11 +22,19 @@ from brainiac.errors import (
     StorageError,
     storage_trouble,
 )
-from brainiac.events import Event, ExchangeUnreflected, FileChange, PathKind, PluginFailed, RecordedChange, content_hash
+from brainiac.events import (
+    Event,
+    ExchangeEvent,
+    ExchangeUnreflected,
+    FileChange,
+    PathKind,
+    PluginFailed,
+    RecordedChange,
+    content_hash,
+)
 from brainiac.formats.discretion import is_off_record
 from brainiac.formats.prompt import Exchange, Prompt, parse_prompt, parse_response
 from brainiac.llm.gate import is_hidden
-from brainiac.storage.answered import EXCHANGES
 from brainiac.storage.external_edits import FOUND
 
 # --- tiers of work ----------------------------------------------------------------------------------------------------
@@ -216,7 +224,7 @@ class HookDispatcher:
 
     def _recorded(self, event: Event) -> None:
         """Take an event, in the thread that recorded it."""
-        if event.kind in EXCHANGES:
+        if isinstance(event.what, ExchangeEvent):
             self._hand_out(event)
         failed_hook = event.what.hook if isinstance(event.what, PluginFailed) else ""
         self._has_failed |= failed_hook == "response_arrived"
@@ -321,10 +329,12 @@ def exchange_of(brain: Brain, event: Event) -> Exchange | None:
 
     Args:
         brain: The brain.
-        event: Of a kind in `EXCHANGES`.
+        event: Whatever was recorded; None for what is no exchange.
     """
+    if not isinstance(event.what, ExchangeEvent):
+        return None
     hashes: dict[str, str | None] = {change.path: change.after for change in event.changes}
-    path, response_path = str(event.data["prompt"]), event.data.get("response")
+    path, response_path = event.what.prompt, event.what.response
     raw = _text_of(brain, path, hashes.get(path))
     if raw is None:
         return None
@@ -332,7 +342,7 @@ def exchange_of(brain: Brain, event: Event) -> Exchange | None:
         prompt = parse_prompt(path, raw, at=event.at, inbox=brain.tree.layout.inbox)
         response = None
         if response_path:
-            answer = _text_of(brain, response_path, hashes.get(response_path) or event.data.get("response_hash"))
+            answer = _text_of(brain, response_path, hashes.get(response_path) or event.what.response_hash)
             if answer is None:
                 return None
             response = parse_response(response_path, answer)

@@ -13,13 +13,11 @@ from operator import itemgetter
 
 from brainiac.clock import parse_iso
 from brainiac.errors import FormatError
-from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, kinds_of, remove
+from brainiac.events import Change, Event, EventUndone, PromptMoved, content_hash, remove
 from brainiac.formats.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.storage.heartbeat import left_by
 from brainiac.storage.journal import from_line
 from brainiac.storage.store import Store
-
-EXCHANGES = kinds_of(ExchangeEvent)
 
 MOVE_SECONDS = 10.0  # a text that vanished here and appears there within this time has moved
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from brainiac.events import Event, RecordedChange, TreeAdopted
+from brainiac.events import Event, NoteMerged, RecordedChange, TreeAdopted
 from brainiac.storage.files import is_damage, locked, open_derived, remove_derived
 from brainiac.storage.journal import Journal
 from brainiac.tree import Tree
@@ -241,7 +241,8 @@ def _successor(known: FileState | None, change: RecordedChange, after: str, even
     if known is not None and known.hash == after:
         return replace(known, path=change.path)
     is_persons = event.by == "person" or change.op == "observe"
-    is_told = known is None or known.is_told or (is_persons and "displaced_by" not in event.data)
+    is_rescued = isinstance(event.what, NoteMerged) and bool(event.what.displaced_by)
+    is_told = known is None or known.is_told or (is_persons and not is_rescued)
     trail = _trail(known, change, is_persons=is_persons)
     return FileState(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_persons, is_told=is_told)
 

@@ -55,9 +55,12 @@ def from_line(line: bytes) -> Event:
     try:
         record = json.loads(line)
         changes = tuple(RecordedChange(**change) for change in record.pop("changes"))
-        return Event(**record, changes=changes)
+        event = Event(**record, changes=changes)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(str(error)) from error
+    if not (isinstance(event.kind, str) and isinstance(event.data, dict)):
+        raise ValueError("its kind is no text, or its data are no object")
+    return event
 
 
 def lines_back(path: Path) -> Iterator[bytes]:

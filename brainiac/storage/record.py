@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from brainiac.errors import UserError
-from brainiac.events import Event, EventUndone, TreeAdopted
+from brainiac.events import (
+    Event,
+    EventUndone,
+    ExchangeMadePrivate,
+    MemoryOrganized,
+    MemoryPromoted,
+    OutcomeEvent,
+    PluginEvent,
+    ProposalApplied,
+    StatementsAdopted,
+    TreeAdopted,
+)
 from brainiac.storage.store import Store
 
 MIN_PREFIX = 6
@@ -66,10 +77,21 @@ def consequences(store: Store, event: Event) -> list[Event]:
 
 def causes_of(event: Event) -> set[str]:
     """Return the ids of the events and exchanges that an event names as what it rests on."""
-    named = {event.cause, event.data.get("exchange")}
-    for one in event.data.get("statements", ()):
-        named.update(one.get("sources", ()))
-    return {str(each) for each in named if each}
+    names = {event.cause or ""}
+    match event.what:
+        case OutcomeEvent(exchange=exchange):
+            names.add(exchange)
+        case PluginEvent(data=data):
+            names.add(str(data.get("exchange") or ""))
+        case (
+            MemoryPromoted(statements=rows)
+            | MemoryOrganized(statements=rows)
+            | ProposalApplied(statements=rows)
+            | StatementsAdopted(statements=rows)
+            | ExchangeMadePrivate(statements=rows)
+        ):
+            names.update(source for row in rows for source in row.sources)
+    return names - {""}
 
 
 def changers(store: Store, path: str, since_seq: int) -> Iterator[Event]:

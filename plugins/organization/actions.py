@@ -217,7 +217,7 @@ class ProposalCheck:
 
     def _resting(self, proposal: Proposal, paths: list[str]) -> Iterator[Action]:
         """Compress days that hold nothing private, several of one month; archive all else."""
-        months: dict[str, list[str]] = defaultdict(list)
+        months: dict[str, list[str]] = defaultdict(list)  # "": what is archived as it is
         for path in paths:
             text = self._pages.memories[path].text
             # A digest bears no marks, so that nothing marked may come into it.
@@ -256,6 +256,7 @@ def divide(
         day_of: Returns the person's day of a stamp; for a folder in `events/`, where the date comes first.
     """
     ordered = sorted(pages, key=lambda page: page.path)
+    # The first that works, from what says most of a page to what always works: runs of equal length by name.
     keys: list[Key] = [_subject, _tag, _letter]
     if day_of is not None:
         keys = [lambda page: _day(page, day_of)[:7], lambda page: _day(page, day_of), *keys]
@@ -359,15 +360,16 @@ class Draft:
                 rests = action.kind in ("archive", "compress")
                 folder = self._pages.archive + posixpath.dirname(path).removeprefix(self._pages.root)
                 self._move(path, folder if rests else action.target)
+        # A digest links to where its days will stand, and a relation stands on the index page of the new folder.
         for action in actions:
             if action.kind == "compress":
                 self._compress(action)
         self._complete_folders()
         for action in actions:
             if action.kind == "link":
-                for one, other in combinations(action.paths, 2):
-                    self._relate(one, other)
-                    self._relate(other, one)
+                for first, second in combinations(action.paths, 2):
+                    self._relate(first, second)
+                    self._relate(second, first)
 
     def _move(self, path: str, folder: str) -> None:
         """Move a page to a folder, under another name where its own is taken."""
@@ -413,6 +415,7 @@ class Draft:
     def _remove_empty(self, folder: str) -> None:
         """Remove the index pages of a folder and those above it that hold nothing and that nobody links to."""
         while folder.count("/") > self._pages.root.count("/") + 1 and self._is_empty(folder):
+            # The manifest above is derived anew after the commit: its link is none that keeps a page.
             index, above = f"{folder}/{INDEX}", posixpath.dirname(folder)
             sources = self._pages.linking_to.get(index, set())
             if index not in self._pages.pages or sources - {f"{above}/{INDEX}"}:
@@ -443,6 +446,7 @@ class Draft:
         places = {uuid: self.place(path) for uuid, path in self._pages.place_of.items()}
         holds = self._brain.tree.holds
         changes: list[Change] = []
+        # Every page is looked at: an editor follows a link by its path, and any page may lead to what moves.
         for path, page in self._pages.pages.items():
             now, after = self.place(path), self._texts.get(path, page.text)
             if path in self._removed:

@@ -139,6 +139,7 @@ class _Run:
     def _write(self, decisions: Decisions, draft: Draft) -> Outcome:
         brain, changes = self._brain, draft.changes()
         proposals: list[review.Proposal] = []
+        # A person may be ticking lines this moment: what is to be asked is found again by the next run.
         if self._is_resting(brain.tree.relative(brain.tree.review)):
             proposals = list(new_proposals(self._pages, self._history, decisions.ask))
             changes += review.review_change(brain, proposals)

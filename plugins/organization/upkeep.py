@@ -105,7 +105,7 @@ class Upkeep:
         pages, history, now = brain.pages(), read_history(brain), brain.clock.now()
         arrived = set(pages.memories) if is_all else arrived & pages.memories.keys()
         if complete(brain, pages, history, arrived):
-            pages = brain.pages()
+            pages = brain.pages()  # a copy has a uuid of its own now, so that links know whom they mean
         if are_links_due:
             with suppress(ConflictError):
                 heal_all(brain, pages, history)
@@ -239,8 +239,8 @@ def heal_move(brain: Brain, old: str, new: str) -> Event | None:
         before = brain.read_text(path)
         if before is None:
             continue
-        was, known = (old, own) if path == new else (path, places)
-        after = healed(before, was=was, now=path, moved=moved, places=known, is_standing=brain.tree.holds)
+        was, targets = (old, own) if path == new else (path, places)
+        after = healed(before, was=was, now=path, moved=moved, places=targets, is_standing=brain.tree.holds)
         if after != before:
             changes.append(update(path, before, after))
     return brain.commit(events.LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None

@@ -112,6 +112,7 @@ def _add_changes(history: UsageHistory, projection: Projection) -> None:
         elif after is None:
             history.order.pop(path, None)
         elif is_new and not is_by_hand:
+            # A process made a page where a person once had one: nothing of it is theirs.
             history.edited.pop(path, None)
             history.placed.discard(path)
         if is_by_hand:
@@ -135,8 +136,10 @@ def _add_runs(history: UsageHistory, projection: Projection, since: str) -> None
             else:
                 history.cited[page] += times
         for action, pages in json.loads(done):
+            # What was counted has led to something: only what is counted from here on may lead to it again.
             if action == "link":
                 pairs = set(combinations(sorted(pages), 2))
+                # A person took the link back: what is used together may be proposed no more.
                 history.unlinked |= pairs if run in undone else set()
                 for pair in pairs:
                     history.together.pop(pair, None)
@@ -170,6 +173,7 @@ class Usage:
 def read_usage(brain: Brain, pages: PageSet, history: UsageHistory) -> Usage:
     """Count the present log; a line names a memory by what follows `memory/`, also where it has moved since."""
     raw = brain.read(brain.tree.access_log) or b""
+    # Whoever appends may be half through a line: it is counted when it is whole.
     usage = Usage(log=raw[: raw.rfind(b"\n") + 1])
     memory = brain.tree.layout.memory
     answers: dict[str, set[str]] = defaultdict(set)
@@ -182,6 +186,7 @@ def read_usage(brain: Brain, pages: PageSet, history: UsageHistory) -> Usage:
         usage.used[page.uuid] = max(_day(entry.at), usage.used.get(page.uuid, ""))
         if entry.action == "CITE":
             usage.cited[page.uuid] += 1
+            # Lines of one answer bear one moment; nothing else says that they belong together.
             answers[entry.at].add(page.uuid)
     for cited in answers.values():
         if len(cited) <= MAX_TOGETHER:
@@ -244,15 +249,15 @@ def _frequent(pages: PageSet, cited: Counter[str]) -> Iterator[Row]:
 
 def _co_accessed(pages: PageSet, history: UsageHistory, together: Counter[Pair]) -> Iterator[Row]:
     for pair, times in sorted(together.items(), key=lambda item: (-item[1], item[0])):
-        one, other = (pages.place_of.get(uuid, "") for uuid in pair)
+        first, second = (pages.place_of.get(uuid, "") for uuid in pair)
         is_shown = times >= TOGETHER_TIMES and pair not in history.unlinked
-        if is_shown and {one, other} <= pages.memories.keys() and not _are_related(pages, one, other):
-            yield {"paths": [one, other], "cited": times}
+        if is_shown and {first, second} <= pages.memories.keys() and not _are_related(pages, first, second):
+            yield {"paths": [first, second], "cited": times}
 
 
-def _are_related(pages: PageSet, one: str, other: str) -> bool:
+def _are_related(pages: PageSet, first: str, second: str) -> bool:
     """Return whether the index pages of both pages' folders link to the other page already."""
-    for source, target in ((one, other), (other, one)):
+    for source, target in ((first, second), (second, first)):
         index = pages.pages.get(f"{posixpath.dirname(source)}/{INDEX}")
         related = IndexDocument(index.text, index.path).page.related if index else ()
         if pages.pages[target].uuid not in {link.uuid for link in related}:
