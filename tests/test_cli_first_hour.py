@@ -12,6 +12,7 @@ from brainiac import __version__
 from brainiac.brain import Brain
 from brainiac.cli.wording import sentence
 from brainiac.errors import NotABrainError
+from brainiac.llm.gate import is_hidden
 from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain
 from brainiac.tree import default_brain, find_root
@@ -86,4 +87,17 @@ def test_other_spellings_of_markdown_are_read(tmp_path: Path, name: str) -> None
     assert (brain.tree.inbox / f"{name}.response.md").is_file()
     events = list(brain.journal.events())
     assert any(sentence(event).startswith(f"inbox/{name} → answered") for event in events)
+    brain.close()
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-be"])
+def test_a_prompt_in_utf_16_is_read(tmp_path: Path, codec: str) -> None:
+    """An editor of Windows saves so; what such a file asks for in its front matter holds too."""
+    brain: Brain = make_brain(tmp_path / "brain")
+    mark = b"" if codec == "utf-16" else b"\xfe\xff"
+    (brain.tree.inbox / "a.md").write_bytes(mark + "---\nprivate: true\n---\nGrüße aus Zürich.\n".encode(codec))
+    answer_one(brain, "inbox/a.md")
+    (event,) = brain.short_term().memory.events
+    assert ("Grüße aus Zürich.", True) == (event.user, event.is_private)
+    assert is_hidden(brain.tree, "inbox/a.md")
     brain.close()
