@@ -368,6 +368,19 @@ class StatementRef(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvidenceRecord(Record):
+    """Words that something rests on.
+
+    Attributes:
+        exchange: Id of the exchange they were said in.
+        quote: They, verbatim.
+    """
+
+    exchange: str = ""
+    quote: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class StatementRecord(Record):
     """What was done to one statement of a page.
 
@@ -380,8 +393,14 @@ class StatementRecord(Record):
         hash: Of its text.
         since: When it was said, an ISO date.
         sources: Ids of the exchanges it rests on.
+        evidence: The words of those that say so.
+        origin: The least trusted of what it rests on: `person`, `assistant`, `import` or `tool`.
+        valid_from: From when it is so, an ISO date.
+        valid_until: Until when.
         importance: `low`, `medium` or `high`; none where nobody judged it.
         relevance: How near it is to what it replaced, 0 to 0.9.
+        band: The same in a word: `HIGH`, `MODERATE`, `LOW` or `NO`.
+        relevance_parts: What it is the sum of: `type`, `topic` and `semantic`.
         reasoning: Why it was done, as the model said.
         model: Who decided it.
         found_by: Who found the candidate.
@@ -398,8 +417,14 @@ class StatementRecord(Record):
     page: str = ""
     since: str = ""
     sources: tuple[str, ...] = ()
+    evidence: tuple[EvidenceRecord, ...] = ()
+    origin: str = ""
+    valid_from: str = ""
+    valid_until: str = ""
     importance: str = ""
     relevance: float = 0.0
+    band: str = ""
+    relevance_parts: Mapping[str, float] = field(default_factory=dict)
     reasoning: str = ""
     model: str = ""
     found_by: str = ""
@@ -414,10 +439,14 @@ class StatementRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateRecord(Record):
-    """Something worth remembering, as it was found in the event log.
+    """Something worth remembering, as it was found in the event log, and what is to be done with it.
 
     Attributes:
-        statement: What it states.
+        statement: What it states, where another call decided what becomes of it (older journals only).
+        text: What is to be stated.
+        action: What is to be done: `new`, `replace`, `end`, `same` or `forget`.
+        ids: The statements it is about.
+        evidence: Words that it rests on.
         kind: `concrete`, `event` or `skill`; none for `concrete`.
         subject: What it is about.
         events: Ids of the exchanges it rests on.
@@ -426,6 +455,10 @@ class CandidateRecord(Record):
     """
 
     statement: str = ""
+    text: str = ""
+    action: str = ""
+    ids: tuple[str, ...] = ()
+    evidence: tuple[EvidenceRecord, ...] = ()
     kind: str = ""
     subject: str = ""
     events: tuple[str, ...] = ()

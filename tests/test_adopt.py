@@ -82,7 +82,7 @@ def test_a_page_is_released(brain: Brain) -> None:
     assert event
     assert ("statements-adopted", "person", 2) == (event.kind, event.by, len(found.statements))
     assert [True, True] == ours(brain, PAGE)
-    (block,) = [one["block"] for one in found.statements if one["block"] != "abcd"]
+    (block,) = [row.block for row in found.statements if row.block != "abcd"]
     assert TEXT.replace("face south.", f"face south. ^{block}") == brain.read_text(PAGE)
     assert (None, []) == (adopt(brain, PAGE)[0], adopt(brain, PAGE)[1].statements)
 
@@ -120,7 +120,7 @@ def test_a_page_without_keys_gets_an_identity(brain: Brain) -> None:
     _, found = adopt(brain, "memory/long_term/concrete/new.md")
     memory = parse_memory("", brain.read_text("memory/long_term/concrete/new.md") or "")
     assert memory.uuid
-    assert [memory.uuid] == [one["page"] for one in found.statements]
+    assert [memory.uuid] == [row.page for row in found.statements]
 
 
 def test_the_command(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:

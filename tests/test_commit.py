@@ -196,7 +196,7 @@ def test_a_displaced_save_is_not_merged_by_what_came_after_it(kernel: Kernel, is
             kernel.committer.commit("x", by="t", changes=[update(A, before, after)])
         for number, editor in enumerate(editors):
             editor.write(b"mine %d\n" % number)
-    (kernel.committer.seen if is_killed else kernel.committer).close()
+    (kernel.committer.file_states if is_killed else kernel.committer).close()
     kernel.write(A, texts[-1] + b"mine, later\n")
     again = open_kernel(kernel.tree.root, clock=kernel.clock)
     again.committer.recover()

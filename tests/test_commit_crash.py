@@ -82,7 +82,7 @@ def count_operations(tmp_path: Path) -> int:
     disk = CountingDisk()
     kernel = open_kernel(root, disk)
     commit(kernel)
-    kernel.committer.seen.close()
+    kernel.committer.file_states.close()
     return len(disk.done)
 
 
@@ -100,7 +100,7 @@ def test_a_crash_at_any_operation_leaves_all_or_nothing(tmp_path: Path, how: str
         texts = broken.everything()
         for text in (*BEFORE.values(), stm):
             assert any(text in found for found in texts), (number, text)
-        broken.committer.seen.close()
+        broken.committer.file_states.close()
 
         kernel = open_kernel(root)
         kernel.committer.recover()
@@ -113,7 +113,7 @@ def test_a_crash_at_any_operation_leaves_all_or_nothing(tmp_path: Path, how: str
         assert [] == kernel.observed.adopt()
         assert kernel.tracked() == kernel.folded()
         assert 1 == sum(e.kind == "prompt-answered" for e in kernel.journal.events()) + (standing == before)
-        kernel.committer.seen.close()
+        kernel.committer.file_states.close()
     assert {True, False} == seen
 
 
@@ -128,7 +128,7 @@ def test_a_power_failure_at_any_operation_leaves_all_or_nothing(tmp_path: Path, 
         broken = open_kernel(root, disk)
         with pytest.raises(Crash):
             commit(broken)
-        broken.committer.seen.close()
+        broken.committer.file_states.close()
         disk.fail()
         (broken.places.state / "observed.sqlite").unlink()
 
@@ -138,7 +138,7 @@ def test_a_power_failure_at_any_operation_leaves_all_or_nothing(tmp_path: Path, 
         assert standing in (before, after), number
         assert [] == kernel.observed.adopt()
         assert kernel.tracked() == kernel.folded()
-        kernel.committer.seen.close()
+        kernel.committer.file_states.close()
 
 
 @pytest.mark.parametrize("path", WRITTEN)
@@ -155,7 +155,7 @@ def test_a_file_edited_between_crash_and_recovery_is_left_or_merged(tmp_path: Pa
         broken = open_kernel(root, CountingDisk(number, "after"))
         with pytest.raises(Crash):
             commit(broken)
-        broken.committer.seen.close()
+        broken.committer.file_states.close()
         broken.write(path, stm + line if path == STM else line)
 
         kernel = open_kernel(root)
@@ -174,7 +174,7 @@ def test_a_file_edited_between_crash_and_recovery_is_left_or_merged(tmp_path: Pa
         others = (standing.keys() | expected.keys()) - {path} - moved
         assert {p: expected.get(p) for p in others} == {p: standing.get(p) for p in others}, number
         assert kernel.tracked() == kernel.folded()
-        kernel.committer.seen.close()
+        kernel.committer.file_states.close()
 
 
 def test_recovery_itself_may_crash_at_any_operation(tmp_path: Path) -> None:
@@ -186,18 +186,18 @@ def test_recovery_itself_may_crash_at_any_operation(tmp_path: Path) -> None:
         broken = open_kernel(root, CountingDisk(total // 2, "torn"))
         with pytest.raises(Crash):
             commit(broken)
-        broken.committer.seen.close()
+        broken.committer.file_states.close()
         again = open_kernel(root, CountingDisk(number, "torn"))
         with contextlib.suppress(Crash):
             again.committer.recover()
-        again.committer.seen.close()
+        again.committer.file_states.close()
         kernel = open_kernel(root)
         kernel.committer.recover()
         standing, _, after = whole(kernel, stm)
         assert after == standing
         assert [] == kernel.observed.adopt()
         assert kernel.tracked() == kernel.folded()
-        kernel.committer.seen.close()
+        kernel.committer.file_states.close()
 
 
 def test_a_killed_process_leaves_all_or_nothing(tmp_path: Path) -> None:
@@ -219,4 +219,4 @@ def test_a_killed_process_leaves_all_or_nothing(tmp_path: Path) -> None:
         assert standing in (before, after), number
         assert [] == kernel.observed.adopt()
         assert kernel.tracked() == kernel.folded()
-        kernel.committer.seen.close()
+        kernel.committer.file_states.close()

@@ -12,7 +12,7 @@ from brainiac.brain import Brain
 from brainiac.events import create, update
 from brainiac.formats.discretion import shareable
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
-from brainiac.history.conflict_copies import original_of, settle_copies
+from brainiac.history.devices import original_of, settle_copies
 from brainiac.storage.review import find_ticks
 from brainiac.testing import make_brain
 from tests.pipeline import eventually, running

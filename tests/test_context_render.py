@@ -430,6 +430,15 @@ def test_focus_is_found_however_it_is_written(brain: Brain, link: str) -> None:
     assert "Primary: [Portland](memory/long_term/concrete/portland.md " in text
 
 
+def test_links_of_a_prompt_are_in_focus_and_pictures_are_not(brain: Brain) -> None:
+    """A path may have spaces in it, as people write them; a picture and an address on the web are no notes."""
+    (brain.root / "memory/my note.md").write_text("Bees hum.\n")
+    written = "See [it](../memory/my note.md), ![hive](hive.png) and [this](https://example.org)."
+    text = brain.models.working_memory(answer_request(prompt_of(written))).text
+    focus = text[text.index("## Focused Notes") : text.index("## User Prompt")]
+    assert ("Bees hum." in focus, "no such note" in focus) == (True, False)
+
+
 def test_ambiguous_and_missing_focus_are_named_as_such(brain: Brain) -> None:
     """Two pages of one title are not guessed between."""
     write_memory(brain.root, "events/portland.md", "Portland", 4, "User visited Portland. ^v1")

@@ -14,7 +14,7 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.events import Event, append, create, new_id, observe
 from brainiac.formats.prompt import Exchange, Prompt, Response
-from brainiac.history.conflict_copies import settle_copies
+from brainiac.history.devices import settle_copies
 from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import Page, Unit, UnitKind
 from brainiac.search.features import _known_unit, encode

@@ -148,7 +148,7 @@ class KernelMachine(RuleBasedStateMachine):
             self.commit_adds(path, True, also)
             self.commit_adds(path, False, also)
         if is_killed:
-            self.kernel.committer.seen.close()
+            self.kernel.committer.file_states.close()
         else:
             self.kernel.committer.close()
         self.buffer_saved(path, edit, True)
@@ -253,7 +253,7 @@ class KernelMachine(RuleBasedStateMachine):
 
         At last the person saves once more, in sight of what stands, and a new process starts.
         """
-        self.kernel.committer.seen.close()
+        self.kernel.committer.file_states.close()
         late: list[tuple[BinaryIO, bytes, bytes]] = []
         with ExitStack() as stack:
             for at, way, stop_at in saves:
@@ -292,7 +292,7 @@ class KernelMachine(RuleBasedStateMachine):
         other = open_kernel(self.kernel.tree.root, InterruptedDisk(at, act, stop_at or 0, how), self.kernel.clock)
         with contextlib.suppress(ConflictError, Crash):
             self.commit(other, self.additions({path, also}, line, False), line)
-        other.committer.seen.close()
+        other.committer.file_states.close()
 
     def late_save(self, path: str, held: BinaryIO, before: bytes, after: bytes) -> None:
         """Write into the file that was opened, whatever its name is now, as an editor in place does."""
@@ -313,11 +313,11 @@ class KernelMachine(RuleBasedStateMachine):
     def crash(self, path: str, at: int, how: str, edited: str | None, also: str) -> None:
         line = self.line("process")
         changes = self.additions({path, also}, line, False)
-        self.kernel.committer.seen.close()
+        self.kernel.committer.file_states.close()
         broken = open_kernel(self.kernel.tree.root, CountingDisk(at, how), self.kernel.clock)
         with contextlib.suppress(ConflictError, Crash):
             self.commit(broken, changes, line)
-        broken.committer.seen.close()
+        broken.committer.file_states.close()
         if edited is not None:
             content = self.kernel.read(edited) or b""
             self.person_saves(edited, content, content + self.line("person"))
@@ -380,7 +380,7 @@ class KernelMachine(RuleBasedStateMachine):
 
     def reopen(self) -> None:
         with contextlib.suppress(Exception):
-            self.kernel.committer.seen.close()
+            self.kernel.committer.file_states.close()
         self.kernel = open_kernel(self.kernel.tree.root, clock=self.kernel.clock)
         self.kernel.committer.recover()
         self.kernel.observed.adopt()

@@ -146,7 +146,7 @@ def test_a_save_made_while_no_process_ran_is_merged(kernel: Kernel, path: str, i
     kernel.write(path, opened)
     kernel.observed.note_change(path)
     kernel.committer.commit("x", by="t", changes=[update(path, opened, opened + b"ours\n")])
-    (kernel.committer.seen if is_killed else kernel.committer).close()
+    (kernel.committer.file_states if is_killed else kernel.committer).close()
     kernel.write(path, opened.replace(b"by hand\n", b"") + b"new\n")
     again = open_kernel(kernel.tree.root, clock=kernel.clock)
     again.committer.recover()
@@ -306,13 +306,13 @@ def test_a_table_with_random_pages_is_made_anew(kernel: Kernel, seed: int, is_li
         content[page * 4096 : (page + 1) * 4096] = chance.randbytes(4096)
     table.write_bytes(content)
     if not is_live:
-        running.committer.seen.close()
+        running.committer.file_states.close()
         running = open_kernel(kernel.tree.root, clock=kernel.clock)
         running.committer.recover()
         assert [] == running.observed.adopt()
     text = notes[A.replace("a.md", "7.md")]
     running.committer.commit("x", by="t", changes=[update(A.replace("a.md", "7.md"), text, text + "more\n")])
-    assert running.tracked().keys() == running.committer.seen.all().keys()
+    assert running.tracked().keys() == running.committer.file_states.all().keys()
     assert running.tracked() == running.folded()
     assert "x" == next(running.journal.events(reverse=True)).kind
 

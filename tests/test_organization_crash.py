@@ -61,7 +61,7 @@ class Rounds:
         disk = CountingDisk()
         scene = self.open(disk)
         organize(scene.brain)
-        scene.brain.committer.seen.close()
+        scene.brain.committer.file_states.close()
         return len(disk.done)
 
     def crash(self, number: int, how: str) -> bool:
@@ -70,7 +70,7 @@ class Rounds:
         broken = self.open(CountingDisk(number, how))
         with pytest.raises(Crash):
             organize(broken.brain)
-        broken.brain.committer.seen.close()
+        broken.brain.committer.file_states.close()
         scene = self.open()
         brain = scene.brain
         texts = kernel_of(brain).everything()
@@ -89,7 +89,7 @@ class Rounds:
         assert expected_places(self.made) == scene.pages(), number
         assert [] == problems(scene), number
         assert b"" == scene.tree()["logs/access.log"]
-        brain.committer.seen.close()
+        brain.committer.file_states.close()
         return is_done
 
 

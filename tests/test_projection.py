@@ -43,7 +43,8 @@ class ProjectionMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
+        in_memory = Path("/dev/shm")  # thousands of commits, each waiting for the disk
+        self.folder = Path(tempfile.mkdtemp(dir=in_memory if in_memory.is_dir() else None))
         self.ids = [new_id() for _ in range(20)]  # of events of other devices that arrive when there are later ones
         self.number = 0
 

@@ -78,7 +78,7 @@ def rounds(tmp_path: Path) -> int:
     disk = CountingDisk()
     brain = opened(prepare(tmp_path), disk)
     promote(brain)
-    brain.committer.seen.close()
+    brain.committer.file_states.close()
     return len(disk.done)
 
 
@@ -104,7 +104,7 @@ def test_a_promotion_interrupted_anywhere_is_whole_or_not_at_all(
             assert len(disk.done) < number
             assert total - number < LAST_OPERATIONS
             continue
-        broken.committer.seen.close()
+        broken.committer.file_states.close()
         if isinstance(disk, PowerDisk):
             disk.fail()
             (broken.places.state / "observed.sqlite").unlink()
@@ -115,7 +115,7 @@ def test_a_promotion_interrupted_anywhere_is_whole_or_not_at_all(
         if number % 8 == 1:
             promote(brain)
             assert check(brain)
-        brain.committer.seen.close()
+        brain.committer.file_states.close()
     assert {True, False} == outcomes
 
 

@@ -340,7 +340,7 @@ def operations(tmp_path: Path) -> int:
     disk = CountingDisk()
     brain = opened(prepared(tmp_path), disk)
     file_overflow(brain)
-    brain.committer.seen.close()
+    brain.committer.file_states.close()
     return len(disk.done)
 
 
@@ -362,7 +362,7 @@ def test_a_filing_interrupted_anywhere_is_whole_or_not_at_all(
         else:
             assert len(disk.done) < number
             continue
-        broken.committer.seen.close()
+        broken.committer.file_states.close()
         if isinstance(disk, PowerDisk):
             disk.fail()
             (broken.places.state / "observed.sqlite").unlink()
@@ -375,5 +375,5 @@ def test_a_filing_interrupted_anywhere_is_whole_or_not_at_all(
             assert not [each for each in brain.observed.adopt() if each.path.startswith("memory/")]
             file_overflow(brain)
         assert on_pages(brain)
-        brain.committer.seen.close()
+        brain.committer.file_states.close()
     assert {True, False} == outcomes

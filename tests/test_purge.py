@@ -128,7 +128,7 @@ def crashed(root: Path, stop_at: int) -> bool:
     except Crash:
         return True
     finally:
-        brain.committer.seen.close()
+        brain.committer.file_states.close()
         brain.__dict__.pop("committer")
         brain.close()
     return False

@@ -246,7 +246,7 @@ def crashes(root: Path, stop_at: int) -> bool:
     except Crash:
         return True
     finally:
-        brain.committer.seen.close()
+        brain.committer.file_states.close()
     return False
 
 

@@ -207,7 +207,7 @@ def adopt(
                 raise typer.Exit(1)
         event, found = release(brain, path or None)
     if as_json:
-        print_json({"event": event.id if event else None, "statements": found.statements})
+        print_json({"event": event.id if event else None, "statements": [row.to_json() for row in found.statements]})
         return
     _list_lines("Released:", [f"{page}: {text}" for page, text in found.texts])
     say(f"{len(found.texts)} statements are ours now." if event else "There is nothing to release.")

@@ -8,8 +8,9 @@ destroys what the journal keeps of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
@@ -55,6 +56,10 @@ _FIXED = re.compile(r"^(?!>).*\n?", re.MULTILINE)
 _SHOWN_CHARACTERS = 100
 
 
+# what a target consists of, and what a person is told each is
+_PARTS = {"exchanges": "exchange", "blocks": "statement", "items": "item", "pages": "page", "answers": "answer"}
+
+
 # --- what is meant -------------------------------------------------------------------------------------------------
 
 
@@ -82,41 +87,30 @@ class Target:
     shown: tuple[str, ...] = field(default=(), compare=False)
     is_private: bool = field(default=False, compare=False)
 
+    @property
+    def _parts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _PARTS}
+
     def __bool__(self) -> bool:
-        return bool(self.exchanges or self.blocks or self.items or self.pages or self.answers)
+        return any(self._parts.values())
 
     @property
     def count(self) -> str:
         """How much it is, in words."""
-        parts = {"exchange": self.exchanges, "statement": self.blocks, "item": self.items, "page": self.pages}
-        parts["answer"] = self.answers
-        counts = [f"{len(part)} {name}{'' if len(part) == 1 else 's'}" for name, part in parts.items() if part]
-        return ", ".join(counts) or "nothing"
+        counts = [(len(self._parts[name]), word) for name, word in _PARTS.items() if self._parts[name]]
+        return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts) or "nothing"
 
-    def event(self, taken_out: Sequence[StatementRecord], left: Sequence[str]) -> ExchangeForgotten | MemoryForgotten:
-        """Return what is journaled once it is forgotten."""
-        if self.page is None:
-            return ExchangeForgotten(
-                exchanges=self.exchanges,
-                blocks=self.blocks,
-                items=self.items,
-                pages=self.pages,
-                answers=self.answers,
-                taken_out=tuple(taken_out),
-                left=tuple(left),
-            )
-        return MemoryForgotten(
-            page=self.page,
-            path=self.pages[0],
-            exchanges=self.exchanges,
-            taken_out=tuple(taken_out),
-            left=tuple(left),
-        )
+    def proposal(self, what: str) -> ForgetProposal:
+        """Return the proposal to forget it, with one sentence for a person."""
+        return ForgetProposal(id=new_id(), what=what, operation=OPERATION, **self._parts)
 
-    @classmethod
-    def of(cls, proposal: ForgetProposal) -> Target:
-        """Return what a proposal in the journal names."""
-        return cls(proposal.exchanges, proposal.blocks, proposal.items, proposal.pages, proposal.answers)
+    def forgotten(self, plan: ForgetPlan) -> ExchangeForgotten | MemoryForgotten:
+        """Return the event that says it was forgotten by a plan."""
+        taken_out, left = tuple(plan.statements), tuple(plan.kept)
+        if self.page is not None:
+            path, exchanges = self.pages[0], self.exchanges
+            return MemoryForgotten(page=self.page, path=path, exchanges=exchanges, taken_out=taken_out, left=left)
+        return ExchangeForgotten(taken_out=taken_out, left=left, **self._parts)
 
 
 def find_target(brain: Brain, named: str) -> Target:
@@ -159,11 +153,7 @@ class _WordSearch:
 
     def __init__(self, brain: Brain, words: str) -> None:
         self._brain, self._words = brain, words
-        self._exchanges: dict[str, str] = {}
-        self._blocks: dict[tuple[str, str], str] = {}
-        self._items: dict[str, str] = {}
-        self._pages: dict[str, str] = {}
-        self._answers: dict[str, str] = {}
+        self._parts: dict[str, dict[Any, str]] = {name: {} for name in _PARTS}
         self._is_private = False
 
     def target(self) -> Target:
@@ -171,32 +161,24 @@ class _WordSearch:
         self._read_short_term()
         for page in memory_pages(self._brain).values():
             self._read_page(page)
-        known = Exchanges(self._brain)
+        exchanges = Exchanges(self._brain)
         for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
             if self._is_held(_said_in(path, self._brain.read_text(path) or "")):
-                self._take_file(path, known)
-        parts = (self._exchanges, self._blocks, self._items, self._pages, self._answers)
-        lines = tuple(line for part in parts for line in part.values())
-        return Target(
-            exchanges=tuple(self._exchanges),
-            blocks=tuple(self._blocks),
-            items=tuple(self._items),
-            pages=tuple(self._pages),
-            answers=tuple(self._answers),
-            shown=lines,
-            is_private=self._is_private,
-        )
+                self._take_file(path, exchanges)
+        parts: dict[str, Any] = {name: tuple(part) for name, part in self._parts.items()}
+        lines = tuple(line for part in self._parts.values() for line in part.values())
+        return Target(**parts, shown=lines, is_private=self._is_private)
 
     def _is_held(self, text: str) -> bool:
         return holds_words(text, self._words)
 
-    def _take_file(self, path: str, known: Exchanges) -> None:
+    def _take_file(self, path: str, exchanges: Exchanges) -> None:
         """Gather the exchange of a prompt; an answer that quotes the words goes alone, what was said to it stays."""
-        exchange = known.find(path)
-        if prompt_path_of(path) and exchange not in self._exchanges:
-            self._answers[path] = f"{path}: the answer"
+        exchange, gathered = exchanges.find(path), self._parts["exchanges"]
+        if prompt_path_of(path) and exchange not in gathered:
+            self._parts["answers"][path] = f"{path}: the answer"
         elif exchange:
-            self._exchanges.setdefault(exchange, f"{path}: {_quoted(known.said(exchange).user)}")
+            gathered.setdefault(exchange, f"{path}: {_quoted(exchanges.said(exchange).user)}")
 
     def _read_short_term(self) -> None:
         path = self._brain.tree.relative(self._brain.tree.short_term)
@@ -208,7 +190,7 @@ class _WordSearch:
         for item in (*document.memory.goals, *document.memory.facts, *document.memory.tasks):
             if self._is_held(item.text):
                 self._is_private |= item.is_private
-                self._items[text_hash(item.text)] = f"{path}: {_quoted(item.text)}"
+                self._parts["items"][text_hash(item.text)] = f"{path}: {_quoted(item.text)}"
 
     def _take_events(self, path: str, text: str) -> str:
         """Gather the exchanges of a file; return the text without any."""
@@ -217,22 +199,24 @@ class _WordSearch:
             answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai  # as the keyless engine's is recorded
             if self._is_held(f"{event.user}\n{answer}"):
                 self._is_private |= event.is_private
-                self._exchanges[event.id] = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user)}"
+                line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user)}"
+                self._parts["exchanges"][event.id] = line
             text = text[: placed.start] + text[placed.end :]
         return text
 
     def _read_page(self, page: Memory) -> None:
         rest = self._take_events(page.path, page.text)
         is_day, is_private = rest != page.text, bool(page.meta.get("private"))
+        # A date as title names the day, not what the page is about.
         if not is_day and self._is_held(page.title) and not page.title.replace("-", "").isdecimal():
-            self._pages[page.path] = f"{page.path}: the whole page"
+            self._parts["pages"][page.path] = f"{page.path}: the whole page"
             self._is_private |= is_private or bool(PRIVATE.search(page.text))
             return
         for start, end in _blocks_of(rest, page.offset):
             block = rest[start:end]
             if self._is_held(_OURS.sub("", block)):
                 self._is_private |= is_private or bool(PRIVATE.search(block))
-                self._blocks[page.uuid or page.path, text_hash(block)] = f"{page.path}: {_quoted(block)}"
+                self._parts["blocks"][page.uuid or page.path, text_hash(block)] = f"{page.path}: {_quoted(block)}"
 
 
 def _said_in(path: str, text: str) -> str:
@@ -276,8 +260,8 @@ def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None =
     def attempt() -> Event | None:
         with brain.short_term_lock():
             plan = plan_forget(brain, target)
-            event, changes = target.event(plan.statements, plan.kept), plan.changes()
-            return brain.commit(event, by=by, changes=changes, cause=cause) if changes else None
+            changes = plan.changes()
+            return brain.commit(target.forgotten(plan), by=by, changes=changes, cause=cause) if changes else None
 
     return brain.retry(attempt)
 
@@ -313,6 +297,7 @@ class ForgetPlan:
 
     def read(self, path: str) -> str | None:
         """Return a file's text as the plan leaves it; None where it leaves none."""
+        # Read once: the commit is refused where a file is not any more what the plan rests on.
         if path not in self._before:
             self._before[path] = self._after[path] = self._brain.read_text(path)
         return self._after[path]
@@ -357,18 +342,17 @@ class _Planner:
             said = self._exchanges.said(exchange)
             plan.texts += [text for text in (said.user, said.ai) if text.strip()]
             self._take_pair(exchange)
-        pages = memory_pages(self._brain)
-        rest = [page for path, page in pages.items() if path not in target.pages]
-        for page in rest:
-            if any(exchange in page.text for exchange in self._ids):
+        for page in pages_naming(self._brain, self._ids):
+            if page.path not in target.pages:
                 self._take_from_page(page)
-        self._note_unreadable()
+        plan.kept += [f"{path}: cannot be read ({why})" for path, why in unreadable(self._brain, self._ids)]
         self._take_from_short_term()
         self._take_proposals()
-        for page in rest:
-            self._take_blocks(page)
-        for path in target.pages:
-            self._take_page(pages.get(path))
+        for path, page in memory_pages(self._brain).items():
+            if path in target.pages:
+                self._take_page(page)
+            else:
+                self._take_blocks(page)
         for path in target.answers:
             plan.texts.append(plan.read(path) or "")
             plan.drop(path, "the answer")
@@ -379,17 +363,18 @@ class _Planner:
     def _take_pair(self, exchange: str) -> None:
         if exchange not in self._exchanges.events:
             return
-        data, path = self._exchanges.events[exchange][1].data, self._exchanges.place_of(exchange)
+        answered, path = self._exchanges.what(exchange), self._exchanges.place_of(exchange)
         text = self.plan.read(path)
-        if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != data.get("prompt_sha256"):
-            if exchange == max(self._ids):  # of an earlier revision that is a matter of course
+        if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != answered.prompt_sha256:
+            # The person wrote something else there since. Of an earlier revision that is a matter of course.
+            if exchange == max(self._ids):
                 self.plan.kept.append(f"{path}: says something else by now")
             return
         self.plan.drop(path, "the prompt")
-        number = 1
+        number = 1  # a question asked again has its further answers beside it, numbered
         while (text := self.plan.read(answer := response_path(path, number))) is not None:
             prompt_id = parse_response(answer, _bytes(text)).prompt_id
-            if not prompt_id or prompt_id == data.get("prompt_id"):
+            if not prompt_id or prompt_id == answered.prompt_id:
                 self.plan.texts.append(text)
                 self.plan.drop(answer, "the answer")
             number += 1
@@ -432,16 +417,12 @@ class _Planner:
         gone += [paragraph for paragraph in ours if any(name.search(paragraph) for name in names)]
         if not gone:
             return summary  # a person may have laid it out
+        # Longest first: a sentence may hold another one.
         for sentence in sorted(gone, key=len, reverse=True):
             summary = summary.replace(sentence, "")
         return "\n\n".join(" ".join(part.split()) for part in summary.split("\n\n") if part.strip())
 
     # --- pages ----------------------------------------------------------------------------------------------
-
-    def _note_unreadable(self) -> None:
-        for path, error in self._brain.pages().broken.items():
-            if any(exchange in (self._brain.read_text(path) or "") for exchange in self._ids):
-                self.plan.kept.append(f"{path}: cannot be read ({error.problem})")
 
     def _take_from_page(self, memory: Memory) -> None:
         """Take out of a page what rests on the exchanges alone, and their ids from its sources."""
@@ -450,17 +431,16 @@ class _Planner:
             return
         memory = parse_memory(memory.path, text)  # it may have been saved since all pages were read
         whole = self._log.whole(memory.uuid)
-        if whole and self._ids.issuperset(whole.sources):
+        if whole and self._ids.issuperset(whole.row.sources):
             self._take_whole(memory, whole)
             return
-        page = MemoryDocument(without_exchanges(memory.text, self._ids), memory.path)
+        page = MemoryDocument(_without_exchanges(memory.text, self._ids), memory.path)
         for statement in memory.statements:
             page = self._without_source(page, statement)
         sources = [str(source) for source in memory.meta.get("sources") or ()]
         kept = [source for source in sources if source not in self._ids]
         page = page.set_meta(sources=kept) if kept != sources else page
-        is_bare = not _HEADINGS.sub("", page.memory.body).strip()
-        if is_bare and (memory.uuid in self._log.changes or list(find_events(memory.text))):
+        if is_bare(page.memory) and (memory.uuid in self._log.changes or list(find_events(memory.text))):
             self._titles.append(memory.title)
             self.plan.drop(memory.path, "nothing else stands on it")
         elif str(page) != text:
@@ -468,7 +448,7 @@ class _Planner:
 
     def _take_whole(self, memory: Memory, whole: StatementChange) -> None:
         """Drop a page whose body is what was said, unless a person wrote something else into it since."""
-        said = (_plain(self._exchanges.said(exchange).user) for exchange in whole.sources)
+        said = (_plain(self._exchanges.said(exchange).user) for exchange in whole.row.sources)
         if text_hash(memory.body) == whole.hash or any(_plain(memory.body) in text for text in said):
             self._titles.append(memory.title)
             self.plan.texts.append(memory.body)
@@ -485,6 +465,7 @@ class _Planner:
             return page
         name = f"{memory.path}: “{statement.text}”"
         if sources <= self._ids:
+            # What a person wrote below it is no part of it, and cannot stand without it.
             standing = page.statement(statement.block_id)
             if memory.text[standing.start : standing.end].strip().count("\n") > 0:
                 self.plan.kept.append(f"{name} has lines below it that are not ours")
@@ -492,18 +473,18 @@ class _Planner:
             self._note(memory, statement)
             return self._restored(_without_statement(page, statement.block_id), behind[-1].retired)
         last = behind[-1]
-        if not statement.is_history and self._ids.issuperset(last.sources):
-            former = Provenance(self._brain, memory).text_with_hash(last.former)
+        if not statement.is_history and self._ids.issuperset(last.row.sources):
+            former = Provenance(self._brain, memory).text_with_hash(last.former.hash)
             if former:
                 self._note(memory, statement)
-                return _without_statement(page.replace_statement(statement.block_id, former), last.history)
+                return _without_statement(page.replace_statement(statement.block_id, former), last.former.history)
         self.plan.kept.append(f"{name} rests on other exchanges too; it stays and loses this source")
         return page
 
     def _restored(self, page: MemoryDocument, block: str) -> MemoryDocument:
         """Let a statement hold again that was retired only because of what goes now."""
-        retired = next((one for one in page.memory.statements if one.block_id == block and one.is_history), None)
-        if not block or retired is None:
+        retired = _statement(page, block)
+        if retired is None or not retired.is_history:
             return page
         behind = self._log.behind(page.memory.uuid, retired)
         if behind and sources_of(behind) <= self._ids:
@@ -525,9 +506,7 @@ class _Planner:
             self.plan.texts += gone
             self.plan.write(memory.path, text, f"{len(gone)} of its statements")
 
-    def _take_page(self, memory: Memory | None) -> None:
-        if memory is None:
-            return
+    def _take_page(self, memory: Memory) -> None:
         self.plan.drop(memory.path, "the page")
         self.plan.texts.append(_HEADINGS.sub("", memory.body))
         for statement in memory.statements:
@@ -550,19 +529,41 @@ class _Planner:
             self.plan.write(path, after, "proposals that rest on it")
 
 
-def without_exchanges(text: str, exchanges: Container[str]) -> str:
-    """Return a page without exchanges; a person's remarks among them stay."""
+def pages_naming(brain: Brain, exchanges: Collection[str]) -> Iterator[Memory]:
+    """Yield the pages that name one of some exchanges, in their front matter or as said on them."""
+    for page in memory_pages(brain).values():
+        if any(exchange in page.text for exchange in exchanges):
+            yield page
+
+
+def unreadable(brain: Brain, exchanges: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the paths of the pages that do so and cannot be read, each with the reason."""
+    for path, error in brain.pages().broken.items():
+        if any(exchange in (brain.read_text(path) or "") for exchange in exchanges):
+            yield path, error.problem
+
+
+def is_bare(memory: Memory) -> bool:
+    """Return whether nothing but headings is left of a page."""
+    return not _HEADINGS.sub("", memory.body).strip()
+
+
+def _without_exchanges(text: str, exchanges: Container[str]) -> str:
     for placed in reversed(list(find_events(text))):
         if placed.event.id in exchanges:
             text = text[: placed.start] + remaining(text, placed) + text[placed.end :]
     return text
 
 
+def _statement(page: MemoryDocument, block: str) -> Statement | None:
+    statements = (statement for statement in page.memory.statements if block and statement.block_id == block)
+    return next(statements, None)
+
+
 def _without_statement(page: MemoryDocument, block: str) -> MemoryDocument:
-    statement = next((one for one in page.memory.statements if block and one.block_id == block), None)
+    statement, text = _statement(page, block), page.memory.text
     if statement is None:
         return page
-    text = page.memory.text
     return MemoryDocument(text[: statement.start] + text[statement.end :], page.memory.path)
 
 
@@ -636,7 +637,8 @@ def propose(brain: Brain, words: str, prompt: str) -> Proposed:
     if not target:
         return Proposed(f"Nothing in memory holds “{words}”.")
     what = f"Forget {target.count}, as listed beside {prompt}"
-    _put_before_person(brain, target, what, prompt=prompt, by="core_loop", is_private=target.is_private)
+    proposal = replace(target.proposal(what), prompt=prompt)
+    _put_before_person(brain, proposal, by="core_loop", is_private=target.is_private)
     lines = "\n".join(f"- {line}" for line in target.shown)
     text = f"To be forgotten, once you tick it in memory/review.md: {target.count}.\n\n{lines}"
     return Proposed(text, target.is_private)
@@ -659,36 +661,13 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
     if not target or str(meta.get("uuid") or "") in pending(brain):
         return
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
-    uuid, is_private = str(meta.get("uuid") or path), is_private_note(before)
-    _put_before_person(brain, target, what, deleted=uuid, path=path, by="organization", is_private=is_private)
+    proposal = replace(target.proposal(what), deleted=str(meta.get("uuid") or path), path=path)
+    _put_before_person(brain, proposal, by="organization", is_private=is_private_note(before))
 
 
-def _put_before_person(
-    brain: Brain,
-    target: Target,
-    what: str,
-    *,
-    prompt: str = "",
-    deleted: str = "",
-    path: str = "",
-    by: str,
-    is_private: bool,
-) -> None:
-    record = ForgetProposal(
-        id=new_id(),
-        what=what,
-        operation=OPERATION,
-        prompt=prompt,
-        deleted=deleted,
-        path=path,
-        exchanges=target.exchanges,
-        blocks=target.blocks,
-        items=target.items,
-        pages=target.pages,
-        answers=target.answers,
-    )
-    changes = review_change(brain, [Proposal(record, is_private)])
-    brain.commit(ForgettingProposed(proposals=(record,)), by=by, changes=changes)
+def _put_before_person(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:
+    changes = review_change(brain, [Proposal(proposal, is_private)])
+    brain.commit(ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
 
 
 def settle(brain: Brain, proposal: ForgetProposal) -> Event | None:
@@ -697,7 +676,8 @@ def settle(brain: Brain, proposal: ForgetProposal) -> Event | None:
     Returns:
         The event; None when nothing of it stands any more.
     """
-    event, prompt = forget(brain, Target.of(proposal), by="person"), proposal.prompt
+    parts: dict[str, Any] = {name: getattr(proposal, name) for name in _PARTS}
+    event, prompt = forget(brain, Target(**parts), by="person"), proposal.prompt
     for path in (prompt, *(response_path(prompt, number) for number in range(1, 4))) if prompt else ():
         file = brain.tree.confine(path, inside=brain.tree.inbox)
         file.unlink(missing_ok=True)  # off the record: no journal may hold its words, so no commit removes it

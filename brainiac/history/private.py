@@ -6,8 +6,8 @@ front matter. What had left this machine by then cannot be taken back; it is tol
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -31,15 +31,13 @@ from brainiac.formats.memory import Memory, MemoryDocument, Statement, parse_mem
 from brainiac.formats.prompt import Prompt, prompt_path_of
 from brainiac.formats.prose import one_line
 from brainiac.formats.short_term import ShortTermDocument
-from brainiac.history.forget import ForgetPlan, pieces_of, standing
-from brainiac.history.why import Exchanges, memory_pages
+from brainiac.history.forget import ForgetPlan, is_bare, pages_naming, pieces_of, standing, unreadable
+from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.files import locked
 from brainiac.storage.review import find_ticks
 from brainiac.storage.statements import read_statements, sources_of, text_hash
-
-_HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 
 
 def keep_in(brain: Brain, prompt: Prompt) -> bool:
@@ -64,6 +62,7 @@ def keep_in(brain: Brain, prompt: Prompt) -> bool:
         return True
     brain.log.info("exchange_made_private", prompt=prompt.path)
     try:
+        # A promotion holds it while it runs, and may have read the exchange while that was open.
         with locked(brain.places.state / "promotion.lock", wait_seconds=0):
             brain.retry(lambda: _withdraw(brain, prompt.path, exchanges, is_last=True))
             return True
@@ -89,19 +88,15 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last:
     """
     with brain.short_term_lock():
         plan = _Marking(brain, exchanges).plan_all()
-        calls = tuple(_calls_about(brain, exchanges)) if is_last else None
-        if calls is not None:
+        statements, left = tuple(plan.statements), tuple(plan.kept)
+        made_private = ExchangeMadePrivate(prompt=prompt, statements=statements, left=left)
+        if is_last:
+            calls = tuple(_calls_about(brain, exchanges))
+            made_private = replace(made_private, exchanges=exchanges, sent=calls)
             _tell(brain, prompt, plan, calls)
-        event = ExchangeMadePrivate(
-            prompt=prompt,
-            statements=tuple(plan.statements),
-            left=tuple(plan.kept),
-            exchanges=exchanges if is_last else (),
-            sent=calls,
-        )
         changes = plan.changes()
         if changes or is_last:
-            brain.commit(event, by="kernel", changes=changes)
+            brain.commit(made_private, by="kernel", changes=changes)
 
 
 # --- what had been sent --------------------------------------------------------------------------------------------
@@ -109,46 +104,44 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last:
 
 def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[RemoteCalls]:
     """Return the calls to models elsewhere that were about exchanges, and those since, which may have held them."""
-    known = Exchanges(brain).events
-    prompts = (str(known[exchange][1].data.get("prompt_id")) for exchange in exchanges if exchange in known)
+    index = Exchanges(brain)
+    prompts = (index.what(exchange).prompt_id for exchange in exchanges if exchange in index.events)
     about, first = {*exchanges, *prompts}, min(exchanges)
-    calls: dict[tuple[bool, str], list[tuple[str, ModelCalled]]] = {}
+    calls: dict[tuple[bool, str], list[tuple[str, str]]] = {}  # moment and purpose
     for _, event in brain.journal.all_events({ModelCalled}):
-        call = event.what
-        assert isinstance(call, ModelCalled)
-        is_own = call.about in about
-        if (is_own or event.id > first) and _is_elsewhere(brain, call):
-            calls.setdefault((not is_own, call.model), []).append((event.at, call))
+        called = event.what
+        assert isinstance(called, ModelCalled)
+        is_own = called.about in about
+        if (is_own or event.id > first) and _is_elsewhere(brain, called):
+            calls.setdefault((not is_own, called.model), []).append((event.at, called.purpose))
     return [_summed(model, calls[is_other, model], is_own=not is_other) for is_other, model in sorted(calls)]
 
 
-def _is_elsewhere(brain: Brain, call: ModelCalled) -> bool:
+def _is_elsewhere(brain: Brain, called: ModelCalled) -> bool:
     """Return whether a call left this machine: as the journal has it, else by where its model is served now."""
-    if call.is_remote is not None:
-        return call.is_remote
+    if called.is_remote is not None:
+        return called.is_remote
     try:
-        return not endpoint_of(call.model, brain.machine).is_local
+        return not endpoint_of(called.model, brain.machine).is_local
     except ModelError:
         return True
 
 
-def _summed(model: str, calls: list[tuple[str, ModelCalled]], *, is_own: bool) -> RemoteCalls:
-    purposes = tuple(dict.fromkeys(call.purpose for _, call in calls))
-    moments = [at for at, _ in calls]
-    return RemoteCalls(
-        model=model, purposes=purposes, calls=len(calls), first=min(moments), last=max(moments), is_own=is_own
-    )
+def _summed(model: str, calls: list[tuple[str, str]], *, is_own: bool) -> RemoteCalls:
+    purposes = tuple(dict.fromkeys(purpose for _, purpose in calls))
+    first, last = min(calls)[0], max(calls)[0]
+    return RemoteCalls(model=model, purposes=purposes, calls=len(calls), first=first, last=last, is_own=is_own)
 
 
-def _shown(calls: RemoteCalls) -> str:
-    when = calls.first if calls.first == calls.last else f"{calls.first} to {calls.last}"
-    count = f"{calls.calls} call{'' if calls.calls == 1 else 's'}"
-    return f"{calls.model} ({count} for {', '.join(calls.purposes)}, {when})"
+def _shown(sent: RemoteCalls) -> str:
+    when = sent.first if sent.first == sent.last else f"{sent.first} to {sent.last}"
+    calls = f"{sent.calls} call{'' if sent.calls == 1 else 's'}"
+    return f"{sent.model} ({calls} for {', '.join(sent.purposes)}, {when})"
 
 
 def _tell(brain: Brain, prompt: str, plan: ForgetPlan, calls: Iterable[RemoteCalls]) -> None:
     """Put the line into `review.md` that says what had been sent, and what stays where a person must decide."""
-    own, others = ([_shown(call) for call in calls if call.is_own is side] for side in (True, False))
+    own, others = ([_shown(sent) for sent in calls if sent.is_own is side] for side in (True, False))
     parts = [f"before that it was sent to {'; '.join(own)}, which nothing can take back"] if own else []
     if others:
         parts.append(f"since it was said these calls may have held it: {'; '.join(others)}")
@@ -178,12 +171,10 @@ class _Marking:
         tree, exchanges = self._brain.tree, Exchanges(self._brain)
         self._words += [exchanges.said(exchange).user for exchange in sorted(self._ids)]
         self._edit(tree.relative(tree.short_term), self._mark_short_term)
-        for path, page in memory_pages(self._brain).items():
-            if any(exchange in page.text for exchange in self._ids) and shareable(page.text) is not None:
-                self._edit(path, lambda text, path=path: self._mark_page(parse_memory(path, text)))  # type: ignore[misc]
-        for path, error in self._brain.pages().broken.items():
-            if any(exchange in (self._brain.read_text(path) or "") for exchange in self._ids):
-                self.plan.kept.append(f"{path} cannot be read ({error.problem})")
+        for page in pages_naming(self._brain, self._ids):
+            if shareable(page.text) is not None:
+                self._edit(page.path, lambda text, path=page.path: self._mark_page(parse_memory(path, text)))  # type: ignore[misc]
+        self.plan.kept += [f"{path} cannot be read ({why})" for path, why in unreadable(self._brain, self._ids)]
         self._edit(tree.relative(tree.review), self._mark_review)
         self._mark_echoes()
         return self.plan
@@ -205,23 +196,26 @@ class _Marking:
 
     def _is_summed_up(self) -> bool:
         """Return whether the summary that stands was made in sight of one of the exchanges."""
-        runs = self._brain.journal.events(kinds={MemoryPromoted}, reverse=True)
-        last = next((event.data for event in runs if "summarized_by" in event.data), {})
-        return not self._ids.isdisjoint((*last.get("exchanges", ()), *last.get("left", ())))
+        for event in self._brain.journal.events(kinds={MemoryPromoted}, reverse=True):
+            if isinstance(run := event.what, MemoryPromoted) and run.summarized_by is not None:
+                return not self._ids.isdisjoint((*run.exchanges, *run.left))
+        return False
 
     # --- pages ----------------------------------------------------------------------------------------------
 
     def _mark_page(self, memory: Memory) -> str:
         path, text = memory.path, memory.text
         whole = self._log.whole(memory.uuid)
-        if whole and not self._ids.isdisjoint(whole.sources):  # a note, whatever was added to it
+        if whole and not self._ids.isdisjoint(whole.row.sources):  # a note, whatever was added to it
             return str(MemoryDocument(text, path).set_meta(private=True))
         statements = [statement for statement in memory.statements if self._rests_on_it(memory, statement)]
         self._words += [statement.text for statement in statements]
         after = _with_marked_statements(text, statements)
         after = with_marked_events(after, lambda placed: placed.event.id in self._ids)
-        is_of_ours = memory.uuid in self._log.changes or list(find_events(text))
-        if is_of_ours and _is_bare(shareable(after), path):
+        rest = shareable(after)
+        # Where nothing but headings would be left to show, title and name of the page go into hiding with the rest.
+        is_hidden_whole = rest is not None and is_bare(parse_memory(path, rest))
+        if is_hidden_whole and (memory.uuid in self._log.changes or list(find_events(text))):
             return str(MemoryDocument(text, path).set_meta(private=True))
         self._note(memory, after, statements)
         return self._without_keys(after, path)
@@ -231,7 +225,8 @@ class _Marking:
         behind = self._log.behind(memory.uuid, statement)
         digest = text_hash(statement.text)
         is_said_openly = any(
-            change.hash == digest and change.sources and self._ids.isdisjoint(change.sources) for change in behind
+            change.hash == digest and change.row.sources and self._ids.isdisjoint(change.row.sources)
+            for change in behind
         )
         is_of_it = not self._ids.isdisjoint(sources_of(behind))
         return is_of_it and not is_said_openly and not PRIVATE.search(statement.text)
@@ -267,10 +262,9 @@ class _Marking:
         theirs: set[str] = set()
         others: set[str] = set()
         for event in self._brain.journal.events(kinds={EventsAnalyzed}):
-            for candidate in event.data.get("candidates", ()):
-                words = {*map(str, candidate.get("tags", ())), str(candidate.get("canonical_key") or "")}
-                is_of_it = not self._ids.isdisjoint(map(str, candidate.get("events", ())))
-                (theirs if is_of_it else others).update(words)
+            for candidate in event.what.candidates if isinstance(event.what, EventsAnalyzed) else ():
+                is_of_it = not self._ids.isdisjoint(candidate.events)
+                (theirs if is_of_it else others).update((*candidate.tags, candidate.canonical_key))
         return theirs - others - {""}
 
     # --- review, and what repeats it ------------------------------------------------------------------------
@@ -278,6 +272,7 @@ class _Marking:
     def _mark_review(self, text: str) -> str:
         for tick in reversed(find_ticks(text)):
             line = text[tick.start : tick.end]
+            # Before the id, which has to stand at the end of its line.
             if not self._ids.isdisjoint(self._log.proposals.get(tick.id, ())) and not PRIVATE.search(line):
                 line = line.replace("<!-- proposal:", f"{PRIVATE_MARK} <!-- proposal:", 1)
                 text = text[: tick.start] + line + text[tick.end :]
@@ -319,8 +314,12 @@ class _Marking:
         if shareable(text) is None:
             return text
         memory = parse_memory(path, _with_marked_answers(text, repeats))
-        echoes = [one for one in memory.statements if repeats(one.text) and not PRIVATE.search(one.text)]
-        ours = [one for one in echoes if self._is_unsaid(memory, one)]
+        echoes = [
+            statement
+            for statement in memory.statements
+            if repeats(statement.text) and not PRIVATE.search(statement.text)
+        ]
+        ours = [statement for statement in echoes if self._is_unsaid(memory, statement)]
         if len(ours) < len(echoes):
             self.plan.kept.append(f"{path} says it too, openly")
         return _with_marked_statements(memory.text, ours)
@@ -342,6 +341,7 @@ def _with_marked_statements(text: str, statements: Iterable[Statement]) -> str:
     """Return a page in which statements are marked private, each before its block id."""
     for statement in sorted(statements, key=lambda statement: statement.start, reverse=True):
         start, end = statement.own
+        # Of a retired one within the strokes: there it is read as part of the statement.
         struck = text.rfind("~~", start, end) if statement.is_history else -1
         at = struck if struck > start else end
         text = f"{text[:at]} {PRIVATE_MARK}{text[at:]}"
@@ -355,11 +355,6 @@ def _with_marked_items(text: str, is_meant: Callable[[str], bool]) -> str:
 def _with_marked_summary(text: str) -> str:
     start, end = ShortTermDocument(text).summary_span()
     return text[:start] + marked(text[start:end]) + text[end:]
-
-
-def _is_bare(rest: str | None, path: str) -> bool:
-    """Return whether nothing but headings would be left to show of a page."""
-    return rest is not None and not _HEADING.sub("", parse_memory(path, rest).body).strip()
 
 
 def _folded(text: str) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Event, PurgeHonoured, TextsPurged, kinds_of
+from brainiac.events import Event, PurgeHonoured, TextsPurged
 from brainiac.formats.memory import parse_memory
 from brainiac.history.forget import (
     MIN_WORDS,
@@ -26,16 +26,16 @@ from brainiac.history.forget import (
     target_of_page,
 )
 from brainiac.history.why import Exchanges, find_memory
-from brainiac.storage.following import Following
 from brainiac.storage.statements import text_hash
-from brainiac.storage.store import Store
 
 BEYOND = (
     "Not reached: git history, versions kept by a sync service, backups, and names of files in journal and access log. "
     "Other devices destroy their own when they next run."
 )
 # what holds words in the data of an event; all else is ids, hashes, paths and names of models
-_WORDED = frozenset(("statement reasoning reason canonical_key subject what content tags steps title text").split())
+_WORDED = frozenset(
+    ("statement reasoning reason canonical_key subject aliases what content tags steps title text quote").split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,13 @@ def purge(brain: Brain, target: Target) -> Purged:
     after = {change.path: change.after or b"" for change in plan.changes()}
     pieces = pieces_of(plan.texts)
     elsewhere = standing(brain, pieces, after)
+    # Before anything goes: whatever cuts this short, the next start finds what is to be destroyed.
     tombstone = _tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
     event = forget(brain, target, cause=tombstone.id)
     further = _former_texts(event)
     lines = _carry_out(brain, tombstone, further)
     still = {piece.decode("utf-8", "replace"): paths for piece, paths in elsewhere.items()}
-    return Purged(tombstone, event, len(further.union(tombstone.data["hashes"])), lines, still)
+    return Purged(tombstone, event, len(further.union(_named_in(tombstone).hashes)), lines, still)
 
 
 def _tombstone(
@@ -82,6 +83,7 @@ def _tombstone(
     """Journal what is to be destroyed, by ids and hashes alone."""
     statements = sorted({row.hash for row in plan.statements})
     fold = brain.journal.fold()
+    # What a file holds that stays is somebody's present, whatever it says.
     kept = {digest for path, digest in fold.items() if path not in after}
     hashes = _texts_holding(brain, target.exchanges, statements, pieces) | _texts_of(brain, target.exchanges)
     hashes |= {digest for path, digest in fold.items() if path in after}
@@ -94,6 +96,11 @@ def _tombstone(
         events=tuple(_events_telling(brain, pieces)),
     )
     return brain.record(purged, by="cli")
+
+
+def _named_in(tombstone: Event) -> TextsPurged:
+    assert isinstance(tombstone.what, TextsPurged)
+    return tombstone.what
 
 
 def _former_texts(event: Event | None) -> set[str]:
@@ -111,9 +118,10 @@ def _carry_out(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
     Returns:
         How many lines of this device's journal lost their words.
     """
-    hashes = {str(digest) for digest in tombstone.data.get("hashes", ())}.union(further)
+    named = _named_in(tombstone)
+    hashes = set(named.hashes).union(further)
     brain.committer.destroy(hashes - brain.observed.standing(hashes))  # what somebody still has is his
-    lines = brain.journal.rewrite(_cleaner(tombstone.data.get("exchanges", ()), tombstone.data.get("events", ())))
+    lines = brain.journal.rewrite(_cleaner(named.exchanges, named.events))
     # Index and vectors hold words too. They are made anew from what stands, by the next search.
     brain.recall.close()
     shutil.rmtree(brain.places.cache, ignore_errors=True)
@@ -157,7 +165,7 @@ def _texts_holding(
 
 def _states(content: bytes, statements: Collection[str]) -> bool:
     if b"\nuuid:" not in content:
-        return False  # no page
+        return False  # no page: reading a thousand blobs as such would take seconds
     try:
         memory = parse_memory("", content.decode("utf-8", "surrogateescape"))
     except FormatError:
@@ -215,54 +223,43 @@ def _blank(value: Any) -> Any:
 # --- tombstones of all devices -------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Tombstones:
-    """The tombstones by id, and the ids of those that this device applied."""
-
-    events: dict[str, Event] = field(default_factory=dict)
-    applied: set[str] = field(default_factory=set)
-
-
-def _take(store: Store, tombstones: _Tombstones, event: Event, is_own: bool) -> None:
-    if event.kind == TextsPurged.kind:
-        tombstones.events[event.id] = event
-    elif is_own:
-        tombstones.applied.add(str(event.data.get("tombstone")))
-
-
-_following = Following(lambda store: _Tombstones(), _take, kinds_of(TextsPurged, PurgeHonoured))
-
-
 def apply_tombstones(brain: Brain) -> list[str]:
     """Destroy what was purged on another device, cut short here, or synced back.
 
     Returns:
         The ids of the tombstones that something was left to do for.
     """
-    tombstones = _following.of(brain)
-    return [name for name, event in tombstones.events.items() if _apply(brain, event, name in tombstones.applied)]
+    applied = {
+        event.what.tombstone
+        for device, event in brain.projection.purges()
+        if isinstance(event.what, PurgeHonoured) and device == brain.journal.device
+    }
+    return [event.id for event in _tombstones(brain) if _apply(brain, event, event.id in applied)]
 
 
 def remains(brain: Brain) -> list[tuple[Event, str]]:
     """Return what of purged texts is here, by a tombstone: a file that stands, or a text of the journal."""
     blobs = brain.journal.blobs
     places = {digest: path for path, digest in brain.journal.fold().items()}
-    found = []
-    for tombstone in _following.of(brain).events.values():
-        for digest in tombstone.data.get("hashes", ()):
+    places_left = []
+    for tombstone in _tombstones(brain):
+        for digest in _named_in(tombstone).hashes:
             if digest in places:
-                found.append((tombstone, places[digest]))
+                places_left.append((tombstone, places[digest]))
             elif digest in blobs:
-                found.append((tombstone, f"{brain.tree.relative(blobs.folder)}/{digest[:2]}/{digest[2:]}"))
-    return found
+                places_left.append((tombstone, f"{brain.tree.relative(blobs.folder)}/{digest[:2]}/{digest[2:]}"))
+    return places_left
+
+
+def _tombstones(brain: Brain) -> list[Event]:
+    return [event for _, event in brain.projection.purges() if event.kind == TextsPurged.kind]
 
 
 def _apply(brain: Brain, tombstone: Event, is_applied: bool) -> bool:
-    data = tombstone.data
-    hashes = data.get("hashes", ())
-    notes = brain.observed.standing(hashes)
-    is_back = bool(notes) or _is_noted(brain, data.get("exchanges", ()))
-    texts = [digest for digest in hashes if digest in brain.journal.blobs and digest not in notes]
+    named = _named_in(tombstone)
+    notes = brain.observed.standing(named.hashes)
+    is_back = bool(notes) or _is_noted(brain, named.exchanges)
+    texts = [digest for digest in named.hashes if digest in brain.journal.blobs and digest not in notes]
     if is_applied and not is_back and not texts:
         return False
     event, further = (None, set()) if is_applied and not is_back else _take_out(brain, tombstone)
@@ -279,15 +276,13 @@ def _is_noted(brain: Brain, exchanges: Collection[str]) -> bool:
 
 def _take_out(brain: Brain, tombstone: Event) -> tuple[Event | None, set[str]]:
     """Take out of the tree what a tombstone names; return the event, and the hashes of further texts that hold it."""
-    data = tombstone.data
-    exchanges = tuple(str(exchange) for exchange in data.get("exchanges", ()))
-    page = find_memory(brain, str(data["page"])) if data.get("page") else None
-    items = tuple(data.get("items", ()))
-    target = target_of_page(page, items) if page else Target(exchanges, items=items)
+    named = _named_in(tombstone)
+    page = find_memory(brain, named.page) if named.page else None
+    target = target_of_page(page, named.items) if page else Target(named.exchanges, items=named.items)
     texts = plan_forget(brain, target).texts
     event = forget(brain, target, by="kernel", cause=tombstone.id)
     pieces = pieces_of(texts) if event else []
     elsewhere = standing(brain, pieces, {})
     pieces = [piece for piece in pieces if piece not in elsewhere]
-    hashes = _texts_holding(brain, exchanges, data.get("statements", ()), pieces)
+    hashes = _texts_holding(brain, named.exchanges, named.statements, pieces)
     return event, hashes | _former_texts(event)

@@ -14,7 +14,16 @@ from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import Event, ExchangeEvent, ModelCalled, PathKind, RecordedChange
+from brainiac.events import (
+    Event,
+    EventsAnalyzed,
+    ExchangeEvent,
+    ModelCalled,
+    OutcomeEvent,
+    PathKind,
+    PromptAnswered,
+    RecordedChange,
+)
 from brainiac.formats.dialogue import StmEvent, find_events
 from brainiac.formats.memory import Memory, Statement, parse_memory
 from brainiac.pipeline.dispatch import exchange_of
@@ -76,6 +85,12 @@ class Exchanges:
         """Device ("" for this one) and event that made each exchange known, by exchange id."""
         return {event.id: (device, event) for device, event in self._brain.journal.all_events({ExchangeEvent})}
 
+    def what(self, exchange: str) -> ExchangeEvent:
+        """Return what the journal keeps of a known exchange."""
+        what = self.events[exchange][1].what
+        assert isinstance(what, ExchangeEvent)
+        return what
+
     def said(self, exchange: str) -> Said:
         """Return what is known of an exchange; without words where none are left."""
         device, event = self.events.get(exchange, ("", None))
@@ -94,7 +109,8 @@ class Exchanges:
         path, noted = self._place_in_memory(exchange)
         said = Said(exchange, event.at if event else "", "", device=device, read_from=path)
         if event:
-            said = replace(said, prompt=str(event.data.get("prompt") or ""), model=str(event.data.get("model") or ""))
+            what = self.what(exchange)
+            said = replace(said, prompt=what.prompt, model=what.model if isinstance(what, PromptAnswered) else "")
         return replace(said, at=noted.at, user=noted.user, ai=noted.ai) if noted else said
 
     def noted(self, exchange: str) -> StmEvent | None:
@@ -123,14 +139,14 @@ class Exchanges:
 
     def place_of(self, exchange: str) -> str:
         """Return where the prompt of an exchange stands by now, moves followed."""
-        return self._brain.answered.place_of(exchange) or str(self.events[exchange][1].data["prompt"])
+        return self._brain.answered.place_of(exchange) or self.what(exchange).prompt
 
     def with_same_prompt(self, exchange: str) -> list[str]:
         """Return an exchange with its earlier and later revisions, oldest first."""
         if exchange not in self.events:
             return [exchange]
-        prompt = self.events[exchange][1].data.get("prompt_id")
-        return sorted(name for name, (_, event) in self.events.items() if event.data.get("prompt_id") == prompt)
+        prompt = self.what(exchange).prompt_id
+        return sorted(name for name in self.events if self.what(name).prompt_id == prompt)
 
     def in_folder(self, folder: str) -> list[str]:
         """Return the exchanges of a conversation."""
@@ -140,12 +156,10 @@ class Exchanges:
         """Return the exchange that an id, a part of one, or the path of its prompt or response names."""
         if named in self.events:
             return named
-        paths = {
-            name: (event.data.get("prompt"), event.data.get("response"), self.place_of(name))
-            for name, (_, event) in self.events.items()
-        }
-        if matches := [name for name in paths if named in paths[name]]:
-            return max(matches)
+        kept = {name: self.what(name) for name in self.events}
+        by_path = [name for name in kept if named in (kept[name].prompt, kept[name].response, self.place_of(name))]
+        if by_path:
+            return max(by_path)  # the last revision
         if len(named) < MIN_ID_PART:
             return None
         matches = [name for name in self.events if name.startswith(named) or name.endswith(named)]
@@ -211,8 +225,9 @@ def find_statement(brain: Brain, named: str) -> Named | None:
     for page in memory_pages(brain).values():
         # Looking for statements costs a hundred times what this does, and few pages hold it.
         if block in page.text or wanted[:20] in _folded(page.text):
-            statements = (one for one in page.statements if one.block_id == block or _folded(one.text) == wanted)
-            matches += [Named(page, statement) for statement in statements]
+            for statement in page.statements:
+                if statement.block_id == block or _folded(statement.text) == wanted:
+                    matches.append(Named(page, statement))
     if len(matches) > 1:
         where = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
         raise UserError(f"{named!r} stands {len(matches)} times: {where}; name the page, or the id of one")
@@ -225,6 +240,7 @@ def _nearest(brain: Brain, named: str) -> Named | None:
         share = coverage(named, hit.text)
         if share < NEAR_SHARE or not hit.anchor or hit.path not in pages:
             continue
+        # Of several that have the words, the one that has them in the same order.
         likeness = share + difflib.SequenceMatcher(None, named.casefold(), hit.text.casefold()).ratio()
         for statement in pages[hit.path].statements:
             if statement.block_id == hit.anchor and likeness > likest:
@@ -310,7 +326,8 @@ class Provenance:
         changes = [change for block in self._blocks(statement) for change in self._changes if change.block == block]
         for change in changes:
             yield self._step(change, statement)
-        recorded = {change.event for change in changes}
+        # What changed it without being recorded as an operation: a person's hand, mostly, or another device's sync.
+        recorded = {change.event.id for change in changes}
         for event, before, after in self._versions:
             old, new = _text_in(before, statement), _text_in(after, statement)
             if event.id not in recorded and old != new:
@@ -323,27 +340,28 @@ class Provenance:
         blocks = [statement.block_id] if statement.block_id else []
         for block in blocks:  # grows as it is walked
             for change in self._changes:
-                is_of_it = block in (change.block, change.history)
-                if is_of_it and change.former_block and change.former_block not in blocks:
-                    blocks.append(change.former_block)
+                former = change.former
+                if block in (change.block, former.history) and former.block and former.block not in blocks:
+                    blocks.append(former.block)
         return blocks
 
     def _step(self, change: StatementChange, statement: Statement) -> Step:
-        after = self.text_with_hash(change.hash) or self._text_of_candidate(change.candidate)
+        event, row = change.event, change.row
+        after = self.text_with_hash(change.hash) or self._text_of_candidate(row.candidate)
         return Step(
-            change.event,
-            change.at,
-            change.kind,
-            change.by,
-            change.operation,
-            before=self.text_with_hash(change.former),
+            event.id,
+            event.at,
+            event.kind,
+            event.by,
+            row.operation or "adopted",
+            before=self.text_with_hash(change.former.hash),
             after=after or (statement.text if text_hash(statement.text) == change.hash else ""),
-            model=change.model,
-            found_by=change.found_by,
-            reasoning=change.reasoning,
-            run_cost_usd=self._costs.get(change.cause or "", 0.0),
-            device=self._devices.get(change.event, ""),
-            sources=tuple(map(self._exchanges.said, change.sources)),
+            model=row.model,
+            found_by=row.found_by,
+            reasoning=row.reasoning,
+            run_cost_usd=self._costs.get(event.cause or "", 0.0),
+            device=self._devices.get(event.id, ""),
+            sources=tuple(map(self._exchanges.said, row.sources)),
         )
 
     def text_with_hash(self, digest: str) -> str:
@@ -354,14 +372,14 @@ class Provenance:
         """Return the words of a candidate, as the analysis that found it has them; "" for none."""
         analysis, _, number = candidate.partition("#")
         event = self._brain.journal.find(analysis) if number.isdigit() else None
-        candidates = event.data.get("candidates", []) if event else []
-        return str(candidates[int(number)].get("statement", "")) if event and int(number) < len(candidates) else ""
+        candidates = event.what.candidates if event and isinstance(event.what, EventsAnalyzed) else ()
+        return candidates[int(number)].statement if number.isdigit() and int(number) < len(candidates) else ""
 
     @cached_property
     def _texts(self) -> dict[str, str]:
         versions = [version for _, *both in self._versions for version in both if version]
-        statements = (one for memory in (*versions, self._memory) for one in memory.statements)
-        return {text_hash(statement.text): statement.text for statement in statements}
+        memories = (*versions, self._memory)
+        return {text_hash(statement.text): statement.text for memory in memories for statement in memory.statements}
 
     @cached_property
     def _versions(self) -> list[tuple[Event, Memory | None, Memory | None]]:
@@ -401,8 +419,8 @@ class Provenance:
         """What the model calls of each run cost, in USD, by the id of its first event."""
         costs: dict[str, float] = {}
         for event in self._brain.journal.events(kinds={ModelCalled}):
-            if event.cause:
-                costs[event.cause] = round(costs.get(event.cause, 0.0) + float(event.data.get("cost_usd", 0)), 8)
+            if event.cause and isinstance(event.what, ModelCalled):
+                costs[event.cause] = round(costs.get(event.cause, 0.0) + event.what.cost_usd, 8)
         return costs
 
 
@@ -435,7 +453,7 @@ def origin_of_item(brain: Brain, named: str) -> Chain | None:
         return None
     path = brain.tree.relative(brain.tree.short_term)
     steps = list(_writers(brain, path, text))
-    # what another device's process wrote reaches this one as a person's save: the process is who wrote it
+    # What another device's process wrote reaches this one as a person's save: the process is who wrote it
     first = next((step for step in steps if step.by != "person"), steps[0] if steps else None)
     return Chain(path, "", "Short-term memory", "", text, steps=(first,) if first else ())
 
@@ -448,7 +466,7 @@ def _writers(brain: Brain, path: str, text: str) -> Iterator[Step]:
             if change.path == path and change.op != "append":
                 before, after = (brain.kept_text(digest) or "" for digest in (change.before, change.after))
                 if text in after and text not in before:
-                    exchange = str(event.data.get("exchange") or "")
+                    exchange = event.what.exchange if isinstance(event.what, OutcomeEvent) else ""
                     sources = (Exchanges(brain).said(exchange),) if exchange else ()
                     step = Step(event.id, event.at, event.kind, event.by, "written", after=text)
                     yield replace(step, device=device, sources=sources)

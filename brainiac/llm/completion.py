@@ -40,7 +40,7 @@ class Completion:
 
     Attributes:
         finish: `stop`, `length`, `tool_calls`, `content_filter`; "" when the stream broke off.
-        usage: None while the server has not said; of a metered call that is over always known.
+        usage: Nothing until the server said; of a metered call that is over it is estimated where it never did.
         cost_usd: Of a metered call that is over.
         is_begun: The server may have worked: it began to answer, or took the request and said nothing in time.
     """
@@ -49,7 +49,7 @@ class Completion:
     refusal: str = ""
     finish: str = ""
     tool_calls: list[ToolCall] = field(default_factory=list)
-    usage: Usage | None = None
+    usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
     is_begun: bool = False
 
@@ -104,9 +104,10 @@ def metered(
             yield completion
         finally:
             # a call that failed is counted too where the server may have worked on it: nobody else says how much
-            usage = completion.usage or _estimated(completion, endpoint.model, input_tokens, max_tokens)
-            cost_usd = price.cost(usage.input, usage.output, usage.cached, usage.written)
-            completion.usage, completion.cost_usd = usage, cost_usd
+            if completion.usage == Usage():
+                completion.usage = _estimated(completion, endpoint.model, input_tokens, max_tokens)
+            usage = completion.usage
+            completion.cost_usd = price.cost(usage.input, usage.output, usage.cached, usage.written)
             if completion.is_begun:
                 call = ModelCalled(
                     purpose=str(purpose),
@@ -116,7 +117,7 @@ def metered(
                     input_tokens=usage.input,
                     cached_tokens=usage.cached,
                     output_tokens=usage.output,
-                    cost_usd=round(cost_usd, 8),
+                    cost_usd=round(completion.cost_usd, 8),
                     took_ms=round((SYSTEM.monotonic() - started) * 1000),
                 )
                 ledger.record(call, cause)
@@ -194,7 +195,8 @@ def embed(endpoint: Endpoint, texts: Released, timeout_seconds: float, completio
         )
         # whatever came has been paid for
         completion.is_begun, completion.finish = True, "stop"
-        completion.usage = _usage(answer.usage) if getattr(answer, "usage", None) else None
+        if usage := getattr(answer, "usage", None):
+            completion.usage = _usage(usage)
         return [item["embedding"] for item in answer.data]
     except _raised() as error:
         raise _failed(error, endpoint, completion) from None

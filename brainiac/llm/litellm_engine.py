@@ -97,37 +97,10 @@ class LiteLLMEngine:
     # --- an answer, with tools where the model takes them ------------------------------------------------------
 
     def _answer(self, request: AnswerRequest) -> Answer:
-        """Let the model answer in a bounded number of rounds.
-
-        Raises:
-            ModelError: It failed, refused, said nothing twice, or asked for tools without end.
-        """
-        settings = self._library.settings
         gate = Gate(self._library, is_remote=self.is_remote, is_kept=not request.off_record)
-        room = tool_tokens(budget_tokens(settings, self.name))
+        room = tool_tokens(budget_tokens(self._library.settings, self.name))
         toolbox = Toolbox(self._library, request, gate, room_tokens=room)
-        rounds = settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
-        messages = self._messages(request, gate, toolbox.descriptions() if rounds else ())
-        tokens, cost_usd, was_empty = 0, 0.0, False
-        # after the rounds one call without tools, and one more for a model whose text was empty
-        for left in range(rounds, -2, -1):
-            options: dict[str, Any] = {}
-            if rounds:
-                options = {"tools": toolbox.definitions(), "tool_choice": "auto" if left > 0 else "none"}
-            completion = self._call(request, gate, messages, options)
-            if completion.usage:
-                tokens += completion.usage.input + completion.usage.output
-            cost_usd += completion.cost_usd
-            if completion.tool_calls and left > 0:
-                messages = [*messages, *_tool_messages(completion, toolbox)]
-                continue
-            _check_refusal(completion, self.name)
-            if completion.text.strip():
-                break
-            if was_empty or left < 0:
-                why = "it kept asking for tools." if completion.tool_calls else "its text was empty, twice."
-                raise ModelError(f"`{self.name}` gave no answer: {why}", advice="Ask again, or choose another model.")
-            was_empty = True
+        completion, tokens, cost_usd = self._talk(request, gate, toolbox)
         text = completion.text.strip()
         if completion.finish == "length":
             text += CUT_OFF.format(tokens=self._max_output(request.purpose))
@@ -141,6 +114,38 @@ class LiteLLMEngine:
             tokens=tokens,
             cost_usd=round(cost_usd, 8),
         )
+
+    def _talk(self, request: AnswerRequest, gate: Gate, toolbox: Toolbox) -> tuple[Completion, int, float]:
+        """Let the model call tools in a bounded number of rounds, then answer.
+
+        Returns:
+            The last call, and the tokens and USD of all of them.
+
+        Raises:
+            ModelError: It failed, refused, said nothing twice, or asked for tools without end.
+        """
+        rounds = self._library.settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
+        messages = self._messages(request, gate, toolbox.descriptions() if rounds else ())
+        tokens, cost_usd, was_empty = 0, 0.0, False
+        # after the rounds one call without tools, and one more for a model whose text was empty
+        for left in range(rounds, -2, -1):
+            options: dict[str, Any] = {}
+            if rounds:
+                options = {"tools": toolbox.definitions(), "tool_choice": "auto" if left > 0 else "none"}
+            completion = self._call(request, gate, messages, options)
+            tokens += completion.usage.input + completion.usage.output
+            cost_usd += completion.cost_usd
+            if completion.tool_calls and left > 0:
+                messages = [*messages, *_tool_messages(completion, toolbox)]
+                continue
+            _check_refusal(completion, self.name)
+            if completion.text.strip():
+                return completion, tokens, cost_usd
+            if was_empty:
+                break
+            was_empty = True
+        why = "it kept asking for tools." if completion.tool_calls else "its text was empty, twice."
+        raise ModelError(f"`{self.name}` gave no answer: {why}", advice="Ask again, or choose another model.")
 
     # --- everything else: JSON by a schema ---------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from brainiac.errors import (
     storage_trouble,
 )
 from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, new_id
-from brainiac.history.devices import require_active
+from brainiac.history.devices import require_active, settle_copies
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
@@ -291,7 +291,6 @@ class Daemon:
 
     def _heed_devices(self) -> None:
         """Deal with what other devices left: tombstones, and copies of what two wrote at once."""
-        from brainiac.history.conflict_copies import settle_copies
         from brainiac.history.purge import apply_tombstones  # 0.2 s, which `ask` need not wait for
 
         apply_tombstones(self._brain)

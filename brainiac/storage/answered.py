@@ -211,8 +211,9 @@ class Answered:
 
     def _open(self, where: str, *values: str) -> list[str]:
         """Return the journal lines of exchanges of ours that nothing followed from."""
-        sql = "SELECT line FROM open WHERE device IN (SELECT value FROM json_each(?))"
-        return [line for (line,) in self._projection.query(f"{sql} AND {where} ORDER BY event", self._devices, *values)]
+        sql = f"""SELECT line FROM lines JOIN exchanges USING (event)
+                  WHERE exchanges.device IN (SELECT value FROM json_each(?)) AND {where} ORDER BY event"""
+        return [line for (line,) in self._projection.query(sql, self._devices, *values)]
 
     def response_target(self, prompt: Prompt) -> Target:
         """Return where a prompt's answer goes and what stands there now.

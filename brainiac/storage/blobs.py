@@ -192,12 +192,12 @@ class BlobStore:
             yield digest, self._parse(digest, header).base
 
 
-def _common_prefix(one: bytes, other: bytes) -> int:
+def _common_prefix(first: bytes, second: bytes) -> int:
     """Length of the common beginning, by halving: comparing slices runs at memory speed."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if first[low:middle] == second[low:middle]:
             low = middle
         else:
             high = middle - 1

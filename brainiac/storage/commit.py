@@ -122,7 +122,7 @@ class Committer(Transactions):
             with suppress(StorageError), storage_trouble():
                 self.check_displaced()
         finally:
-            self.seen.close()
+            self.file_states.close()
 
     def _confined(self, path: str) -> str:
         """Return the relative path of a file that may be written; refuse a link, and what leads out of the brain."""

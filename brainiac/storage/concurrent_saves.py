@@ -39,28 +39,27 @@ class ConcurrentSaves:
     """
 
     def __init__(
-        self,
-        transactions: Transactions,
-        notice: Callable[[Sequence[str]], Mapping[str, bytes | None]],
+        self, transactions: Transactions, notice: Callable[[Sequence[str]], Mapping[str, bytes | None]]
     ) -> None:
         self._transactions, self._notice = transactions, notice
-        self._tree, self._seen, self._write_ahead = transactions.tree, transactions.seen, transactions.write_ahead
+        self._tree, self._states = transactions.tree, transactions.file_states
+        self._write_ahead = transactions.write_ahead
 
-    def merge_stale(self, known: FileState, save: bytes) -> bool:
+    def merge_stale(self, state: FileState, save: bytes) -> bool:
         """Put back what we added, where the save was made without having seen it; return whether that was so."""
-        base = self._base_of(known.versions, save)
+        base = self._base_of(state.versions, save)
         if base is None:
             return False
         # merged as if the person had saved that version; the journal has ours, so that nothing of theirs is guessed
-        text, ours = self._transactions.text_of(base), self._transactions.text_of(known.hash)
+        text, ours = self._transactions.text_of(base), self._transactions.text_of(state.hash)
         if distance(text, save) > max(UNLIKE_LINES, UNLIKE * (text.count(b"\n") + save.count(b"\n"))):
             text = common(ours, save)  # it grew from a version that nobody knows any more: nothing is taken out
         merged = woven(text, ours, save, is_ours_first=False)
         if merged is None:
             return False
-        changes = [update(known.path, save, merged[0])] if merged[0] != save else []
+        changes = [update(state.path, save, merged[0])] if merged[0] != save else []
         with contextlib.suppress(ConflictError):  # saved once more meanwhile; that save is looked at next
-            event = self._transactions.run_merge(NoteMerged(stale=known.hash), changes, known.path, base, save)
+            event = self._transactions.run_merge(NoteMerged(stale=state.hash), changes, state.path, base, save)
             if "displaced" in event.data:
                 self.check_displaced()
         return True
@@ -112,11 +111,11 @@ class ConcurrentSaves:
 
     def looks_torn(self, path: str, content: bytes) -> bool:
         """Return whether a file may be in the middle of being written: it is empty, or a beginning of what it held."""
-        known = self._seen.get(path)
-        if known is None or known.hash == content_hash(content):
+        state = self._states.get(path)
+        if state is None or state.hash == content_hash(content):
             return False
         # an editor may write a version anew that it had before our last few writes
-        texts = (self.text_of(digest.removeprefix(PERSONS)) for digest in known.versions[-4:])
+        texts = (self.text_of(digest.removeprefix(PERSONS)) for digest in state.versions[-4:])
         return not content or any(text is not None and text.startswith(content) for text in texts)
 
     def check_displaced(self) -> list[str]:
@@ -172,10 +171,10 @@ class ConcurrentSaves:
             swapped_out = self._write_ahead.base_of(step)
             self._transactions.run_merge(event, [create(path, save)], path, swapped_out, save)
             return
-        base, known = self._base_of_displaced(step, save), self._seen.get(path)
+        base, state = self._base_of_displaced(step, save), self._states.get(path)
         # ours gives way to the person; between two saves of theirs, the one that stands is the later
         text = self.text_of(base) or b""
-        is_ours = known is not None and known.is_ours and known.hash == content_hash(standing)
+        is_ours = state is not None and state.is_ours and state.hash == content_hash(standing)
         if self._tree.kind_of(path) is PathKind.ACCESS_LOG and save.startswith(text):
             merged, is_clean = standing + save[len(text) :], True  # what was added, whatever was cleared meanwhile
         else:

@@ -91,7 +91,7 @@ class ExternalEdits:
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions, self._tree, self._clock = transactions, transactions.tree, transactions.clock
-        self._seen = transactions.seen
+        self._states = transactions.file_states
         self.saves = ConcurrentSaves(transactions, self.notice)
         self.open_paths: list[str] = []
         self._bare: tuple[str, float] | None = None  # short-term memory without its headings: its hash, since when
@@ -100,18 +100,18 @@ class ExternalEdits:
 
     def hash_of(self, relative: str) -> str | None:
         """Return the content hash of a note as last seen."""
-        known = self._seen.get(relative)
-        return known.hash if known else None
+        state = self._states.get(relative)
+        return state.hash if state else None
 
     def standing(self, digests: Iterable[str]) -> set[str]:
         """Return which of these contents a note holds, as far as the journal tells."""
         with self._transactions.held():
             self._transactions.settle()
-        return {digest for digest in digests if self._seen.with_hash(digest)}
+        return {digest for digest in digests if self._states.with_hash(digest)}
 
     def held(self) -> list[str]:
         """Return the notes whose deletion waits to be confirmed."""
-        return sorted(path for path, known in self._seen.all().items() if known.is_held)
+        return sorted(path for path, state in self._states.all().items() if state.is_held)
 
     # one file
 
@@ -129,14 +129,14 @@ class ExternalEdits:
         with self._transactions.held():
             self._transactions.settle()
             change = self._look(relative)
-            known = self._seen.get(relative)
-            if change is None and known is not None:
+            state = self._states.get(relative)
+            if change is None and state is not None:
                 if not os.path.lexists(self._tree.absolute(relative)):
-                    return self._note_deletion(known)
-                if not known.is_told:  # a commit saw the edit first
+                    return self._note_deletion(state)
+                if not state.is_reported:  # a commit saw the edit first
                     change = self._change("modified", relative)
-            if known is not None and not known.is_told:
-                self._seen.set_told(relative, True)
+            if state is not None and not state.is_reported:
+                self._states.set_reported(relative, True)
             return change
 
     def notice(self, paths: Sequence[str]) -> dict[str, bytes | None]:
@@ -156,7 +156,7 @@ class ExternalEdits:
             try:
                 # recorded here, a commit before the bus looked: it is to hear of the edit all the same
                 if is_tracked and self._look(relative) is not None:
-                    self._seen.set_told(relative, False)
+                    self._states.set_reported(relative, False)
             except NotRestedError as error:
                 raise ConflictError([relative]) from error
             content = contents[relative] = read_bytes(self._tree.absolute(relative))
@@ -172,11 +172,11 @@ class ExternalEdits:
     def _look(self, path: str) -> FileChange | None:
         """Record what stands at a path; None when nothing is new."""
         try:
-            found = os.lstat(self._tree.absolute(path))
+            info = os.lstat(self._tree.absolute(path))
         except (FileNotFoundError, NotADirectoryError):
             return self._note_unkept(path, None)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES or not self._tree.is_tracked(path):
-            return self._note_unkept(path, size_stamp(found))
+        if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES or not self._tree.is_tracked(path):
+            return self._note_unkept(path, size_stamp(info))
         content = self._read_settled(path)
         if content is None:
             return None
@@ -197,27 +197,27 @@ class ExternalEdits:
         return content
 
     def _look_at_content(self, path: str, content: bytes) -> FileChange | None:
-        digest, known = content_hash(content), self._seen.get(path)
-        if known is not None and known.hash == digest:
-            if known.is_held:
-                self._seen.set_held([path], False)
+        digest, state = content_hash(content), self._states.get(path)
+        if state is not None and state.hash == digest:
+            if state.is_held:
+                self._states.set_held([path], False)
             return None
         self._wait_for_rest(path, content, digest)
-        self._seen.set_unkept(path, None)  # it was off the record until now, perhaps
-        if known is None:
+        self._states.set_unkept(path, None)  # it was off the record until now, perhaps
+        if state is None:
             return self._appeared(path, digest, {digest: content})
-        if not self.saves.merge_stale(known, content):
-            change = RecordedChange("update", path, known.hash, digest)
+        if not self.saves.merge_stale(state, content):
+            change = RecordedChange("update", path, state.hash, digest)
             self._transactions.record(NoteEdited(), [change], {digest: content})
         return self._change("modified", path)
 
     def _appeared(self, path: str, digest: str, texts: Mapping[str, bytes]) -> FileChange:
-        for known in self._seen.with_hash(digest):
+        for state in self._states.with_hash(digest):
             # the same content elsewhere, and gone from there: a move; still there: a copy
-            if not self._tree.absolute(known.path).exists():
-                change = RecordedChange("move", path, digest, digest, known.path)
+            if not self._tree.absolute(state.path).exists():
+                change = RecordedChange("move", path, digest, digest, state.path)
                 self._transactions.record(NoteMoved(), [change], texts)
-                return self._change("moved", path, known.path)
+                return self._change("moved", path, state.path)
         self._transactions.record(NoteEdited(), [RecordedChange("create", path, None, digest)], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
         # the bus may hear of the old place first: then it was recorded as deleted, and only the hooks hear of a move
@@ -243,23 +243,23 @@ class ExternalEdits:
     def _look_off_record(self, path: str, digest: str) -> FileChange | None:
         """Record the hash of a file whose text is not kept, and that its former text is gone."""
         # the hash is kept so that the same text is reported once, and a purge can find it
-        unkept, known = self._seen.unkept(path), self._seen.get(path)
+        unkept, state = self._states.unkept(path), self._states.get(path)
         if unkept == digest:
             return None
-        changes = [] if known is None else [RecordedChange("observe", path, known.hash, None)]
+        changes = [] if state is None else [RecordedChange("observe", path, state.hash, None)]
         self._transactions.record(NoteOffRecord(off_record=(digest,)), changes)
-        self._seen.set_unkept(path, digest)
-        return self._change("created" if known is None and unkept is None else "modified", path)
+        self._states.set_unkept(path, digest)
+        return self._change("created" if state is None and unkept is None else "modified", path)
 
     def _note_unkept(self, path: str, stamp: str | None) -> FileChange | None:
         """Note what stands where no text is kept: its stamp, None for nothing."""
-        known = self._seen.unkept(path)
-        if known == stamp:
+        former = self._states.unkept(path)
+        if former == stamp:
             return None
-        self._seen.set_unkept(path, stamp)
+        self._states.set_unkept(path, stamp)
         if stamp is None:
             return self._change("deleted", path)
-        return self._change("created" if known is None else "modified", path)
+        return self._change("created" if former is None else "modified", path)
 
     # the whole tree
 
@@ -274,37 +274,37 @@ class ExternalEdits:
         """
         with self._transactions.held():
             self._transactions.settle()
-            self._seen.check()
-            known = self._seen.all()
-            is_first = not known and next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
-            scan = self._scan(known)
-            merged = self._merge_saves(known, scan)
-            changes, reported = self._differences(known, scan)
+            self._states.check()
+            states = self._states.all()
+            is_first = not states and next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
+            scan = self._scan(states)
+            merged = self._merge_saves(states, scan)
+            changes, reported = self._differences(states, scan)
             reported += [self._change("modified", path) for path in merged]
             if changes or is_first:
                 self._keep_texts(scan.texts.values())
                 self._transactions.record(TreeAdopted() if is_first else NotesEdited(), changes)
             reported += [change for path in scan.hidden if (change := self._look(path))]
             # last: a file whose stamp is not noted is hashed once more at the next start, and that is all
-            self._seen.set_stamps(scan.stamps.items())
-            untold = [path for path, state in known.items() if not state.is_told and path in scan.standing]
-            for path in untold:
-                self._seen.set_told(path, True)
+            self._states.set_stamps(scan.stamps.items())
+            unreported = [path for path, state in states.items() if not state.is_reported and path in scan.standing]
+            for path in unreported:
+                self._states.set_reported(path, True)
             mentioned = {change.path for change in reported}
-            return reported + [self._change("modified", path) for path in untold if path not in mentioned]
+            return reported + [self._change("modified", path) for path in unreported if path not in mentioned]
 
     def changed(self) -> list[str]:
         """Return the tracked paths whose stat tells that they may not be as last seen; for a rescan."""
         with self._transactions.held():
             self._transactions.settle()  # a journal that git took back makes every file one to be looked at
-        known, unkept = self._seen.all(), self._seen.all_unkept()
+        states, unkept = self._states.all(), self._states.all_unkept()
         paths, standing = [], set()
-        for path, found in self._files():
+        for path, info in self._files():
             standing.add(path)
-            is_same = known[path].stamp == stamp_of(found) if path in known else unkept.get(path) == size_stamp(found)
+            is_same = states[path].stamp == stamp_of(info) if path in states else unkept.get(path) == size_stamp(info)
             if not is_same:
                 paths.append(path)
-        return paths + [path for path, state in known.items() if path not in standing and not state.is_held]
+        return paths + [path for path, state in states.items() if path not in standing and not state.is_held]
 
     def _files(self) -> Iterator[tuple[str, os.stat_result]]:
         for entry in self._tree.walk(self._tree.inbox, self._tree.memory, self._tree.system):
@@ -315,12 +315,12 @@ class ExternalEdits:
                 except FileNotFoundError:
                     continue
 
-    def _scan(self, known: Mapping[str, FileState]) -> _Scan:
+    def _scan(self, states: Mapping[str, FileState]) -> _Scan:
         scan, newest = _Scan(), time.time_ns() - _STAMP_AGE_NS  # compared with file times: the system's own clock
-        for path, found in self._files():
+        for path, info in self._files():
             scan.standing.add(path)
-            state, stamp = known.get(path), stamp_of(found)
-            if found.st_size > MAX_BYTES or (state is not None and state.stamp == stamp):
+            state, stamp = states.get(path), stamp_of(info)
+            if info.st_size > MAX_BYTES or (state is not None and state.stamp == stamp):
                 continue
             try:
                 content = read_bytes(self._tree.absolute(path))
@@ -333,7 +333,7 @@ class ExternalEdits:
                 continue
             if state is None or state.hash != content_hash(content):
                 scan.texts[path] = content
-            if max(found.st_mtime_ns, found.st_ctime_ns) < newest:
+            if max(info.st_mtime_ns, info.st_ctime_ns) < newest:
                 scan.stamps[path] = stamp
         return scan
 
@@ -345,16 +345,16 @@ class ExternalEdits:
         if texts:
             self._transactions.disk.sync_filesystem(blobs.folder)
 
-    def _merge_saves(self, known: Mapping[str, FileState], scan: _Scan) -> list[str]:
+    def _merge_saves(self, states: Mapping[str, FileState], scan: _Scan) -> list[str]:
         """Merge the stale saves among the texts found; take out those and the ones that do not rest yet."""
         merged: list[str] = []
         self.open_paths = []
         until = self._clock.monotonic() + ADOPT_SECONDS
-        for path in [path for path in scan.texts if path in known]:
+        for path in [path for path in scan.texts if path in states]:
             content = scan.texts[path]
-            if self._clock.monotonic() > until or not self._is_at_rest(known[path], content):
+            if self._clock.monotonic() > until or not self._is_at_rest(states[path], content):
                 self.open_paths.append(path)
-            elif self.saves.merge_stale(known[path], content):
+            elif self.saves.merge_stale(states[path], content):
                 self.open_paths.append(path)  # it may have been saved once more in that moment
                 merged.append(path)
             else:
@@ -363,28 +363,28 @@ class ExternalEdits:
             scan.stamps.pop(path, None)
         return merged
 
-    def _is_at_rest(self, known: FileState, content: bytes) -> bool:
+    def _is_at_rest(self, state: FileState, content: bytes) -> bool:
         """Return whether a file that changed may be taken at its word now, or is to be looked at again.
 
         One that was written this very moment and lacks lines may be in the middle of being saved.
         """
         try:
-            self._wait_for_rest(known.path, content, content_hash(content))
+            self._wait_for_rest(state.path, content, content_hash(content))
         except NotRestedError:
             return False
-        if age_ns(self._tree.absolute(known.path)) > TORN_NS:
+        if age_ns(self._tree.absolute(state.path)) > TORN_NS:
             return True
-        former = self.saves.text_of(known.hash)
+        former = self.saves.text_of(state.hash)
         return former is None or filled(former) <= filled(content)
 
     def _differences(
-        self, known: Mapping[str, FileState], scan: _Scan
+        self, states: Mapping[str, FileState], scan: _Scan
     ) -> tuple[list[RecordedChange], list[FileChange]]:
-        gone = self._gone(known, scan)
+        gone = self._gone(states, scan)
         by_hash = {state.hash: state for state in gone}
         changes, reported = [], []
         for path, content in scan.texts.items():
-            digest, state = content_hash(content), known.get(path)
+            digest, state = content_hash(content), states.get(path)
             if state is None and (source := by_hash.pop(digest, None)) is not None:
                 changes.append(RecordedChange("move", path, digest, digest, source.path))
                 reported.append(self._change("moved", path, source.path))
@@ -405,31 +405,33 @@ class ExternalEdits:
         """Record the deletions that were held, of files that are still gone."""
         with self._transactions.held():
             self._transactions.settle()
-            held = [known for known in self._seen.all().values() if known.is_held]
-            gone = [known for known in held if not os.path.lexists(self._tree.absolute(known.path))]
-            self._seen.set_held([known.path for known in held], False)
+            held = [state for state in self._states.all().values() if state.is_held]
+            gone = [state for state in held if not os.path.lexists(self._tree.absolute(state.path))]
+            self._states.set_held([state.path for state in held], False)
             if gone:
-                self._transactions.record(NotesDeleted(), [self._removed(known) for known in gone])
-            return [self._change("deleted", known.path) for known in gone]
+                self._transactions.record(NotesDeleted(), [self._removed(state) for state in gone])
+            return [self._change("deleted", state.path) for state in gone]
 
-    def _note_deletion(self, known: FileState) -> FileChange | None:
-        if known.is_held:
+    def _note_deletion(self, state: FileState) -> FileChange | None:
+        if state.is_held:
             return None
-        if self._tree.kind_of(known.path) in _MEMORIES:
+        if self._tree.kind_of(state.path) in _MEMORIES:
             missing, since = self._missing(), self._clock.monotonic() - MOVE_SECONDS
             # single deletions come one by one, also when a folder goes: those a moment ago count
             if self._is_mass(len(missing) + sum(moment >= since for moment, _, _ in self._vanished)):
                 self._hold(missing)
                 return None
-        self._transactions.record(NoteDeleted(), [self._removed(known)])
-        return self._change("deleted", known.path)
+        self._transactions.record(NoteDeleted(), [self._removed(state)])
+        return self._change("deleted", state.path)
 
-    def _gone(self, known: Mapping[str, FileState], scan: _Scan) -> list[FileState]:
+    def _gone(self, states: Mapping[str, FileState], scan: _Scan) -> list[FileState]:
         """Return the notes that vanished; too many memories at once are held instead."""
-        self._seen.set_held([path for path, state in known.items() if state.is_held and path in scan.standing], False)
-        gone = [state for path, state in known.items() if path not in scan.standing and not state.is_held]
+        self._states.set_held(
+            [path for path, state in states.items() if state.is_held and path in scan.standing], False
+        )
+        gone = [state for path, state in states.items() if path not in scan.standing and not state.is_held]
         # a folder that was renamed takes its memories elsewhere: nothing is lost
-        moved = {content_hash(content) for path, content in scan.texts.items() if path not in known}
+        moved = {content_hash(content) for path, content in scan.texts.items() if path not in states}
         lost = {s.path for s in gone if self._tree.kind_of(s.path) in _MEMORIES and s.hash not in moved}
         if not self._is_mass(len(lost)):
             return gone
@@ -446,22 +448,22 @@ class ExternalEdits:
         return missing
 
     def _memories(self) -> list[str]:
-        known = self._seen.below(self._tree.layout.memory)
-        return [p for p, state in known.items() if not state.is_held and self._tree.kind_of(p) in _MEMORIES]
+        states = self._states.below(self._tree.layout.memory)
+        return [p for p, state in states.items() if not state.is_held and self._tree.kind_of(p) in _MEMORIES]
 
     def _is_mass(self, count: int) -> bool:
         return count > HELD_COUNT and count > HELD_SHARE * len(self._memories())
 
     def _hold(self, paths: list[str]) -> None:
         self._counted = (float("-inf"), [])
-        self._seen.set_held(paths, True)
+        self._states.set_held(paths, True)
         event = DeletionsHeld(count=len(paths), paths=tuple(sorted(paths)[:20]))
         self._transactions.record(event, by="kernel")
 
-    def _removed(self, known: FileState) -> RecordedChange:
+    def _removed(self, state: FileState) -> RecordedChange:
         """Return the record of a note that is gone, and remember it in case it turns up elsewhere."""
-        self._vanished.append((self._clock.monotonic(), known.hash, known.path))
-        return RecordedChange("remove", known.path, known.hash, None)
+        self._vanished.append((self._clock.monotonic(), state.hash, state.path))
+        return RecordedChange("remove", state.path, state.hash, None)
 
     def _change(self, action: Action, path: str, old_path: str | None = None) -> FileChange:
         return FileChange(action, path, self._tree.kind_of(path), old_path)

@@ -43,7 +43,7 @@ class FileState:
         trail: Hashes of earlier versions, oldest first, from the first that we changed; a stale editor buffer
             holds one. `-` stands before those that a person made.
         is_ours: Whether a process wrote this version.
-        is_told: Whether the bus has heard of the last outside edit.
+        is_reported: Whether the bus has heard of the last outside edit.
         is_held: It vanished among too many others; its deletion waits to be confirmed.
         stamp: What `stamp_of` gave when it was hashed; "" when it must be hashed again.
     """
@@ -52,7 +52,7 @@ class FileState:
     hash: str
     trail: tuple[str, ...] = ()
     is_ours: bool = False
-    is_told: bool = True
+    is_reported: bool = True
     is_held: bool = False
     stamp: str = ""
 
@@ -104,20 +104,20 @@ class FileStates:
 
     def all(self) -> dict[str, FileState]:
         """Return every note by path."""
-        return {seen.path: seen for seen in self._states("")}
+        return {state.path: state for state in self._states("")}
 
     def below(self, folder: str) -> dict[str, FileState]:
         """Return the notes in a folder and the folders in it, by path."""
         # "0" is the character that follows "/"
-        return {seen.path: seen for seen in self._states("WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0")}
+        return {state.path: state for state in self._states("WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0")}
 
     def set_stamps(self, stamps: Iterable[tuple[str, str]]) -> None:
         """Note (path, stamp) of files that hold what is recorded here."""
         self._many("UPDATE seen SET stamp = ? WHERE path = ?", [(stamp, path) for path, stamp in stamps])
 
-    def set_told(self, path: str, is_told: bool) -> None:
+    def set_reported(self, path: str, is_reported: bool) -> None:
         """Note whether the bus has heard of a note's last outside edit."""
-        self._many("UPDATE seen SET is_told = ? WHERE path = ?", [(is_told, path)])
+        self._many("UPDATE seen SET is_told = ? WHERE path = ?", [(is_reported, path)])
 
     def set_held(self, paths: Iterable[str], is_held: bool) -> None:
         """Note whether deletions wait to be confirmed."""
@@ -214,11 +214,11 @@ class FileStates:
     def _fold_change(self, change: RecordedChange, event: Event) -> None:
         # the row goes with its flags and its stamp, which were of the version before
         source = change.source or change.path
-        known = next(iter(self._rows("WHERE path = ?", source)), None)
+        former = next(iter(self._rows("WHERE path = ?", source)), None)
         self._database.executemany("DELETE FROM seen WHERE path = ?", [(source,), (change.path,)])
         if change.after is not None and self._tree.is_tracked(change.path):
-            state = _successor(known, change, change.after, event)
-            row = (state.path, state.hash, json.dumps(state.trail), state.is_ours, state.is_told)
+            state = _successor(former, change, change.after, event)
+            row = (state.path, state.hash, json.dumps(state.trail), state.is_ours, state.is_reported)
             self._database.execute("INSERT INTO seen(path, hash, trail, is_ours, is_told) VALUES (?, ?, ?, ?, ?)", row)
 
 
@@ -236,24 +236,24 @@ def size_stamp(stat: os.stat_result) -> str:
     return f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
 
 
-def _successor(known: FileState | None, change: RecordedChange, after: str, event: Event) -> FileState:
+def _successor(former: FileState | None, change: RecordedChange, after: str, event: Event) -> FileState:
     """Return a note after a change, with the versions that an editor may hold still."""
-    if known is not None and known.hash == after:
-        return replace(known, path=change.path)
+    if former is not None and former.hash == after:
+        return replace(former, path=change.path)
     is_persons = event.by == "person" or change.op == "observe"
     is_rescued = isinstance(event.what, NoteMerged) and bool(event.what.displaced_by)
-    is_told = known is None or known.is_told or (is_persons and not is_rescued)
-    trail = _trail(known, change, is_persons=is_persons)
-    return FileState(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_persons, is_told=is_told)
+    is_reported = former is None or former.is_reported or (is_persons and not is_rescued)
+    trail = _trail(former, change, is_persons=is_persons)
+    return FileState(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_persons, is_reported=is_reported)
 
 
-def _trail(known: FileState | None, change: RecordedChange, *, is_persons: bool) -> tuple[str, ...]:
-    if known is None:
+def _trail(former: FileState | None, change: RecordedChange, *, is_persons: bool) -> tuple[str, ...]:
+    if former is None:
         return () if is_persons or change.before is None else (change.before,)
-    trail, is_in_sight = known.trail, change.before in (None, known.hash)
+    trail, is_in_sight = former.trail, change.before in (None, former.hash)
     # of several saves by persons that follow one another the last counts: whoever holds an earlier one has it from them
-    if known.is_ours or not (is_persons and is_in_sight):
-        trail = known.versions
-    if change.before is not None and change.before not in {digest.removeprefix(PERSONS) for digest in known.versions}:
+    if former.is_ours or not (is_persons and is_in_sight):
+        trail = former.versions
+    if change.before is not None and change.before not in {digest.removeprefix(PERSONS) for digest in former.versions}:
         trail = (*trail, f"{PERSONS}{change.before}")
     return trail

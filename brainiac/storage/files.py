@@ -91,13 +91,13 @@ class Disk:
         finally:
             os.close(handle)
 
-    def exchange(self, one: Path, other: Path) -> bool:
+    def exchange(self, first: Path, second: Path) -> bool:
         """Swap two existing files in one step.
 
         Returns:
             False when the system or the filesystem cannot; nothing was changed then.
         """
-        return _rename_with(one, other, _RENAME_EXCHANGE, _RENAME_SWAP)
+        return _rename_with(first, second, _RENAME_EXCHANGE, _RENAME_SWAP)
 
     def replace(self, source: Path, target: Path) -> None:
         """Rename over whatever stands at the target."""
@@ -128,9 +128,9 @@ def make_folders(disk: Disk, folder: Path) -> list[Path]:
     while not folder.is_dir():
         missing.append(folder)
         folder = folder.parent
-    for each in reversed(missing):
-        disk.mkdir(each)
-    return [each.parent for each in reversed(missing)]
+    for path in reversed(missing):
+        disk.mkdir(path)
+    return [path.parent for path in reversed(missing)]
 
 
 def copy_attributes(source: Path, target: Path) -> None:
@@ -196,22 +196,22 @@ def _full_fsync(handle: int) -> None:
 def _system_rename() -> Callable[[bytes, bytes, int, int], int] | None:
     libc = ctypes.CDLL(None, use_errno=True)
     if renameat2 := getattr(libc, "renameat2", None):
-        return lambda one, other, linux, _: int(renameat2(_AT_FDCWD, one, _AT_FDCWD, other, ctypes.c_uint(linux)))
+        return lambda old, new, linux, _: int(renameat2(_AT_FDCWD, old, _AT_FDCWD, new, ctypes.c_uint(linux)))
     if renamex_np := getattr(libc, "renamex_np", None):
-        return lambda one, other, _, macos: int(renamex_np(one, other, ctypes.c_uint(macos)))
+        return lambda old, new, _, macos: int(renamex_np(old, new, ctypes.c_uint(macos)))
     return None
 
 
-def _rename_with(one: Path, other: Path, linux_flag: int, macos_flag: int) -> bool:
+def _rename_with(source: Path, target: Path, linux_flag: int, macos_flag: int) -> bool:
     rename = _system_rename()
     if rename is None:
         return False
-    if rename(os.fsencode(one), os.fsencode(other), linux_flag, macos_flag) == 0:
+    if rename(os.fsencode(source), os.fsencode(target), linux_flag, macos_flag) == 0:
         return True
     number = ctypes.get_errno()
     if number in _UNSUPPORTED:
         return False
-    raise OSError(number, os.strerror(number), str(one), None, str(other))
+    raise OSError(number, os.strerror(number), str(source), None, str(target))
 
 
 def free_name(path: Path) -> Path:
@@ -240,8 +240,6 @@ def is_damage(error: Exception) -> bool:
     return is_undecodable or (code is not None and code & 0xFF in (_CORRUPT, _NO_DATABASE, _ERROR))
 
 
-# POSIX locks belong to the process, not to the handle: two threads of a process would both get one, and closing any
-# handle on the file releases it. So each lock file has one handle per process, kept here with a lock for its threads.
 def open_derived(path: Path | str, schema: str) -> sqlite3.Connection:
     """Open a SQLite file of what can be made anew, for all threads; one that is damaged is thrown away.
 
@@ -283,6 +281,8 @@ def _connect(path: Path | str, schema: str) -> sqlite3.Connection:
     return database
 
 
+# POSIX locks belong to the process, not to the handle: two threads of a process would both get one, and closing any
+# handle on the file releases it. So each lock file has one handle per process, kept here with a lock for its threads.
 @dataclass(slots=True)
 class _Lock:
     between_processes: fasteners.InterProcessLock

@@ -5,19 +5,18 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from datetime import date
 
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.formats.dialogue import find_events
-from brainiac.formats.discretion import is_off_record, shareable
-from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index
+from brainiac.formats.discretion import shareable
+from brainiac.formats.index_page import IndexDocument, IndexEntry, IndexPage, new_index, parse_index
 from brainiac.formats.memory import Memory, parse_memory
+from brainiac.storage.pages import INDEX
 from brainiac.storage.relinking import placed, rooted
 from brainiac.storage.store import Store
-from brainiac.tree import is_temporary
 
 _MAX_SUMMARY = 100
 MAX_RELATED = 12
@@ -36,7 +35,8 @@ class Folders:
         store: The store.
         changes: The page changes of the commit.
         related: (from page, to page) paths of pages that are named by statements of this run.
-        is_whole: Read every page of the folders; otherwise what a manifest says of pages that do not change stays.
+        is_whole: Describe every page of the folders anew; otherwise what a manifest says of pages that do not change
+            stays, since a folder may hold thousands.
     """
 
     def __init__(
@@ -47,86 +47,81 @@ class Folders:
         *,
         is_whole: bool = True,
     ) -> None:
-        self._store, self._is_whole = store, is_whole
-        self._root = store.tree.relative(store.tree.long_term)
-        self._now = iso(store.clock.now())
-        changes = list(changes)
-        self._gone = {change.path for change in changes if change.op == "remove"}
-        self._texts = {change.path: (change.after or b"").decode("utf-8", "surrogateescape") for change in changes}
+        self._store, self._is_whole, self._related = store, is_whole, list(related)
+        self._pages, self._now = store.pages(), iso(store.clock.now())
+        # What will stand at the paths of the changes; None for what goes.
+        self._texts = {
+            change.path: None if change.op == "remove" else (change.after or b"").decode("utf-8", "surrogateescape")
+            for change in changes
+        }
         self._indexes: dict[str, IndexDocument] = {}
-        self._before: dict[str, str | None] = {}
-        self._related = list(related)
 
     def changes(self) -> list[Change]:
         """Return the index pages to be written, deepest folder first."""
-        folders = {folder for path in self._texts for folder in _up_to(posixpath.dirname(path), self._root)}
-        for folder in sorted(folders, key=lambda folder: (-folder.count("/"), folder)):
+        folders = {folder for path in self._texts for folder in _up_to(posixpath.dirname(path), self._pages.root)}
+        deepest_first = sorted(folders, key=lambda folder: (-folder.count("/"), folder))
+        for folder in deepest_first:
             self._open(folder)
-        for folder in sorted(self._indexes, key=lambda folder: (-folder.count("/"), folder)):
-            self._indexes[folder] = self._indexes[folder].with_manifest(self._entries(folder))
+        for folder in deepest_first:  # a folder's entry above tells what its own index page will say
+            if folder in self._indexes:
+                self._indexes[folder] = self._indexes[folder].with_manifest(self._entries(folder))
         for source, target in self._related:
             self._relate(posixpath.dirname(source), target)
-        changes = []
-        for folder, document in self._indexes.items():
-            path, before, text = f"{folder}/_index.md", self._before[folder], str(document)
-            if before is None:
-                changes.append(create(path, text))
-            elif text != before:
-                changes.append(update(path, before, str(document.set_meta(updated_at=self._now))))
-        return changes
+        return [change for folder, index in self._indexes.items() for change in self._written(folder, index)]
+
+    def _written(self, folder: str, index: IndexDocument) -> Iterator[Change]:
+        path = f"{folder}/{INDEX}"
+        standing = self._pages.pages.get(path)
+        if standing is None:
+            yield create(path, str(index))
+        elif str(index) != standing.text:
+            yield update(path, standing.text, str(index.set_meta(updated_at=self._now)))
 
     def _open(self, folder: str) -> None:
         """Take an index page up, or begin one; what a person left broken is theirs to mend: `doctor` names it."""
-        path = f"{folder}/_index.md"
-        with suppress(FormatError):
-            before = text = self._store.read_page(path)
-            if text is None:
-                about = _about(folder, posixpath.basename(folder))
-                text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=about)
+        path = f"{folder}/{INDEX}"
+        if path in self._pages.pages:
+            self._indexes[folder] = IndexDocument(self._pages.pages[path].text, path)
+        elif path not in self._pages.broken:
+            about = _about(folder, posixpath.basename(folder))
+            text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=about)
             self._indexes[folder] = IndexDocument(text, path)
-            self._before[folder] = before
 
     def _entries(self, folder: str) -> Iterator[IndexEntry]:
-        absolute = self._store.tree.absolute(folder)
-        standing = absolute.iterdir() if absolute.is_dir() else ()
-        names = {one.name: one.is_dir() for one in standing if not one.is_symlink() and not is_temporary(one.name)}
+        children = set(self._pages.children.get(folder, ()))
         for path in self._texts:
-            if path.startswith(folder + "/"):
-                first, _, rest = path[len(folder) + 1 :].partition("/")
-                names[first] = bool(rest)
-        told = {} if self._is_whole else {entry.path: entry for entry in self._indexes[folder].page.manifest}
-        for name, is_folder in sorted(names.items()):
-            path = f"{folder}/{name}"
-            if path in self._gone:
-                continue
-            if name in told and path not in self._texts:
-                yield told[name]
-            elif is_folder:
-                yield from self._folder_entry(path, name)
+            if path.startswith(f"{folder}/"):
+                children.add(f"{folder}/{path[len(folder) + 1 :].partition('/')[0]}")
+        standing = () if self._is_whole else self._indexes[folder].page.manifest
+        entries = {entry.path: entry for entry in standing}
+        for path in sorted(children):
+            name = posixpath.basename(path)
+            if name in entries and path not in self._texts:
+                yield entries[name]
             elif self._store.tree.kind_of(path) is PathKind.MEMORY:
                 yield from self._page_entry(path, name)
+            elif index := self._index_of(path):
+                # A link in the summary leads from the folder's own index page: here from beside that folder.
+                about = rooted(self._store, _first_sentence(index.summary), [path])
+                yield IndexEntry(index.title, f"{name}/{INDEX}", index.uuid, placed(self._store, about, f"{path}.md"))
 
-    def _folder_entry(self, path: str, name: str) -> Iterator[IndexEntry]:
-        index = self._indexes.get(path)
-        try:
-            text = str(index) if index else self._store.read_page(f"{path}/_index.md")
-            if text is None:
-                return
-            page = IndexDocument(text, f"{path}/_index.md").page
-        except FormatError:
-            return
-        about = placed(self._store, rooted(self._store, _first_sentence(page.summary), [path]), f"{path}.md")
-        yield IndexEntry(page.title, f"{name}/_index.md", page.uuid, about)
+    def _index_of(self, folder: str) -> IndexPage | None:
+        path = f"{folder}/{INDEX}"
+        if folder in self._indexes:
+            return self._indexes[folder].page
+        return parse_index(path, self._pages.pages[path].text) if path in self._pages.pages else None
 
     def _page_entry(self, path: str, name: str) -> Iterator[IndexEntry]:
         memory = self._memory(path)
-        if memory is not None and not is_off_record(memory.text.encode("utf-8", "surrogateescape")):
-            about = _line(memory)
-            yield IndexEntry(memory.title, name, memory.uuid, about)
+        if memory is not None and not memory.is_off_record:
+            yield IndexEntry(memory.title, name, memory.uuid, _line(memory))
 
     def _memory(self, path: str) -> Memory | None:
+        if path not in self._texts:
+            return self._pages.pages.get(path)
         try:
-            return parse_memory(path, self._texts.get(path) or self._store.read_page(path) or "")
+            text = self._texts[path]
+            return None if text is None else parse_memory(path, text)
         except FormatError:
             return None
 
@@ -178,7 +173,7 @@ def _line(memory: Memory) -> str:
     if memory.steps:
         return f"{len(memory.steps)} steps"
     statements = parse_memory(memory.path, rest).statements
-    first = next((one.text for one in statements if not one.is_history), "")
+    first = next((statement.text for statement in statements if not statement.is_history), "")
     return first if len(first) <= _MAX_SUMMARY else first[: _MAX_SUMMARY - 1].rsplit(" ", 1)[0] + "…"
 
 

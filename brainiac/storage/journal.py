@@ -99,20 +99,20 @@ def device_id(folder: Path, copy: Path | None = None) -> str:
         copy: Where one brain keeps it too, by which it is made again when it is damaged.
     """
     path = folder / DEVICE_ID
-    known = _id_in(path)
-    if known is None:
+    name = _id_in(path)
+    if name is None:
         # two processes may start at once on a new machine; a damaged file is replaced, whoever comes first
         is_damaged = os.path.lexists(path)
         former = _id_in(copy) if is_damaged and copy is not None else None
         make_way(path)
         folder.mkdir(parents=True, exist_ok=True)
         _place_id(path, former or _new_id(), is_damaged=is_damaged)
-        known = _id_in(path) or ""
-    if copy is not None and _id_in(copy) != known:
+        name = _id_in(path) or ""
+    if copy is not None and _id_in(copy) != name:
         make_way(copy)
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _place_id(copy, known, is_damaged=True)
-    return known
+        _place_id(copy, name, is_damaged=True)
+    return name
 
 
 def _id_in(path: Path) -> str | None:
@@ -218,8 +218,8 @@ class Journal:
     def sync(self) -> None:
         """Bring all that was appended to the disk."""
         if newest := self._newest():
-            for each in (newest, self.folder, self._all):
-                self._disk.fsync(each)
+            for path in (newest, self.folder, self._all):
+                self._disk.fsync(path)
 
     def events(
         self, since_seq: int = 0, kinds: Collection[type[EventData] | str] | None = None, reverse: bool = False
@@ -316,7 +316,7 @@ class Journal:
                 self._cut_torn_line(path)
                 lines = (read_bytes(path) or b"").splitlines(keepends=True)
                 after = [_cleaned_line(line, cleaned) for line in lines]
-                changed = sum(one != other for one, other in zip(lines, after, strict=True))
+                changed = sum(old != new for old, new in zip(lines, after, strict=True))
                 if changed:
                     # swept at the next start where a crash leaves it
                     draft = Path(temporary_beside(str(path)))
@@ -383,13 +383,13 @@ class Journal:
 
     def _refresh(self) -> _Tail:
         """Look whether the journal still ends where it did; another process, git or sync may have written."""
-        path, known = self._newest(), self._tail
+        path, tail = self._newest(), self._tail
         if path is None:
             return _Tail(None, 0, 0, 0, "")
         stat = os.stat(path)
-        if known is None or (known.path, known.inode, known.size) != (path, stat.st_ino, stat.st_size):
-            known = self._tail = self._read_tail(path)
-        return known
+        if tail is None or (tail.path, tail.inode, tail.size) != (path, stat.st_ino, stat.st_size):
+            tail = self._tail = self._read_tail(path)
+        return tail
 
     def _read_tail(self, path: Path) -> _Tail:
         self._cut_torn_line(path)

@@ -66,15 +66,15 @@ def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     return all(kind != "same" for kind, *_ in regions) and any(_is_undone(lines, *region) for region in regions)
 
 
-def distance(one: bytes, other: bytes) -> int:
+def distance(text: bytes, other: bytes) -> int:
     """Return how many lines one of two texts has and the other has not."""
-    first, second = Counter(_lines(one)), Counter(_lines(other))
+    first, second = Counter(_lines(text)), Counter(_lines(other))
     return (first - second).total() + (second - first).total()
 
 
-def common(one: bytes, other: bytes) -> bytes:
+def common(text: bytes, other: bytes) -> bytes:
     """Return the lines that two texts share, in order."""
-    first, second = _lines(one), _lines(other)
+    first, second = _lines(text), _lines(other)
     blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
     return b"".join(line for block in blocks for line in first[block.a : block.a + block.size])
 
@@ -138,12 +138,12 @@ def _hunks(base: Lines, text: Lines) -> list[_Hunk]:
     return [_Hunk(i, j, tuple(text[k:n])) for kind, i, j, k, n in codes if kind != "equal"]
 
 
-def _clash(one: _Hunk, other: _Hunk) -> bool:
+def _clash(hunk: _Hunk, other: _Hunk) -> bool:
     """Return whether two changes are of the same lines; an addition at an edge of a change is of none."""
-    if one.is_addition or other.is_addition:
-        inner, outer = (one, other) if one.is_addition else (other, one)
+    if hunk.is_addition or other.is_addition:
+        inner, outer = (hunk, other) if hunk.is_addition else (other, hunk)
         return outer.start < inner.start < outer.end
-    return max(one.start, other.start) < min(one.end, other.end)
+    return max(hunk.start, other.start) < min(hunk.end, other.end)
 
 
 def _woven(base: Lines, ours: Lines, theirs: Lines, *, is_ours_first: bool) -> tuple[Lines, bool]:

@@ -8,14 +8,12 @@ are the same. The file may be deleted or damaged at any moment.
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,16 +35,16 @@ from brainiac.events import (
     PromptMoved,
     ProposalEvent,
     PurgeHonoured,
+    TextsPurged,
     TreeAdopted,
 )
 from brainiac.storage.files import is_damage, open_derived, remove_derived
-from brainiac.storage.journal import Journal, to_line
+from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Tree
 
 T = TypeVar("T")
 FILE = "projection.sqlite"
 _BATCH = 5000  # events whose rows are inserted together
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _VERSION = 1  # of the schema, and of what is taken from events: another one has the file made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
@@ -60,8 +58,8 @@ CREATE TABLE IF NOT EXISTS exchanges(
 CREATE INDEX IF NOT EXISTS exchange_prompts ON exchanges(prompt);
 CREATE INDEX IF NOT EXISTS exchange_prompt_ids ON exchanges(prompt_id);
 CREATE INDEX IF NOT EXISTS exchange_texts ON exchanges(sha256);
--- The whole events of exchanges that nothing followed from yet.
-CREATE TABLE IF NOT EXISTS open(event TEXT PRIMARY KEY, device TEXT, line TEXT) WITHOUT ROWID;
+-- The whole events of exchanges that nothing followed from yet, and of purges.
+CREATE TABLE IF NOT EXISTS lines(event TEXT PRIMARY KEY, device TEXT, kind TEXT, line TEXT) WITHOUT ROWID;
 -- What followed from an exchange; `is_extracted` is NULL where it was not noted.
 CREATE TABLE IF NOT EXISTS outcomes(
     exchange TEXT, event TEXT, supersedes TEXT, is_extracted INTEGER, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
@@ -74,10 +72,11 @@ CREATE TABLE IF NOT EXISTS filings(
     PRIMARY KEY(exchange, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS filings_waiting ON filings(exchange) WHERE is_filed;
 CREATE TABLE IF NOT EXISTS undoings(event TEXT PRIMARY KEY, device TEXT, undone TEXT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, by TEXT, deleted TEXT, data TEXT,
+CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, device TEXT, by TEXT, deleted TEXT, data TEXT,
     PRIMARY KEY(id, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS proposals_to_forget ON proposals(id) WHERE deleted != '';
-CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, kind TEXT, PRIMARY KEY(proposal, event)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, device TEXT, kind TEXT,
+    PRIMARY KEY(proposal, event)) WITHOUT ROWID;
 -- What moved, went or came back, of all files; of pages also what appeared and what a person wrote. `about` names the
 -- prompt that moved, or the event that was undone.
 CREATE TABLE IF NOT EXISTS changes(
@@ -139,13 +138,16 @@ class Projection:
         if not self._attempt(lambda: self._append(event)):
             self.follow()  # events come out of order where several threads or processes record
 
-    def query(self, sql: str, *values: object) -> list[Row]:
+    def query(self, sql: str, *values: str) -> list[Row]:
         """Return what the tables hold by now; `follow` is not implied."""
+        return self._attempt(lambda: self._database.execute(sql, values).fetchall())
 
-        def ask(rows: list[Row]) -> list[Row]:
-            return self._attempt(lambda: self._database.execute(sql, rows[0]).fetchall())
-
-        return [tuple(map(_unbound, row)) for row in _with_names(ask, [values])]
+    def purges(self) -> list[tuple[str, Event]]:
+        """Return device and event of what was purged, and of each device's having done so, oldest first."""
+        self.follow()
+        sql = "SELECT device, line FROM lines WHERE kind IN (?, ?) ORDER BY event"
+        rows = self.query(sql, TextsPurged.kind, PurgeHonoured.kind)
+        return [(device, from_line(line.encode())) for device, line in rows]
 
     def undone(self) -> dict[str, str]:
         """Return the events of this device that are taken back as of now, each with what took it back."""
@@ -167,7 +169,8 @@ class Projection:
 
     def _append(self, event: Event) -> bool:
         """Take in an event right behind the last one; return whether it is."""
-        with self._transaction():
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")  # of several processes only one goes on from a position
             sql = "SELECT source, at, mark FROM positions WHERE source IN ('', ?)"
             known = {source: (at, mark) for source, at, mark in self._database.execute(sql, (self._journal.device,))}
             is_next = known.get("", (0, ""))[1] == self._basis and event.kind != PurgeHonoured.kind
@@ -179,7 +182,8 @@ class Projection:
 
     def _follow(self) -> None:
         """Read on in each journal; or all anew where one does not go on from where it was read."""
-        with self._transaction():
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
             known = self._positions()
             is_known = known.pop("", _Position()).mark == self._basis
             if not (is_known and self._read_on(known)):
@@ -233,17 +237,22 @@ class Projection:
                 open_exchanges.pop(last.what.exchange, None)
             if number % _BATCH == 0:
                 self._insert_rows(rows)
-        rows["open"] = [(event.id, device, to_line(event).decode()) for event in open_exchanges.values()]
+        for event in open_exchanges.values():
+            rows["lines"].append(_line_row(event, device))
         self._insert_rows(rows)
         # in another journal, or before: the order in which they are read does not matter
-        self._database.execute("DELETE FROM open WHERE event IN (SELECT exchange FROM outcomes)")
+        self._database.execute("DELETE FROM lines WHERE event IN (SELECT exchange FROM outcomes)")
         return last
 
     def _insert_rows(self, rows: dict[str, list[Row]]) -> None:
         for table, inserted in rows.items():
-            if inserted:
-                sql = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(inserted[0]))})"
-                _with_names(partial(self._database.executemany, sql), inserted)
+            sql = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(inserted[0]))})"
+            try:
+                self._database.executemany(sql, inserted)
+            except (UnicodeEncodeError, OverflowError):  # nothing of ours is called so, or costs so much
+                for row in inserted:
+                    with suppress(UnicodeEncodeError, OverflowError):
+                        self._database.execute(sql, row)
         rows.clear()
 
     def _positions(self) -> dict[str, _Position]:
@@ -256,22 +265,13 @@ class Projection:
 
     # --- the file -------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
-
     def _attempt(self, action: Callable[[], T]) -> T:
         """Do something with the tables; where the file does not allow it, once more with new ones."""
         with self._mutex:
             try:
                 return action()
+            except sqlite3.ProgrammingError:
+                raise  # it was closed
             except sqlite3.Error as error:
                 self._database.close()
                 if is_damage(error):
@@ -291,7 +291,7 @@ class Projection:
 
 
 TABLES = (
-    "positions", "exchanges", "open", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions",
+    "positions", "exchanges", "lines", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions",
     "changes", "calls", "uses", "runs",
 )  # fmt: skip
 
@@ -317,7 +317,9 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
         case EventUndone(undone=undone):
             yield "undoings", (event.id, device, undone)
         case ProposalEvent(proposal=proposal):
-            yield "decisions", (proposal, event.id, event.kind)
+            yield "decisions", (proposal, event.id, device, event.kind)
+        case TextsPurged() | PurgeHonoured():
+            yield "lines", _line_row(event, device)
         case ModelCalled() as call:
             tokens = call.input_tokens, call.cached_tokens, call.output_tokens
             yield "calls", (event.at, event.id, device, event.by, call.purpose, call.model, *tokens, call.cost_usd)
@@ -328,7 +330,7 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             yield from (("uses", (event.id, page, other, "", times)) for page, other, times in run.together)
     for proposal in getattr(event.what, "proposals", ()):
         deleted = proposal.deleted if isinstance(proposal, ForgetProposal) else ""
-        yield "proposals", (proposal.id, event.id, event.by, deleted, json.dumps(proposal.to_json()))
+        yield "proposals", (proposal.id, event.id, device, event.by, deleted, json.dumps(proposal.to_json()))
     yield from (("changes", row) for row in _change_rows(event, tree))
 
 
@@ -353,6 +355,10 @@ def _change_rows(event: Event, tree: Tree) -> Iterator[Row]:
         yield *place, *files, False, False, moved.prompt_id, moved.response
 
 
+def _line_row(event: Event, device: str) -> Row:
+    return event.id, device, event.kind, to_line(event).decode()
+
+
 def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
     after = {change.path: change.after for change in event.changes}
     prompt_hash = after.get(exchange.prompt) or event.data.get("prompt_hash")
@@ -370,19 +376,3 @@ def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
         isinstance(exchange, PromptAnswered),
         exchange.prompt in after,
     )
-
-
-def _with_names(execute: Callable[[list[Row]], T], rows: list[Row]) -> T:
-    """Execute a statement with rows of values; a file name that is no UTF-8 goes in as its bytes."""
-    try:
-        return execute(rows)
-    except UnicodeEncodeError:
-        return execute([tuple(map(_bound, row)) for row in rows])
-
-
-def _bound(value: object) -> object:
-    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) and _SURROGATE.search(value) else value
-
-
-def _unbound(value: object) -> object:
-    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value

@@ -46,10 +46,10 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
         proposals: What to add.
     """
     text = EMPTY if text is None or not text.strip() else text
-    known = set(_ID.findall(text))
+    shown = set(_ID.findall(text))
     newline = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
     for proposal in proposals:
-        if proposal.record.id not in known:
+        if proposal.record.id not in shown:
             text += "" if text.endswith("\n") else newline
             mark = f" {PRIVATE_MARK}" if proposal.is_private else ""
             text += f"- [ ] {one_line(proposal.record.what)}{mark} <!-- proposal: {proposal.record.id} -->{newline}"
@@ -87,12 +87,11 @@ class Tick:
 
 def find_ticks(text: str) -> list[Tick]:
     """Return the lines that show a proposal, in order; a line cut short in its comment shows none."""
-    return [_tick(found) for found in _LINE.finditer(text)]
-
-
-def _tick(found: re.Match[str]) -> Tick:
-    box = _BOX.match(found[0])
-    return Tick(found[1], box[1].lower() if box else "", found.start(), found.end())
+    ticks = []
+    for line in _LINE.finditer(text):
+        box = _BOX.match(line[0])
+        ticks.append(Tick(line[1], box[1].lower() if box else "", line.start(), line.end()))
+    return ticks
 
 
 def verdicts(text: str) -> dict[str, bool]:
@@ -101,7 +100,7 @@ def verdicts(text: str) -> dict[str, bool]:
     for tick in find_ticks(text):
         if tick.mark in ("x", "-"):
             marks.setdefault(tick.id, set()).add(tick.mark)
-    return {name: found == {"x"} for name, found in marks.items() if len(found) == 1}
+    return {name: boxes == {"x"} for name, boxes in marks.items() if len(boxes) == 1}
 
 
 def without(text: str, ids: Container[str]) -> str:

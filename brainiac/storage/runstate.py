@@ -1,17 +1,26 @@
-"""`daemon.json` in the state folder: what a running brain tells `status`, and what the next run goes on from."""
+"""`daemon.json` in the state folder: what a running brain tells `status`, and what the next run goes on from.
+
+It holds the last good settings too, with which commands that only read go on while `system/config.yaml` is broken.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from brainiac.settings import Settings, without_retired
 from brainiac.storage.files import make_way
+from brainiac.tree import LocalPlaces
 
 FILE = "daemon.json"
 LOCK = "daemon.lock"
+_BRAIN_ID = re.compile(rb"""^brain_id:[ \t]*["']?([A-Za-z0-9-]{1,36})\b""", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +77,22 @@ def write_run_state(state: Path, run: RunState) -> None:
     temporary = state / f".{FILE}-{os.getpid()}"
     temporary.write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8", errors="surrogateescape")
     os.replace(temporary, state / FILE)
+
+
+def last_good(root: Path, config: Path) -> Settings:
+    """Return the settings that a daemon of this machine last worked with, else the defaults.
+
+    Args:
+        root: The brain's folder.
+        config: Its settings file; the brain's id, by which this machine knows it, is taken from its very line.
+    """
+    try:
+        found = _BRAIN_ID.search(config.read_bytes())
+    except OSError:
+        found = None
+    brain_id = found[1].decode() if found else Settings().brain_id
+    told = read_run_state(LocalPlaces.of(root, brain_id).state).settings
+    try:
+        return Settings.model_validate_json(json.dumps(without_retired({**told, "brain_id": brain_id}, Settings)))
+    except ValidationError:  # told by a newer version
+        return Settings(brain_id=brain_id)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import get_args
 
 from brainiac.clock import iso
 from brainiac.errors import FormatError, UserError
@@ -27,6 +27,9 @@ from brainiac.events import (
     PromptAnswered,
     ProposalApplied,
     RecordedChange,
+    RetireProposal,
+    StatementRecord,
+    StatementRef,
     StatementsAdopted,
     kinds_of,
     new_id,
@@ -41,12 +44,12 @@ from brainiac.storage.record import undone_events
 from brainiac.storage.relinking import rooted
 from brainiac.storage.store import Store
 
-REFLECTED = ExchangeReflected.kind
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
-# What makes a statement ours, and what changes one besides: a person applied or asked for the latter.
-_OWNING = kinds_of(MemoryPromoted, MemoryOrganized, StatementsAdopted)
-STATING = _OWNING | {ProposalApplied.kind, ExchangeMadePrivate.kind}
+Stating = MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | ExchangeMadePrivate
+# What a person applied or asked for makes no statement ours.
+_OWNING = (MemoryPromoted, MemoryOrganized, StatementsAdopted)
 _BY_HAND = FOUND | {NoteMerged.kind}
+_READ = (*get_args(Stating), ExchangeReflected, PromptAnswered, EventsAnalyzed, CandidatesRefused, *_BY_HAND)
 
 
 def text_hash(text: str) -> str:
@@ -70,71 +73,38 @@ class StatementChange:
     """One recorded operation on a statement, or on the whole body of a page.
 
     Attributes:
-        event: Id of the event that records it; `at`, `kind`, `by` and `cause` are the event's.
-        page: The page's uuid, or its path where it has none.
+        event: What records it, without its data.
+        row: What it records.
         block: The statement's block id; "" for a whole body.
         hash: Of the text that stood then.
-        operation: NEW, UPDATE, DELETE, REINFORCE; `adopted`.
-        sources: Ids of the exchanges it rests on.
-        candidate: What was found in them, by its id.
-        former: Hash of the text it replaced; "".
-        former_block: Block id of the statement that it replaced; "".
-        history: Block id under which the former text stands in History; "".
-        is_whole: It made the whole body of the page.
+        since: When it was said, an ISO date.
     """
 
-    event: str
-    at: str
-    kind: str
-    by: str
-    cause: str | None
-    page: str
+    event: Event
+    row: StatementRecord
     block: str
     hash: str
-    operation: str = "adopted"
-    sources: tuple[str, ...] = ()
-    candidate: str = ""
-    model: str = ""
-    found_by: str = ""
-    reasoning: str = ""
-    former: str = ""
-    former_block: str = ""
-    history: str = ""
-    is_whole: bool = False
+    since: str
+
+    @property
+    def former(self) -> StatementRef:
+        """The statement that it replaced; without block id and hash where it replaced none."""
+        return self.row.replaced or StatementRef()
 
     @property
     def retired(self) -> str:
         """The block id of another statement that it retired; "" where it reworded its own."""
-        return self.former_block if self.former_block != self.block else ""
+        return self.former.block if self.former.block != self.block else ""
 
 
-def _changes_in(event: Event) -> Iterator[StatementChange]:
+def _changes_in(event: Event, rows: Iterable[StatementRecord]) -> Iterator[StatementChange]:
     """Yield the operations that an event records; of a how-to one for each of its steps."""
-    for row in event.data.get("statements", ()):
-        former = row.get("replaced") or {}
-        change = StatementChange(
-            event.id,
-            event.at,
-            event.kind,
-            event.by,
-            event.cause,
-            page=str(row.get("page") or ""),
-            block=str(row.get("block") or ""),
-            hash=str(row.get("hash") or ""),
-            operation=str(row.get("operation") or "adopted"),
-            sources=tuple(row.get("sources", ())),
-            candidate=str(row.get("candidate") or ""),
-            model=str(row.get("model") or ""),
-            found_by=str(row.get("found_by") or ""),
-            reasoning=str(row.get("reasoning") or ""),
-            former=str(former.get("hash") or ""),
-            former_block=str(former.get("block") or ""),
-            history=str(former.get("history") or ""),
-            is_whole=bool(row.get("is_whole")),
-        )
-        yield change
-        for step in row.get("steps", ()):
-            yield replace(change, block=str(step.get("block") or ""), hash=str(step.get("hash") or ""))
+    # These stay in memory as long as the brain is open: what they were read from need not.
+    header = replace(event, data={}, changes=())
+    for row in rows:
+        row = replace(row, stored=None)
+        yield StatementChange(header, row, row.block, row.hash, row.since)
+        yield from (StatementChange(header, row, step.block, step.hash, step.since) for step in row.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,24 +172,24 @@ class StatementLog:
 
     def history_of(self, page: str) -> list[StatementChange]:
         """Return all operations on a page's statements by all devices, oldest first, those taken back too."""
-        return sorted(self.changes.get(page, ()), key=lambda change: change.event)
+        return sorted(self.changes.get(page, ()), key=lambda change: change.event.id)
 
     def changes_of(self, page: str) -> list[StatementChange]:
         """Return the operations on a page's statements that count, oldest first."""
-        return [change for change in self.history_of(page) if change.event not in self.undone]
+        return [change for change in self.history_of(page) if change.event.id not in self.undone]
 
     def whole(self, page: str) -> StatementChange | None:
         """Return what last made the whole body of a page; None where it holds statements."""
-        return next((change for change in reversed(self.changes_of(page)) if change.is_whole), None)
+        return next((change for change in reversed(self.changes_of(page)) if change.row.is_whole), None)
 
     def behind(self, page: str, statement: Statement) -> list[StatementChange]:
         """Return the operations that led to a statement as it stands; none where a person wrote or reworded it."""
         changes = self.changes_of(page)
         block, digest = statement.block_id, text_hash(statement.text)
         # what an UPDATE put under History has a block id of its own there: its past is that of the statement
-        kept = [change for change in changes if change.history == block != change.former_block] if block else []
+        kept = [change.former for change in changes if block and change.former.history == block != change.former.block]
         if kept:
-            block, digest = kept[-1].former_block, kept[-1].former or digest
+            block, digest = kept[-1].block, kept[-1].hash or digest
         changes = [change for change in changes if block and change.block == block]
         last = max((number for number, change in enumerate(changes) if change.hash == digest), default=-1)
         return changes[: last + 1]
@@ -242,7 +212,7 @@ def read_statements(store: Store, corrected_since: str | None = None) -> Stateme
 
 def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:
     """Return the exchanges that operations rest on."""
-    return frozenset(source for change in changes for source in change.sources)
+    return frozenset(source for change in changes for source in change.row.sources)
 
 
 # --- the fold ------------------------------------------------------------------------------------------------------
@@ -256,72 +226,52 @@ def _begin(store: Store) -> StatementLog:
 
 
 def _take(store: Store, log: StatementLog, event: Event, is_own: bool) -> None:
-    is_undone = event.id in log.undone
-    if event.kind in STATING:
-        for stated in _changes_in(event):
-            log.changes.setdefault(stated.page, []).append(stated)
-    if event.kind == REFLECTED:
-        _take_reflection(log, event, is_undone=is_undone)
-    elif event.kind == PromptAnswered.kind:
-        _take_led(store, log, event)
-    elif is_undone:
+    what = event.what
+    changes = list(_changes_in(event, what.statements)) if isinstance(what, Stating) else []
+    # Before what is taken back is left out: `why` tells of that too.
+    for change in changes:
+        log.changes.setdefault(change.row.page, []).append(change)
+    if event.id in log.undone:
         return
-    elif event.kind in STATING:
-        _take_statements(log, event, is_own=is_own)
-    elif not is_own:
-        return  # another device's looks and edits reach this one as files; only what it stated counts
-    elif event.kind in _BY_HAND:
-        for change in event.changes:
-            log.touched[change.path] = event.at
-            if store.tree.kind_of(change.path) is PathKind.MEMORY:
-                log.edits.append((change, event.at))
-    elif event.kind == EventsAnalyzed.kind and event.cause not in log.undone_runs:
-        log.analyses.append(event)
-    elif event.kind == CandidatesRefused.kind:
-        _take_decisions(log, event, is_own=True)
+    if isinstance(what, _OWNING):
+        stated = [change for change in changes if change.block]
+        log.since.update(((change.row.page, change.block, change.hash), change.since) for change in stated)
+        log.done.update(change.row.candidate for change in changes)
+    match what:
+        case MemoryPromoted() | CandidatesRefused():
+            _take_run(log, what, is_own=is_own)
+        case ExchangeReflected():  # whichever device reflected it: a person did not write it
+            log.prompts[what.exchange] = what.prompt
+            log.thoughts.add(what.thoughts)
+            for item in what.items:
+                log.noted[item] = log.noted.get(item, frozenset()) | {what.exchange}
+        case PromptAnswered():
+            # Days, not answers: what is asked again and again on one day is one use.
+            for words in what.led:
+                days = log.led.get((words.anchor, words.hash), frozenset())
+                log.led[words.anchor, words.hash] = days | {store.day_of(event.at)}
+        case EventsAnalyzed() if is_own and event.cause not in log.undone_runs:
+            log.analyses.append(event)
+        case _ if is_own and event.kind in _BY_HAND:
+            for edit in event.changes:
+                log.touched[edit.path] = event.at
+                # Kept as hashes: the texts are read only where somebody asks for corrections.
+                if store.tree.kind_of(edit.path) is PathKind.MEMORY:
+                    log.edits.append((edit, event.at))
 
 
-_following = Following(
-    _begin, _take, STATING | _BY_HAND | {REFLECTED, PromptAnswered.kind, EventsAnalyzed.kind, CandidatesRefused.kind}
-)
+_following = Following(_begin, _take, kinds_of(*_READ))
 
 
-def _take_reflection(log: StatementLog, event: Event, *, is_undone: bool) -> None:
-    """Take in what a reflection wrote, whichever device reflected: a person did not write it."""
-    exchange = str(event.data.get("exchange"))
-    log.prompts[exchange] = str(event.data.get("prompt") or "")
-    if not is_undone:
-        log.thoughts.add(str(event.data.get("thoughts")))
-        for item in event.data.get("items", ()):
-            log.noted[item] = log.noted.get(item, frozenset()) | {exchange}
-
-
-def _take_led(store: Store, log: StatementLog, event: Event) -> None:
-    day = store.day_of(event.at)
-    for words in event.data.get("led", ()):
-        key = str(words["anchor"]), str(words["hash"])
-        log.led[key] = log.led.get(key, frozenset()) | {day}
-
-
-def _take_statements(log: StatementLog, event: Event, *, is_own: bool) -> None:
-    for proposal in event.data.get("proposals", ()):
-        log.proposals[str(proposal.get("id"))] = frozenset(proposal.get("sources", ()))
-    if event.kind in _OWNING:
-        for row in event.data.get("statements", ()):
-            if row.get("block"):
-                log.since[row["page"], row["block"], row["hash"]] = row.get("since", "")
-        _take_decisions(log, event, is_own=is_own)
-
-
-def _take_decisions(log: StatementLog, event: Event, *, is_own: bool) -> None:
-    data: Mapping[str, Any] = event.data
-    for row in (*data.get("statements", ()), *data.get("refused", ())):
-        if row.get("candidate"):
-            log.done.add(row["candidate"])
-    log.done.update(name for name, fate in data.get("candidates", {}).items() if fate["end"] == "refused")
-    log.summaries.update(data.get("summary", ()))
-    if is_own:  # what left short-term memory is not looked for again
-        gone = set(data.get("exchanges", ()))
+def _take_run(log: StatementLog, what: MemoryPromoted | CandidatesRefused, *, is_own: bool) -> None:
+    log.done.update(refused.candidate for refused in what.refused)
+    log.done.update(name for name, candidate in what.candidates.items() if candidate.end == "refused")
+    if isinstance(what, MemoryPromoted):
+        retiring = (proposal for proposal in what.proposals if isinstance(proposal, RetireProposal))
+        log.proposals.update((proposal.id, frozenset(proposal.sources)) for proposal in retiring)
+        log.summaries.update(what.summary)
+    if is_own and isinstance(what, MemoryPromoted):  # what left short-term memory is not looked for again
+        gone = set(what.exchanges)
         log.analyses = [analysis for analysis in log.analyses if not gone.issuperset(analysis.data["events"])]
 
 
@@ -358,7 +308,7 @@ class Adoption:
     """
 
     changes: list[Change] = field(default_factory=list)
-    statements: list[dict[str, str]] = field(default_factory=list)
+    statements: list[StatementRecord] = field(default_factory=list)
     texts: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -376,12 +326,14 @@ def plan_adoption(store: Store, named: str | None = None) -> Adoption:
         except FormatError:
             continue  # the doctor names it
         uuid = page.memory.uuid
-        theirs = [one for one in page.memory.statements if not one.is_history and not log.is_ours(uuid, one)]
-        for statement in theirs:
-            row = {"page": uuid, "block": statement.block_id, "hash": text_hash(statement.text), "path": path}
-            adoption.statements.append(row)
-            adoption.texts.append((path, statement.text))
-        if theirs and str(page) != text:
+        count = len(adoption.statements)
+        for statement in page.memory.statements:
+            if not statement.is_history and not log.is_ours(uuid, statement):
+                digest = text_hash(statement.text)
+                adoption.statements.append(StatementRecord(page=uuid, block=statement.block_id, hash=digest, path=path))
+                adoption.texts.append((path, statement.text))
+        # A page all of whose statements are ours is left alone, whatever else it lacks.
+        if len(adoption.statements) > count and str(page) != text:
             adoption.changes.append(update(path, text, str(page)))
     return adoption
 
@@ -395,8 +347,8 @@ def adopt(store: Store, named: str | None = None) -> tuple[Event | None, Adoptio
     adoption = plan_adoption(store, named)
     if not adoption.statements:
         return None, adoption
-    data = {"statements": adoption.statements}
-    return store.commit(StatementsAdopted.kind, by="person", changes=adoption.changes, data=data), adoption
+    adopted = StatementsAdopted(statements=tuple(adoption.statements))
+    return store.commit(adopted, by="person", changes=adoption.changes), adoption
 
 
 def _with_block_ids(page: MemoryDocument) -> MemoryDocument:

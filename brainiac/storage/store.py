@@ -22,11 +22,11 @@ from brainiac.logs import logger
 from brainiac.settings import MachineSettings, Settings, SettingsFile
 from brainiac.storage.commit import Committer
 from brainiac.storage.external_edits import ExternalEdits
-from brainiac.storage.fallback import last_good
 from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, page_text
 from brainiac.storage.projection import FILE, Projection
+from brainiac.storage.runstate import last_good
 from brainiac.tree import LocalPlaces, Tree
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ class Store:
             self.places,
             self.journal,
             self.clock,
-            tell=self._announce,
+            announce=self._announce,
             holds_secret=self.holds_secret,
         )
 

@@ -51,11 +51,11 @@ class Transactions:
         journal: Where commits are recorded.
         clock: Dates them.
         disk: What writes.
-        tell: Called with each event that was recorded here, in the thread that did, when it let go of the lock.
+        announce: Called with each event that was recorded here, in the thread that did, when it let go of the lock.
         holds_secret: Whether the text of a (relative) path is to be in no journal, though it is on the record.
 
     Attributes:
-        seen: What each tracked note was when last seen.
+        file_states: What each tracked note was when last seen.
         write_ahead: The commits in flight.
     """
 
@@ -66,19 +66,19 @@ class Transactions:
         journal: Journal,
         clock: Clock,
         disk: Disk | None = None,
-        tell: Callable[[Event], None] = lambda event: None,
+        announce: Callable[[Event], None] = lambda event: None,
         holds_secret: Callable[[str, bytes], bool] = lambda path, content: False,
     ) -> None:
         self.tree, self.journal, self.clock, self.disk = tree, journal, clock, disk or Disk()
-        self.seen = FileStates(places.state / "observed.sqlite", tree, journal)
+        self.file_states = FileStates(places.state / "observed.sqlite", tree, journal)
         self.write_ahead = WriteAhead(places.state / "write_ahead.jsonl", self.disk)
-        self._tell, self._holds_secret = tell, holds_secret
+        self._announce, self._holds_secret = announce, holds_secret
         self._depth = 0
         self._recorded: list[Event] = []
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the commit lock; what is recorded meanwhile is told of when the outermost hold of a thread ends.
+        """Hold the commit lock; what is recorded meanwhile is announced when the outermost hold of a thread ends.
 
         That includes a commit which an error or another process had left unfinished, and which is finished here.
         """
@@ -95,7 +95,7 @@ class Transactions:
         finally:
             # not under the lock: whoever listens may wait for somebody who waits for it
             for event in recorded:
-                self._tell(event)
+                self._announce(event)
 
     def run(
         self,
@@ -183,7 +183,7 @@ class Transactions:
         if not self.tree.is_there:
             raise StorageError(f"{self.tree.root} is not there (no system/ in it); mount its disk, or put it back.")
         intents = self.write_ahead.read()
-        self.seen.catch_up()
+        self.file_states.catch_up()
         if not intents or intents[-1].is_done:
             return []  # a line is only written when the one before is done
         intent = intents[-1]
@@ -204,7 +204,7 @@ class Transactions:
             self._keep(intent.event, intent.texts, is_verified=True)
             if intent.is_done and intent.event.id not in recorded:
                 self.journal.record(intent.event)
-        self.seen.catch_up()
+        self.file_states.catch_up()
 
     def checkpoint(self) -> None:
         """Bring all to the disk and drop it from the write-ahead file, but for what waits for displaced files."""
@@ -250,7 +250,7 @@ class Transactions:
         except OSError:
             return True  # nobody can tell
         if prompts and not standing:
-            return self.seen.unkept(path) == content_hash(content)
+            return self.file_states.unkept(path) == content_hash(content)
         return any(map(is_off_record, standing))
 
     def _commit(self, event: Event, steps: Sequence[Step], texts: Mapping[str, bytes]) -> Event:
@@ -279,7 +279,7 @@ class Transactions:
         self._keep(intent.event, intent.texts)
         event = self.journal.record(_as_done(intent, placement))
         self._recorded.append(event)
-        self.seen.apply(event)
+        self.file_states.apply(event)
         self.write_ahead.note_done(intent)
         return event
 
@@ -321,7 +321,7 @@ class _Plan:
         expect: Mapping[str, str | None],
         standing: Mapping[str, bytes | None],
     ) -> None:
-        self._tree, self._seen, self._is_unkept = transactions.tree, transactions.seen, transactions.is_unkept
+        self._tree, self._states, self._is_unkept = transactions.tree, transactions.file_states, transactions.is_unkept
         self._standing = dict(standing)
         self._conflicts: list[str] = []
         self.steps: list[Step] = []
@@ -369,8 +369,8 @@ class _Plan:
         is_there = before is not None and self._standing[path] is not None
         inode = os.stat(self._tree.absolute(path)).st_ino if is_there else 0
         # remembered now: by the time that a save is found displaced, there may be versions that its editor never had
-        known = self._seen.get(path)
-        versions = known.versions if known is not None and known.hash == before else ()
+        state = self._states.get(path)
+        versions = state.versions if state is not None and state.hash == before else ()
         self.steps.append(Step(op, path, before, after, temporary_beside(path), inode, versions=versions))
 
     def _record(self, change: Change, before: str | None, after: str | None) -> None:
@@ -379,16 +379,16 @@ class _Plan:
             self.off_record.append(after)
         path = change.source or change.path
         if change.op != "append" and (is_hidden or self._is_unkept(path, change.before)):
-            known = self._seen.get(path)
-            if known is not None:  # it was on the record until now
-                self.recorded.append(RecordedChange("observe", path, known.hash, None))
+            state = self._states.get(path)
+            if state is not None:  # it was on the record until now
+                self.recorded.append(RecordedChange("observe", path, state.hash, None))
             if not is_hidden and after is not None:
                 self.recorded.append(RecordedChange("create", change.path, None, after))
             return
         if change.op == "observe":
             # nothing was written: what stood before is what this device saw last
-            known = self._seen.get(change.path)
-            before = known.hash if known else None
+            state = self._states.get(change.path)
+            before = state.hash if state else None
         self.recorded.append(RecordedChange(change.op, change.path, before, after, change.source))
 
     def _expect(self, path: str, expected: str | None) -> None:

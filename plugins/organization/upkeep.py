@@ -16,7 +16,7 @@ from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.links import find_links
 from brainiac.formats.memory import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
-from brainiac.history.conflict_copies import taken
+from brainiac.history.devices import taken
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.relinking import healed
 from brainiac.storage.review import find_ticks, verdicts, without

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib.resources import files
+from itertools import chain
 from typing import Any, TypeVar
 
 from brainiac.clock import moment_in
@@ -143,11 +144,8 @@ class Assembler:
     def _plugin_blocks(self, request: Request) -> list[Block]:
         """What plugins add: below a heading that none of ours can be mistaken for, and capped."""
         added = []
-        for block in (
-            block
-            for blocks in self._library.call_hook("context_blocks", brain=self._library, request=request)
-            for block in blocks
-        ):
+        answers = self._library.call_hook("context_blocks", brain=self._library, request=request)
+        for block in chain.from_iterable(answers):
             # neither before the identity nor behind the prompt, and never uncuttable: a plugin is not the person
             heading = "## " + one_line(block.heading.lstrip("# ") or block.name)
             added.append(

@@ -11,10 +11,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
+from urllib.parse import unquote
 
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import split
-from brainiac.formats.links import find_links
 from brainiac.formats.prompt import Prompt
 from brainiac.library import Library
 from brainiac.llm.context.blocks import Block, Count, Stability, shortened
@@ -30,6 +30,12 @@ FOCUS_SHARE = 0.25
 MAX_FOCUSED = 10
 HUBS = 10
 _CONVERSATIONS = 256
+# more lenient than a page's links (`formats.links`): in a prompt people write paths with spaces in them
+_LINK = re.compile(
+    r"!?\[\[(?P<wiki>[^\[\]\n]{1,300})\]\]"
+    r'|(?<!!)\[[^\[\]\n]{0,300}\]\(<?(?P<path>[^)<>\n"]{1,500}?)>?(?:\s+"(?P<title>[^"\n]*)")?\)'
+)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -183,14 +189,16 @@ class ShownPages:
 
 def _target_and_uuid(link: str) -> tuple[str, str]:
     """Return what a link leads to, without its fragment, and the uuid that it bears or is."""
-    link = link.strip().removeprefix("!")
+    link = link.strip()
     # a whole link, as people copy it, or only its target
-    parsed = find_links(link)
-    if parsed and parsed[0].end - parsed[0].start == len(link):
-        target, uuid = parsed[0].target, parsed[0].uuid
+    if match := _LINK.fullmatch(link):
+        target = unquote(match["path"]) if match["path"] else match["wiki"].partition("|")[0]
+        identity = _UUID.search(match["title"] or "")
     else:
-        target, uuid = link.removeprefix("uuid:").partition("#")[0], ""
-    return target, uuid or (target if _UUID.fullmatch(target) else "")
+        target, identity = link.removeprefix("uuid:"), None
+    target = target.partition("#")[0].strip()
+    identity = identity or _UUID.fullmatch(target)
+    return target, identity.group() if identity else ""
 
 
 # --- what "this" means ---------------------------------------------------------------------------------------------
@@ -206,7 +214,8 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
         count: Tokens of a text.
         gate: What may be shown of them.
     """
-    linked = [prompt.text[link.start : link.end] for link in find_links(prompt.text) if not link.is_external]
+    matches = _LINK.finditer(prompt.text)
+    linked = [match.group() for match in matches if not _ADDRESS.match(match["path"] or match["wiki"])]
     links = list(dict.fromkeys([*prompt.focus, *linked]))[:MAX_FOCUSED]
     if not links:
         return []
