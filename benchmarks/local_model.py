@@ -31,16 +31,16 @@ from brainiac.brain import Brain
 from brainiac.errors import ModelError
 from brainiac.formats.prompt import Exchange, Response
 from brainiac.llm.schemas import (
-    AnalyzeRequest,
     AnswerRequest,
-    Candidate,
+    ConsolidateRequest,
     Existing,
-    IntegrateRequest,
     OrganizeRequest,
+    PageName,
     QueriesRequest,
     ReflectRequest,
     Request,
     Result,
+    Said,
     SummarizeRequest,
     SynthesizeRequest,
 )
@@ -96,8 +96,7 @@ def cases() -> Iterator[Case]:
     yield from _queries()
     yield from _answers()
     yield from _reflections()
-    yield from _analyses()
-    yield from _integrations()
+    yield from _consolidations()
     yield from _pages()
     yield from _summaries()
     yield from _proposals()
@@ -139,44 +138,41 @@ def _reflections() -> Iterator[Case]:
     yield Case(note("We decided to paint the kitchen yellow."), (r'"(?:decisions|facts)":\[[^]]*yellow',))
 
 
-def _analyses() -> Iterator[Case]:
-    def read(*said: str) -> AnalyzeRequest:
-        events = [event_of(number, text, "Noted.") for number, text in enumerate(said)]
-        return AnalyzeRequest(now=NOW, events=events, short_term=short_term(0))
+def _consolidations() -> Iterator[Case]:
+    path = "memory/long_term/concrete/user.md"
 
-    yield Case(read("I live in Portland.", "Hello, how are you?"), ("lives? in Portland", '"e0"'), ('"e1"',))
-    yield Case(read("Yesterday I met Ines in Leith.", "I never eat nuts."), ("Ines", "2025-08-31", "nuts"))
-    yield Case(read("What did I say about tea?", "Thanks!"), (r'"candidates":\[\]',))
-    steps = "To descale the kettle, boil vinegar in it, wait an hour and rinse."
-    yield Case(read(steps), ("skill", "vinegar", "rinse"))
+    def join(said: str, *known: str) -> ConsolidateRequest:
+        existing = [Existing(f"s{number}", text, path, "User") for number, text in enumerate(known, 1)]
+        pages = [PageName(path, ("User",))] if known else []
+        exchanges = [Said("e1", event_of(1, said, "Noted."))]
+        return ConsolidateRequest(now=NOW, said=exchanges, short_term=short_term(0), existing=existing, pages=pages)
 
-
-def _integrations() -> Iterator[Case]:
-    def join(candidate: str, *known: str) -> IntegrateRequest:
-        existing = [Existing(f"p{number}#a", text, "User") for number, text in enumerate(known)]
-        return IntegrateRequest(now=NOW, message=candidate, candidate=Candidate(statement=candidate), existing=existing)
-
-    yield Case(join("User has played chess since 2015", "User plays chess"), ("UPDATE", "p0#a", "2015"))
-    yield Case(join("User plays chess", "User plays chess", "User lives in Portland"), ("REINFORCE", "p0#a"))
-    yield Case(join("User teaches physics", "User has a garden in Leith"), ('"NEW"', "physics"))
+    yield Case(join("I live in Portland."), ('"new"', "Portland", '"e1"'))
+    yield Case(join("Hello, how are you?"), (r'"operations":\[\]',))
+    yield Case(join("Yesterday I met Ines in Leith. I never eat nuts."), ("Ines", "nuts"))
     yield Case(
-        join("User does not drink coffee any more", "User drinks coffee every morning"), ("DELETE|UPDATE", "p0#a")
+        join("To descale the kettle, boil vinegar in it, wait an hour and rinse."), ("skill", "vinegar", "rinse")
     )
-    moved = join("User moved to Seattle", "User lives in Dallas and works at Boeing", "User likes jazz")
-    yield Case(moved, ("UPDATE|DELETE", "p0#a", "Seattle"))
-    yield Case(join("User has a dog named Rex"), ('"NEW"', "Rex"))
+    yield Case(join("I have played chess since 2015.", "User plays chess"), ('"replace"', '"s1"', "2015"))
+    yield Case(join("I play chess.", "User plays chess", "User lives in Portland"), ('"same"', '"s1"'))
+    yield Case(join("I teach physics.", "User has a garden in Leith"), ('"new"', "physics"))
+    yield Case(join("I do not drink coffee any more.", "User drinks coffee every morning"), ('"end"|"replace"', '"s1"'))
+    moved = join("I moved to Seattle.", "User lives in Dallas and works at Boeing", "User likes jazz")
+    yield Case(moved, ('"replace"|"end"', '"s1"', "Seattle"))
+    yield Case(join("I have a dog named Rex."), ('"new"', "Rex"))
 
 
 def _pages() -> Iterator[Case]:
     folders = {"concrete/people": "who the person knows", "concrete/home": "the flat", "skills": "how things are done"}
 
-    def place(statement: str, **fields: Any) -> SynthesizeRequest:
-        return SynthesizeRequest(now=NOW, candidate=Candidate(statement=statement, **fields), folders=folders)
+    def name(statement: str, kind: Any = "concrete", steps: tuple[str, ...] = ()) -> SynthesizeRequest:
+        candidates = [Existing("n1", statement)]
+        return SynthesizeRequest(now=NOW, kind=kind, title="", candidates=candidates, steps=steps, folders=folders)
 
-    yield Case(place("User's cousin Priya is a vet in Turin"), ('"concrete"', "people", "Priya"))
-    how = place("To sharpen a knife, soak the stone, stroke at 20 degrees, strop", kind="skill")
-    yield Case(how, ('"skill"', "knife", "strop"))
-    yield Case(place("The kitchen of User's flat is yellow"), ('"concrete"', "kitchen|home|flat"))
+    yield Case(name("User's cousin Priya is a vet in Turin"), ('"concrete"', "people", "Priya"))
+    steps = ("Soak the stone", "Stroke at 20 degrees", "Strop")
+    yield Case(name("How to sharpen a knife", "skill", steps), ('"skill"', "[Kk]nife", "Strop"))
+    yield Case(name("The kitchen of User's flat is yellow"), ('"concrete"', "[Kk]itchen|home|flat"))
 
 
 def _summaries() -> Iterator[Case]:

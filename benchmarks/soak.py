@@ -42,7 +42,7 @@ organization: {idle_seconds: 3, every_hours: 0.01, min_entries: 20}
 recall: {embedder: none}
 llm:
   model: openai/test-model
-  models: {analyze: offline, integrate: offline, synthesize: offline, summarize: offline, organize: offline}
+  models: {consolidate: offline, synthesize: offline, summarize: offline, organize: offline}
   timeout_seconds: 2
   daily_budget_usd: 1000
   prices: {openai/test-model: [0.1, 0.1]}

@@ -28,7 +28,10 @@ class _Section(BaseModel):
 
 T = TypeVar("T", bound=_Section)
 
-PURPOSES = ("queries", "answer", "reflect", "analyze", "integrate", "synthesize", "summarize", "organize")
+PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "summarize", "organize")
+
+# what two purposes of the first version are called since one call does the work of both
+_FORMER_PURPOSES = {"integrate": "consolidate", "analyze": "consolidate"}
 
 DAY_SECONDS = 86_400  # no wait is longer: the system's timers have an end
 MIN_BUDGET_TOKENS = 256  # less does not hold the core identity and a prompt
@@ -106,9 +109,10 @@ class ModelSettings(_Section):
     @field_validator("models")
     @classmethod
     def _are_purposes(cls, models: dict[str, str]) -> dict[str, str]:
-        if unknown := [name for name in models if name not in PURPOSES]:
+        if unknown := [name for name in models if name not in PURPOSES and name not in _FORMER_PURPOSES]:
             raise ValueError(f"no purpose is called `{unknown[0]}`; there are {', '.join(PURPOSES)}")
-        return models
+        former = {_FORMER_PURPOSES[name]: models[name] for name in ("integrate", "analyze") if name in models}
+        return former | {name: model for name, model in models.items() if name in PURPOSES}
 
 
 class ContextSettings(_Section):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,18 @@ from brainiac.formats.memory import Memory, parse_memory
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import (
-    AnalyzeRequest,
-    Candidate,
-    Candidates,
-    Decision,
-    Decisions,
-    IntegrateRequest,
+    ConsolidateRequest,
+    Consolidation,
+    Evidence,
+    Operation,
     Page,
+    PageRef,
     Purpose,
     Reflection,
     ReflectRequest,
     Request,
     Result,
+    Said,
     SynthesizeRequest,
 )
 from brainiac.skeleton import create_brain
@@ -43,9 +43,10 @@ _STEP = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
 class ScriptedEngine:
     """A model that keeps what was said word for word, and answers otherwise where a test says so.
 
-    What it does by itself is a convention of these tests: a message that ends with a full stop is one candidate, word
+    What it does by itself is a convention of these tests: a message that ends with a full stop is one statement, word
     for word; one with numbered lines is a how-to with these steps; anything else is talk. What begins with "I" is about
     the user, all else about the first word with a capital that is not the first of the text, or whose page there is.
+    What stands in the same words is `same`.
 
     Args:
         answers: By purpose: a result, or a function of the request.
@@ -57,7 +58,7 @@ class ScriptedEngine:
     def __init__(self, answers: Mapping[Purpose, Any] | None = None, *, is_remote: bool = False) -> None:
         self.answers, self.is_remote = dict(answers or {}), is_remote
         self.asked: list[Request] = []
-        self._decisions: list[tuple[str, str, str, str]] = []
+        self._decisions: list[tuple[str, str, str, dict[str, Any]]] = []
 
     def run(self, request: Request) -> Result:
         self.asked.append(request)
@@ -70,43 +71,58 @@ class ScriptedEngine:
         """The requests of one purpose."""
         return [request for request in self.asked if request.purpose is purpose]
 
-    def on(self, words: str, verb: str, about: str, content: str = "") -> None:
-        """Decide candidates with some words by a verb on the statement with other words, if there is one.
+    def on(self, words: str, action: str, about: str, text: str | None = None, **fields: Any) -> None:
+        """Decide what was said with some words by an action on the statement with other words, if there is one.
 
         Args:
-            words: Of the candidate.
-            verb: UPDATE, DELETE or REINFORCE.
+            words: Of what was said.
+            action: replace, end, same, forget or new.
             about: Of the statement.
-            content: What is to stand; by itself what the candidate states.
+            text: What is to stand; by itself what was said.
+            fields: Further ones of the operation.
         """
-        self._decisions.append((words, verb, about, content))
+        self._decisions.append((words, action, about, fields | ({} if text is None else {"text": text})))
 
     def verbatim(self, request: Request) -> Result:
-        """Answer as it does by itself."""
+        """Answer as it does by itself; what was refused it gives again."""
         match request:
             case ReflectRequest():
                 told = _told(request.exchange.prompt.text)
                 return Reflection(facts=[text for text in told if "\n" not in text and len(text) <= 1000])
-            case AnalyzeRequest():
-                return Candidates(candidates=[_candidate(text, event.id, request.subjects)
-                                              for event in request.events
-                                              for text in _told(event.user, event.id)])  # fmt: skip
-            case IntegrateRequest():
-                return Decisions(operations=[self._decision(request)])
-            case SynthesizeRequest(candidate=candidate):
-                folder = "people" if candidate.subject not in ("", "User") else "notes"
-                title = candidate.statement if candidate.kind == "skill" else candidate.subject
-                return Page(kind=candidate.kind, title=title if title != "User" else "Notes", folder=folder)
+            case ConsolidateRequest(refused=refused) if refused:
+                return Consolidation.model_construct(operations=[each.operation for each in refused])
+            case ConsolidateRequest():
+                return Consolidation(operations=[self.operation(text, said, request)
+                                                 for said in request.said
+                                                 for text in _told(said.event.user, said.event.id)])  # fmt: skip
+            case SynthesizeRequest(candidates=candidates):
+                folder = "people" if request.kind == "concrete" and request.title else "notes"
+                order = [candidate.id for candidate in candidates]
+                return Page(kind=request.kind, title=request.title or "Notes", folder=folder, order=order,
+                            steps=list(request.steps))  # fmt: skip
         return OfflineEngine().run(request)
 
-    def _decision(self, request: IntegrateRequest) -> Decision:
-        statement = request.candidate.statement
-        for words, verb, about, content in self._decisions:
+    def operation(self, text: str, said: Said, request: ConsolidateRequest) -> Operation:
+        """Return what becomes of something said."""
+        names = {name for page in request.pages for name in page.names}
+        fields = _stated(text, said, names)
+        for words, action, about, given in self._decisions:
             known = next((one for one in request.existing if about in one.content), None)
-            if words in statement and known:
-                return Decision(operation=verb, id=known.id, content=content or statement)  # type: ignore[arg-type]
-        same = next((one for one in request.existing if one.content == statement), None)
-        return Decision(operation="REINFORCE" if same else "NEW", id=same.id if same else "", content=statement)
+            if words in text and known:
+                return Operation(**fields | {"action": action, "ids": [known.id]} | given)
+        same = next((one for one in request.existing if one.content == text and not fields["steps"]), None)
+        return Operation(**fields | ({"action": "same", "ids": [same.id]} if same else {}))
+
+
+def operations(*made: Mapping[str, Any]) -> Callable[[ConsolidateRequest], Consolidation]:
+    """An answer of operations that rest on all that was said, unless they say what they rest on."""
+
+    def consolidate(request: ConsolidateRequest) -> Consolidation:
+        evidence = [Evidence(exchange=said.id, quote=said.event.user) for said in request.said]
+        fields = [{"action": "new", "evidence": evidence, **each} for each in made]
+        return Consolidation.model_construct(operations=[Operation.model_construct(**each) for each in fields])
+
+    return consolidate
 
 
 def _told(text: str, exchange: str = "") -> list[str]:
@@ -118,13 +134,21 @@ def _told(text: str, exchange: str = "") -> list[str]:
     return [*arguments(commands, "remember"), *([said.strip()] if is_statement else [])]
 
 
-def _candidate(text: str, exchange: str, known: Sequence[str]) -> Candidate:
-    if steps := _STEP.findall(text):
-        title = text.partition("\n")[0].rstrip(":")
-        return Candidate(statement=title, kind="skill", steps=steps, subject=title, events=[exchange])
+def _stated(text: str, said: Said, known: Collection[str]) -> dict[str, Any]:
+    steps = _STEP.findall(text)
+    title = text.partition("\n")[0].rstrip(":")
     names = [found[0] for found in _NAME.finditer(text) if found.start() or found[0] in known]
-    subject = names[0] if names and not text.startswith("I ") else "User"
-    return Candidate(statement=text[:1000], subject=subject, subject_type="person", events=[exchange])
+    subject = title if steps else names[0] if names and not text.startswith("I ") else "User"
+    return {
+        "action": "new",
+        "text": title if steps else text[:1000],
+        "subject": subject,
+        "subject_type": "workflow" if steps else "person",
+        "steps": steps,
+        "page": PageRef(kind="skill" if steps else "concrete", title=title if steps else ""),
+        "evidence": [Evidence(exchange=said.id, quote=text)],
+        "importance": 0.5,
+    }
 
 
 class _Models:

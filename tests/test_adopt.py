@@ -60,7 +60,7 @@ def clock() -> MovedClock:
 @pytest.fixture
 def brain(tmp_path: Path, clock: MovedClock) -> Iterator[Brain]:
     engine = ScriptedEngine()
-    engine.on("moved to Seattle", "UPDATE", "Portland")
+    engine.on("moved to Seattle", "replace", "Portland")
     brain = with_model(make_brain(tmp_path / "brain", clock=clock), engine)
     set_model(brain.root)
     brain.tree.absolute(PAGE).write_text(TEXT)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,14 +17,14 @@ from brainiac.llm.context.assembler import HEADINGS, Assembler
 from brainiac.llm.context.blocks import Block, Stability
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
-    AnalyzeRequest,
-    Candidate,
+    ConsolidateRequest,
     Existing,
-    IntegrateRequest,
     OrganizeRequest,
+    PageName,
     Purpose,
     ReflectRequest,
     Request,
+    Said,
     SummarizeRequest,
     SynthesizeRequest,
 )
@@ -55,21 +57,45 @@ def exchange_of(number: int, said: str = "Hello", answer: str = "Hi") -> Exchang
 
 
 def every_request() -> dict[Purpose, Request]:
-    candidate = Candidate(statement="User has a cat", subject="Pets", events=["e1"])
+    existing = [Existing("s1", "User has a dog", "memory/long_term/concrete/pets.md", "Pets", "2025-09-01")]
+    pages = [PageName("memory/long_term/concrete/pets.md", ("Pets", "animals"), "What lives with User.")]
     events = [event_of(1), event_of(2)]
     requests = [
         queries_request(),
         answer_request(),
         ReflectRequest(now=NOW, exchange=exchange_of(1), short_term=short_term()),
-        AnalyzeRequest(now=NOW, events=events, short_term=short_term(), subjects=["Portland"]),
-        IntegrateRequest(
-            now=NOW, message="I have a cat", candidate=candidate, existing=[Existing("p#a", "User has a dog")]
+        ConsolidateRequest(
+            now=NOW,
+            said=[Said(f"e{number}", event) for number, event in enumerate(events, 1)],
+            short_term=short_term(),
+            existing=existing,
+            pages=pages,
         ),
-        SynthesizeRequest(now=NOW, candidate=candidate, events=events, folders={"concrete/people": "whom User knows"}),
+        SynthesizeRequest(
+            now=NOW,
+            kind="concrete",
+            title="Pets",
+            candidates=existing,
+            standing=existing,
+            events=events,
+            folders={"concrete/people": "whom User knows"},
+        ),
         SummarizeRequest(now=NOW, remaining=events, archived=[event_of(0)]),
         OrganizeRequest(now=NOW, patterns={"unused": ["a.md"]}, structure={"concrete": 3}, goals=["Fewer files"]),
     ]
     return {request.purpose: request for request in requests}
+
+
+def test_what_is_known_is_shown_once_page_by_page(brain: Brain) -> None:
+    """One line a page, with its other names, its near statements below it with short ids and days, and after all that
+    is known what was said, with its thread and day: nothing that is new comes before what stays the same."""
+    request = every_request()[Purpose.CONSOLIDATE]
+    assert isinstance(request, ConsolidateRequest)
+    said = [Said("e1", event_of(1), "trip to Oslo")]
+    text = brain.models.working_memory(replace(request, said=said)).text
+    assert "> concrete/pets.md: Pets; animals\n> [s1] User has a dog (2025-09-01)\n" in text
+    assert 1 == text.count("User has a dog")
+    assert re.search(r"#### 2025-09-\d\dT\S+ \(id e1\) in “trip to Oslo”", text)
 
 
 def in_order(text: str, *pieces: str) -> bool:
@@ -79,7 +105,7 @@ def in_order(text: str, *pieces: str) -> bool:
 
 @pytest.mark.parametrize("purpose", list(Purpose))
 def test_identity_comes_first_in_every_working_memory(brain: Brain, purpose: Purpose) -> None:
-    """All eight purposes begin with the constitution, then base context and the role's own instructions.
+    """All seven purposes begin with the constitution, then base context and the role's own instructions.
 
     Seeds: S2, R1, R2.
     """
@@ -96,13 +122,18 @@ def test_identity_comes_first_in_every_working_memory(brain: Brain, purpose: Pur
         (Purpose.ANSWER, list(HEADINGS)),
         (Purpose.REFLECT, ["## Core Identity", "## Short-Term Memory", "## New Event", "## User Prompt"]),
         (
-            Purpose.ANALYZE,
-            ["## Core Identity", "Event Log", "## Existing Long-Term Memory", "## Promotion Candidates"],
+            Purpose.CONSOLIDATE,
+            ["## Core Identity", "Event Log", "## Existing Long-Term Memory", "## New Exchanges", "## Operations"],
         ),
-        (Purpose.INTEGRATE, ["## Core Identity", "## Event", "## Existing Long-Term Memory", "## Promotion Candidate"]),
         (
             Purpose.SYNTHESIZE,
-            ["## Core Identity", "## Events Behind It", "## Existing Long-Term Memory", "## Promotion Candidate"],
+            [
+                "## Core Identity",
+                "## Events Behind It",
+                "## Existing Long-Term Memory",
+                "## The Page So Far",
+                "## Promotion Candidates",
+            ],
         ),
         (Purpose.SUMMARIZE, ["## Core Identity", "## Archived Events", "## Remaining Events", "## Summary Wanted"]),
         (

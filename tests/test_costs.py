@@ -190,7 +190,7 @@ def test_background_work_has_a_cap_of_its_own(tmp_path: Path) -> None:
     """Background work over its cap waits while answers go on."""
     brain = make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0, "background_budget_usd": 0.1}})
     ledger = Ledger(brain)
-    with pytest.raises(BudgetError, match="background_budget_usd"), ledger.reserved(Purpose.ANALYZE, 0.2):
+    with pytest.raises(BudgetError, match="background_budget_usd"), ledger.reserved(Purpose.CONSOLIDATE, 0.2):
         pass
     with ledger.reserved(Purpose.ANSWER, 0.2):
         pass

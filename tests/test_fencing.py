@@ -11,11 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.brain import Brain
-from brainiac.formats.short_term import Item
+from brainiac.formats.short_term import Item, ShortTermMemory
 from brainiac.llm.context.assembler import HEADINGS, Assembler
 from brainiac.llm.context.fence import clean, one_line, quoted, reference, spoken
 from brainiac.llm.gate import Gate
-from brainiac.llm.schemas import Candidate, Existing, IntegrateRequest, OrganizeRequest, SynthesizeRequest
+from brainiac.llm.schemas import (
+    ConsolidateRequest,
+    Existing,
+    Operation,
+    OrganizeRequest,
+    PageName,
+    Refused,
+    Request,
+    Said,
+    SynthesizeRequest,
+)
 from brainiac.llm.tools import Toolbox
 from tests.models import (
     MODEL,
@@ -140,22 +150,28 @@ def test_structure_withstands_injection_in_a_prompt_file(brain: Brain, outline: 
     assert not FORGED_TOKENS.search(found)
 
 
+def background_requests(text: str) -> list[Request]:
+    """Requests of the background purposes that hold a text wherever they can."""
+    path = "memory/long_term/concrete/a.md"
+    existing = [Existing("s1", text, path, text)]
+    refused = [Refused(Operation.model_construct(action="new", text=text), text)]
+    said = [Said("e1", event_of(1, text), text)]
+    memory = ShortTermMemory(summary=text, tasks=(Item(text),))
+    pages = [PageName(path, (text, text), text)]
+    common = {"now": NOW, "short_term": memory, "said": said, "existing": existing, "pages": pages}
+    return [
+        ConsolidateRequest(**common, refused=refused),  # type: ignore[arg-type]  # keyword arguments of several types
+        SynthesizeRequest(now=NOW, kind="skill", title=text, candidates=existing, steps=[text], standing=existing,
+                          events=[event_of(1, text)], folders={text: text}),
+        OrganizeRequest(now=NOW, patterns={"unused": [text, {"a": text}]}, structure={text: 1}, goals=[text]),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("text", INJECTIONS, ids=range(len(INJECTIONS)))
 def test_structure_withstands_injection_in_background_purposes(brain: Brain, text: str) -> None:
     """So it is in integration, synthesis and organization: statements, folders, file names, goals."""
     said = text.encode("utf-8", "replace").decode()  # a typed value holds no broken bytes
-    candidate = Candidate(statement=said[:1000], subject=said[:120])
-    requests = [
-        IntegrateRequest(now=NOW, message=text, candidate=candidate, existing=[Existing(text, text)], complaint=text),
-        SynthesizeRequest(now=NOW, candidate=candidate, events=[event_of(1, text)], folders={text: text}),
-        OrganizeRequest(now=NOW, patterns={"unused": [text, {"a": text}]}, structure={text: 1}, goals=[text]),
-    ]
-    plain = Candidate(statement="x", subject="y")
-    harmless = [
-        IntegrateRequest(now=NOW, message="x", candidate=plain, existing=[Existing("x", "x")], complaint="x"),
-        SynthesizeRequest(now=NOW, candidate=plain, events=[event_of(1)], folders={"x": "x"}),
-        OrganizeRequest(now=NOW, patterns={"unused": ["x", {"a": "x"}]}, structure={"x": 1}, goals=["x"]),
-    ]
+    requests, harmless = background_requests(said), background_requests("x")
     for request, model in zip(requests, harmless, strict=True):
         texts = [Assembler(brain).assemble(each, model=MODEL).text for each in (model, request)]
         assert headings(texts[0]) == headings(texts[1])

@@ -119,7 +119,7 @@ def test_what_others_say_too_stays(brain: Brain) -> None:
 
 def test_a_merge_is_taken_back(brain: Brain, engine: ScriptedEngine) -> None:
     """What held before the forgotten exchange changed it holds again, out of History."""
-    engine.on("moved to Seattle", "UPDATE", "Portland")
+    engine.on("moved to Seattle", "replace", "Portland")
     tell(brain, "one", "I live in Portland since 2020.")
     promote(brain)
     second = tell(brain, "two", "I moved to Seattle last week.")

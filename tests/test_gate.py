@@ -30,7 +30,6 @@ from brainiac.settings import MachineSettings
 from tests.models import (
     MODEL,
     NOW,
-    UUID,
     answer_request,
     event_of,
     hit_of,
@@ -296,12 +295,13 @@ def test_a_private_template_gives_way_to_the_built_in_one(tmp_path: Path):
 
 def test_only_what_stands_openly_of_a_page_is_compared_elsewhere(tmp_path: Path):
     """An existing statement that is marked, by a line below it too, is shown to no remote model."""
-    from brainiac.llm.schemas import Candidate, Existing, IntegrateRequest
+    from brainiac.llm.schemas import ConsolidateRequest, Existing
 
     brain = make_brain(tmp_path)
     write_memory(tmp_path, "concrete/a.md", "A", 3, "User has quillwort.\n  - it is so <!-- private -->\n- Open. ^o1")
-    existing = [Existing(f"{UUID}3#a1", "User has quillwort."), Existing(f"{UUID}3#o1", "Open.")]
-    request = IntegrateRequest(now=NOW, message="So.", candidate=Candidate(statement="So."), existing=existing)
+    path = "memory/long_term/concrete/a.md"
+    existing = [Existing("s1", "User has quillwort.", path), Existing("s2", "Open.", path)]
+    request = ConsolidateRequest(now=NOW, said=[], short_term=short_term(), existing=existing)
     assert [existing[1]] == Gate(brain, is_remote=True).admit(request).existing
     brain.close()
 

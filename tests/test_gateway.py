@@ -11,7 +11,7 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.errors import ModelError, WindowError
 from brainiac.llm.gate import Gate
-from brainiac.llm.schemas import AnalyzeRequest, Answer, Decision, Queries, Relevance, SummarizeRequest
+from brainiac.llm.schemas import Answer, ConsolidateRequest, Operation, Queries, Relevance, Said, SummarizeRequest
 from tests.models import (
     MODEL,
     NOW,
@@ -87,8 +87,8 @@ def test_two_invalid_answers_fail_and_nothing_stands_in(brain: Brain, server: Ch
 
 def test_a_number_beyond_its_bounds_is_taken_as_the_bound() -> None:
     """A small model's 0.9 of 0.3 means "much", and no grammar keeps it from saying so; a word is refused as before."""
-    said = '{"operation": "NEW", "importance": 8, "relevance": {"type": 0.9, "topic": -1, "semantic": 0.2}}'
-    operation = Decision.model_validate_json(said)
+    said = '{"action": "new", "importance": 8, "relevance": {"type": 0.9, "topic": -1, "semantic": 0.2}}'
+    operation = Operation.model_validate_json(said)
     assert (1.0, Relevance(type=0.3, topic=0.0, semantic=0.2)) == (operation.importance, operation.relevance)
     with pytest.raises(ValueError, match="topic"):
         Relevance.model_validate_json('{"topic": "much"}')
@@ -380,22 +380,24 @@ def test_cache_marks_reach_anthropic_and_nobody_else(tmp_path: Path, server: Cha
     assert "cache_control" not in json.dumps(server.bodies[1])
 
 
-def test_log_longer_than_the_window_is_analyzed_in_parts(tmp_path: Path, server: ChatServer) -> None:
+def test_log_longer_than_the_window_is_consolidated_in_parts(tmp_path: Path, server: ChatServer) -> None:
     """No event is left unread because the log is long: halves are asked about one after the other."""
     brain = model_brain(tmp_path, server)
     write_settings(brain.root, {"llm": {"model": MODEL}, "context": {"budget_tokens": 3000}})
     server.default = by_request(
         lambda request: say_json(
             {
-                "candidates": [
-                    {"statement": f"User said {number}"} for number in range(60) if f"Thing {number} h" in request.text
+                "operations": [
+                    {"action": "new", "text": f"User said {number}"}
+                    for number in range(60)
+                    if f"Thing {number} h" in request.text
                 ]
             }
         )
     )
-    events = [event_of(number) for number in range(60)]
-    found = brain.models.run(AnalyzeRequest(now=NOW, events=events, short_term=short_term()))
-    assert [f"User said {number}" for number in range(60)] == [c.statement for c in found.candidates]  # type: ignore[attr-defined]
+    said = [Said(f"e{number}", event_of(number)) for number in range(60)]
+    result = brain.models.run(ConsolidateRequest(now=NOW, said=said, short_term=short_term(events=[])))
+    assert [f"User said {number}" for number in range(60)] == [each.text for each in result.operations]  # type: ignore[attr-defined]
     assert len(server.requests) > 1
 
 

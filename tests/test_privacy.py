@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.organization.actions import derive_manifests
-from brainiac_plugins.promotion.draft import Catalogue
 from brainiac_plugins.promotion.run import promote
 from living import events_of, living, living_brain, places_of
 from pipeline import eventually
@@ -23,7 +22,7 @@ from brainiac.events import PathKind
 from brainiac.formats.discretion import is_off_record, shareable
 from brainiac.formats.prompt import Exchange, Response
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
-from brainiac.llm.schemas import Candidate, OrganizeRequest, ReflectRequest, SynthesizeRequest
+from brainiac.llm.schemas import Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
 from brainiac.pipeline.daemon import Daemon, answer_one
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.search.documents import page_of
@@ -211,14 +210,14 @@ def test_a_private_mark_in_a_list_is_read_kept_and_matched():
 
 @pytest.mark.parametrize("value", ["true", "yes", "on", '"true"', "'yes'", "1", "y", "maybe", "[a]"])
 def test_anything_but_a_plain_no_is_private(value: str, tmp_path: Path):
-    """In every reader alike: the border, the search index, Promotion's catalogue."""
+    """In every reader alike: the border, the search index, the page set."""
     text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
     page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
     assert (None, [True]) == (shareable(text), [unit.is_private for unit in page.units])
     assert shareable(text.replace("private", "Private")) is None
     brain = make_brain(tmp_path)
     (tmp_path / "memory/long_term/concrete/a.md").write_text(text)
-    assert Catalogue(brain).by_path["memory/long_term/concrete/a.md"].is_private
+    assert brain.pages().memories["memory/long_term/concrete/a.md"].is_private
 
 
 @pytest.mark.parametrize("value", ["false", "no", "off", "'false'", '"No"', "null", "~", "", "''", "0", "[]"])
@@ -326,7 +325,11 @@ def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path):
         structure = {"memory/long_term/concrete/zanzibar": 1, "memory/long_term/concrete": 4}
         brain.models.run(OrganizeRequest(now=NOW, patterns={}, structure=structure, goals=[]))
         folders = {"concrete": "", "concrete/zanzibar": "What is known about zanzibar."}
-        brain.models.run(SynthesizeRequest(now=NOW, candidate=Candidate(statement="It is so."), folders=folders))
+        brain.models.run(
+            SynthesizeRequest(
+                now=NOW, kind="concrete", title="", candidates=[Existing("n1", "It is so.")], folders=folders
+            )
+        )
         brain.close()
     bodies = [told_by_us(json.dumps(body).lower()) for body in server.bodies]
     assert 4 == len(bodies)
@@ -366,14 +369,14 @@ def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path):
     """What may be meant stands on a private page: no model elsewhere is shown it, nor is it touched."""
     wish = "Please forget that I am allergic to penicillin."
 
-    def analyzed(captured: Captured) -> Behaviour:
-        if "Event Log" in captured.text:
-            found = {"statement": "I am allergic to penicillin", "subject": "User", "is_forget": True, "events": ["e1"]}
-            return say_json({"candidates": [found]})
+    def consolidated(captured: Captured) -> Behaviour:
+        if "## New Exchanges" in captured.text:
+            evidence = [{"exchange": "e1", "quote": "forget that I am allergic to penicillin"}]
+            return say_json({"operations": [{"action": "forget", "ids": ["s1"], "evidence": evidence}]})
         return say_json({})
 
     with ChatServer() as server:
-        server.default = by_request(analyzed)
+        server.default = by_request(consolidated)
         brain = remote_brain(tmp_path, server)
         write_private(tmp_path, "concrete/hidden.md", "Hidden", "User is allergic to penicillin and has quillwort. ^h1")
         remember(brain, StmEvent("e1", "2025-09-15T10:00:00Z", wish))

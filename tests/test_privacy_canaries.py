@@ -31,7 +31,7 @@ from tests.models import NOW, make_brain, write_machine
 from tests.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, raw, say, say_json
 
 MODEL, EMBEDDER = "openai/test-model", "openai/test-embedder"
-PURPOSES = ("queries", "answer", "reflect", "analyze", "integrate", "synthesize", "summarize", "organize", "embed")
+PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "summarize", "organize", "embed")
 FOLDER = "memory/long_term/concrete"
 EVENT = "### 2025-09-1{day}T10:00:00Z{heading}\n<!-- event: e{number:02d} -->\n{below}{said}"
 
@@ -270,16 +270,20 @@ class Curious:
             return {"queries": re.findall(r"topic\d\d", text)[-1:]}
         if purpose == "reflect":
             return {"thoughts": "So."}
-        if purpose == "analyze":
-            told = re.findall(r"\(id ([\w-]+)\)\n(?:User:\n)?> (I have a \w+ (?:bicycle|boat))", text)
+        if purpose == "consolidate":
+            told = re.findall(r"\(id (\w+)\)[^\n]*\n(?:User:\n)?> (I have a \w+ (?:bicycle|boat))", text)
             return {
-                "candidates": [
-                    {"statement": said.replace("I have", "User has"), "subject": "User", "events": [event]}
+                "operations": [
+                    {
+                        "action": "new",
+                        "text": said.replace("I have", "User has"),
+                        "subject": "User",
+                        "page": {"title": "Things", "kind": "concrete"},
+                        "evidence": [{"exchange": event, "quote": said}],
+                    }
                     for event, said in told
                 ]
             }
-        if purpose == "integrate":
-            return {"operations": [{"operation": "NEW", "content": ""}]}
         if purpose == "synthesize":
             return {"kind": "concrete", "folder": "things", "title": "Things"}
         return {"summarize": {"text": "So."}, "organize": {"proposals": []}}[purpose]
@@ -291,7 +295,7 @@ def purpose_of(captured: Captured) -> str:
         return "embed"
     form = captured.body.get("response_format") or {}
     named = (form.get("json_schema") or {}).get("name", "")
-    forms = {"Queries": "queries", "Reflection": "reflect", "Candidates": "analyze", "Decisions": "integrate"}
+    forms = {"Queries": "queries", "Reflection": "reflect", "Consolidation": "consolidate"}
     forms |= {"Page": "synthesize", "Summary": "summarize", "Proposals": "organize"}
     return forms.get(named, "answer")
 

@@ -14,22 +14,21 @@ from brainiac_plugins.promotion.run import Outcome, promote
 from commands import Shell
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from promotions import ScriptedEngine, make_brain, page_with, statements, tell
+from promotions import ScriptedEngine, make_brain, operations, page_with, statements, tell
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import ModelError
 from brainiac.formats.memory import parse_memory
 from brainiac.llm.schemas import (
-    AnalyzeRequest,
-    Candidate,
-    Candidates,
-    Decision,
-    Decisions,
-    IntegrateRequest,
+    ConsolidateRequest,
+    Consolidation,
+    Evidence,
     Page,
+    PageRef,
     Purpose,
     Request,
+    SynthesizeRequest,
 )
 from brainiac.storage.statements import text_hash
 
@@ -54,7 +53,7 @@ def candidates_of(brain: Brain) -> dict[str, str]:
     """Return every candidate that the journal holds, by its id: what it states."""
     found = {}
     for event in brain.journal.events(kinds={"events-analyzed"}):
-        found |= {f"{event.id}#{n}": one.get("statement", "") for n, one in enumerate(event.data["candidates"])}
+        found |= {f"{event.id}#{n}": one.get("text", "") for n, one in enumerate(event.data["candidates"])}
         found |= {f"{event.id}#r{n}": one["statement"] for n, one in enumerate(event.data["refused"])}
     return found
 
@@ -73,17 +72,19 @@ def check(brain: Brain, outcome: Outcome, over: set[str]) -> Counter[str]:
         outcome: The report.
         over: The candidates of which earlier runs left nothing to do; those of this run are added.
     """
-    assert set(candidates_of(brain)) - over == set(outcome.fates), "none vanished, none came twice"
-    counts = Counter(fate.end for fate in outcome.fates.values())
-    assert len(outcome.fates) == counts["written"] + counts["proposed"] + counts["left"] + counts["refused"]
+    assert set(candidates_of(brain)) - over == set(outcome.candidates), "none vanished, none came twice"
+    counts = Counter(fate.end for fate in outcome.candidates.values())
+    assert len(outcome.candidates) == counts["written"] + counts["proposed"] + counts["left"] + counts["refused"]
     told = ended(brain)
-    assert {name: fate.as_json() for name, fate in outcome.fates.items()} == {n: told[n] for n in outcome.fates}
-    assert all(fate.reason for fate in outcome.fates.values() if fate.end in ("left", "refused"))
+    assert {name: fate.as_json() for name, fate in outcome.candidates.items()} == {
+        n: told[n] for n in outcome.candidates
+    }
+    assert all(fate.reason for fate in outcome.candidates.values() if fate.end in ("left", "refused"))
     records = outcome.event.data["statements"] if outcome.event else []
-    carried_out = {name for name, fate in outcome.fates.items() if fate.end in ("written", "proposed")}
+    carried_out = {name for name, fate in outcome.candidates.items() if fate.end in ("written", "proposed")}
     assert carried_out == {record["candidate"] for record in records}
     assert all(is_standing(brain, record) for record in records)
-    over |= {name for name, fate in outcome.fates.items() if fate.end in ENDS}
+    over |= {name for name, fate in outcome.candidates.items() if fate.end in ENDS}
     return counts
 
 
@@ -107,17 +108,11 @@ def test_what_adds_detail_to_a_persons_own_statement_is_written(tmp_path: Path) 
     assert "- User has diagnosis ZZold. ^aaaa\n" in (brain.tree.long_term / "concrete/health.md").read_text()
 
 
-@pytest.mark.parametrize("verb", ["UPDATE", "DELETE", "REINFORCE", "NEW"])
-def test_what_a_model_does_to_a_persons_own_statement_ends_on_a_page_or_in_review(tmp_path: Path, verb: str) -> None:
-    """Whatever it answers about a statement of the person's, that statement stands and the new one too."""
-
-    def integrate(request: IntegrateRequest) -> Decisions:
-        known = next((one for one in request.existing if "cello" in one.content), None)
-        content = "User plays the cello on Mondays and the violin"
-        return Decisions(operations=[Decision(operation=verb if known else "NEW", id=known.id if known else "",
-                                                content=content)])  # fmt: skip
-
-    engine = ScriptedEngine({Purpose.INTEGRATE: integrate})
+@pytest.mark.parametrize("action", ["replace", "end", "same", "new"])
+def test_what_a_model_does_to_a_persons_own_statement_ends_on_a_page_or_in_review(tmp_path: Path, action: str) -> None:
+    """Whatever it answers about a statement of the person's, that statement stands, and what it states too."""
+    engine = ScriptedEngine()
+    engine.on("violin", action, "cello", "User plays the cello on Mondays and the violin", page=PageRef(title="Music"))
     brain = make_brain(tmp_path / "b", engine=engine)
     by_hand(brain, "concrete/music.md", "# Music\n\n- User plays the cello on Mondays. ^aaaa\n")
     later(brain)
@@ -126,7 +121,7 @@ def test_what_a_model_does_to_a_persons_own_statement_ends_on_a_page_or_in_revie
     counts = check(brain, outcome, set())
     assert 1 == counts["written"] + counts["proposed"]
     assert "User plays the cello on Mondays." in statements(brain)
-    assert any("violin" in text for text in statements(brain))
+    assert (action == "same") != any("violin" in text for text in statements(brain))
 
 
 def test_a_task_on_the_list_is_refused_once_and_told(tmp_path: Path) -> None:
@@ -137,7 +132,7 @@ def test_a_task_on_the_list_is_refused_once_and_told(tmp_path: Path) -> None:
     over: set[str] = set()
     outcome = promote(brain)
     assert {"written": 1, "refused": 1} == check(brain, outcome, over)
-    assert any("list of tasks" in fate.reason for fate in outcome.fates.values())
+    assert any("list of tasks" in fate.reason for fate in outcome.candidates.values())
     assert None is promote(brain).event
 
 
@@ -179,21 +174,22 @@ SAID = [
     "I decided to leave.", "My diagnosis is ZZnew.", "See [Porto](../memory/long_term/concrete/a.md).",
 ]  # fmt: skip
 MADE = [
-    Candidate(statement="User lives in Portland"),
-    Candidate(statement="User likes coffee"),
-    Candidate(statement=" "),
-    Candidate(statement="User plays the theremin in Ulan Bator"),
-    Candidate(statement="User likes coffee", events=["no"]),
-    Candidate(statement="User likes coffee", is_forget=True),
-    Candidate(statement="User works at Google", subject="Acme"),
-    Candidate(statement="User works at Acme now", kind="event"),
-    Candidate(statement="x" * 500),
-    Candidate(statement="How to deploy", kind="skill", steps=["run the tests", "fly deploy"], subject="Deploy"),
-    Candidate.model_construct(statement="coffee " * 9000, events=[], steps=[], tags=[]),
-    Candidate(statement="User has diagnosis ZZnew"),
-    Candidate(statement="Ruth moved to Bath", subject="Ruth"),
+    {"text": "User lives in Portland"},
+    {"text": "User likes coffee"},
+    {"text": " "},
+    {"text": "User plays the theremin in Ulan Bator"},
+    {"text": "User likes coffee", "evidence": []},
+    {"text": "User likes coffee", "evidence": [Evidence(exchange="e1", quote="coffee")]},
+    {"text": "User works at Google", "subject": "Acme"},
+    {"text": "User works at Acme now", "page": PageRef(kind="event")},
+    {"text": "x" * 500},
+    {"text": "How to deploy", "steps": ["run the tests", "fly deploy"], "page": PageRef(kind="skill", title="Deploy")},
+    {"text": "coffee " * 9000},
+    {"text": "User has diagnosis ZZnew", "valid_from": "soon", "valid_until": "2026-02-30"},
+    {"text": "Ruth moved to Bath", "subject": "Ruth", "page": PageRef(title="Ruth", aliases=["sister", ""])},
+    {"text": "I live in 7 towns"},
 ]
-VERBS = ["NEW", "UPDATE", "DELETE", "REINFORCE"]
+ACTIONS = ["new", "replace", "end", "same", "forget"]
 
 
 class Chaos:
@@ -205,8 +201,8 @@ class Chaos:
 
     def __init__(self, random: Random) -> None:
         self.random, self.brain = random, None
-        purposes = {Purpose.ANALYZE: self.analyze, Purpose.INTEGRATE: self.integrate, Purpose.SYNTHESIZE: self.place}
-        self.engine = ScriptedEngine({**purposes, Purpose.SUMMARIZE: self.act})
+        purposes = {Purpose.CONSOLIDATE: self.consolidate, Purpose.SYNTHESIZE: self.name, Purpose.SUMMARIZE: self.act}
+        self.engine = ScriptedEngine(purposes)
 
     def act(self, request: Request) -> Any:
         """Let a person edit a page, or fail, now and then; else answer as the offline engine."""
@@ -219,34 +215,39 @@ class Chaos:
                 page.write_text(page.read_text() + "\nA remark.\n")
         return self.engine.verbatim(request)
 
-    def analyze(self, request: AnalyzeRequest) -> Candidates:
-        found = self.act(request)
-        made = [
-            one.model_copy(update={"events": one.events or [self.random.choice(list(request.events)).id]})
-            for one in self.random.sample(MADE, self.random.randint(0, 6))
-        ]
-        more = [Candidate(statement=f"User likes coffee {n}", events=[request.events[0].id]) for n in range(450)]
-        flood = more if self.random.random() < 0.03 else []
-        return Candidates.model_construct(candidates=[*found.candidates, *made, *flood])
-
-    def integrate(self, request: IntegrateRequest) -> Decisions:
-        found = self.act(request)
-        if self.random.random() < 0.3:
+    def consolidate(self, request: ConsolidateRequest) -> Consolidation:
+        found, choose = self.act(request), self.random.choice
+        if not request.said or self.random.random() < 0.2:
             return found
-        known, choose = request.existing, self.random.choice
-        ids = ["made-up", "", *(one.id for one in known)]
-        contents = ["", request.candidate.statement, "User plays the cello", "x" * 900, *(one.content for one in known)]
-        operations = [
-            Decision(operation=choose(VERBS), id=choose(ids), content=choose(contents))
-            for _ in range(self.random.randint(0, 2))
+        ids = ["made-up", "", *(known.id for known in request.existing)]
+        made = [
+            {
+                "action": choose(ACTIONS),
+                "ids": self.random.sample(ids, self.random.randint(0, min(2, len(ids)))),
+                **each,
+            }
+            for each in self.random.sample(MADE, self.random.randint(0, 6))
         ]
-        return Decisions(operations=operations)
+        own = [operation.model_copy(update={"action": choose(ACTIONS), "ids": [choose(ids)]})
+               for operation in found.operations if self.random.random() < 0.4]  # fmt: skip
+        more = [{"text": f"User likes coffee {n}"} for n in range(450)] if self.random.random() < 0.03 else []
+        flood = operations(*made, *more)(request)
+        return Consolidation.model_construct(operations=[*found.operations, *own, *flood.operations])
 
-    def place(self, request: Request) -> Page:
+    def name(self, request: SynthesizeRequest) -> Page:
         self.act(request)
         folder = self.random.choice(["x", "../x", "/etc", "a/b/c/d/e", "people", "con", "\x00", "a" * 300, ""])
-        return Page(kind=self.random.choice(["concrete", "event", "skill"]), folder=folder,
-                    title=self.random.choice(["X", "Coffee", "../../evil", "_index", "a" * 120, "#"]))  # fmt: skip
+        names = [statement.id for statement in (*request.candidates, *request.standing)]
+        return Page.model_construct(
+            kind=self.random.choice(["concrete", "event", "skill"]),
+            folder=folder,
+            title=self.random.choice(["X", "Coffee", "../../evil", "_index", "a" * 120, "#", request.title]),
+            summary=self.random.choice(["", "So.", "In 1999."]),
+            tags=["x"],
+            emotion="joy",
+            order=self.random.sample(names, len(names)),
+            steps=self.random.sample(list(request.steps), len(request.steps)),
+        )
 
 
 @settings(
@@ -277,7 +278,7 @@ def test_every_candidate_of_every_run_ends_in_one_way(tmp_path_factory: pytest.T
         except ModelError:
             assert before == set(ended(brain))
             continue
-        if outcome.event or outcome.fates:
+        if outcome.event or outcome.candidates:
             check(brain, outcome, over)
     brain.close()
 

@@ -94,11 +94,11 @@ def test_a_page_edited_meanwhile_keeps_only_its_candidate_for_the_next_run(tmp_p
     assert any("cello" in text for text in statements(brain))
     assert "A note of mine." in (brain.read_text(path) or "")
 
-    asked = len(engine.of(Purpose.ANALYZE))
+    asked = len(engine.of(Purpose.CONSOLIDATE))
     assert promote(brain).event is None, "the save is noticed, and rests"
     wait(brain, 3600)
     promote(brain)
-    assert asked == len(engine.of(Purpose.ANALYZE)), "nothing is read twice"
+    assert asked == len(engine.of(Purpose.CONSOLIDATE)), "nothing is read twice"
     assert any("bicycle" in text for text in statements(brain))
     assert 1 == sum("bicycle" in text for text in statements(brain))
     said = [event.user for page in pages(brain).values() for event in parse_exchanges(page.text)]
@@ -122,7 +122,7 @@ def test_a_page_edited_a_moment_ago_is_left_out(tmp_path: Path) -> None:
 def test_what_a_person_wrote_is_added_to_and_never_rewritten(tmp_path: Path) -> None:
     """A contradiction of their statement is put beside it and proposed in review.md."""
     engine = ScriptedEngine()
-    engine.on("any more", "DELETE", "likes coffee")
+    engine.on("any more", "end", "likes coffee")
     brain = make_brain(tmp_path / "b", engine=engine)
     theirs = "- User likes coffee. ^mine1\n"
     note = brain.tree.long_term / "concrete" / "drinks.md"
@@ -181,20 +181,20 @@ def test_a_person_who_comes_back_ends_the_run_with_what_is_decided(tmp_path: Pat
     brain = make_brain(tmp_path / "b", engine=engine)
     for name in ("Ruth", "Tom", "Nadia", "Owen"):
         tell(brain, f"My friend {name} lives in Oslo.")
-    calls = iter([False, False, True, True, True, True, True])
+    calls = iter([False, False, False, True, True, True, True])
     outcome = promote(brain, abandon=lambda: next(calls, True))
     assert "somebody came back" == outcome.problem
     assert 2 == outcome.exchanges
     assert 2 == len(brain.short_term().memory.events)
     promote(brain)
     assert () == brain.short_term().memory.events
-    assert 1 == len(engine.of(Purpose.ANALYZE))
+    assert 1 == len(engine.of(Purpose.CONSOLIDATE))
     assert 4 == len(statements(brain))
 
 
 def test_a_model_that_fails_changes_nothing_and_is_asked_no_question_twice(tmp_path: Path) -> None:
-    """When the log cannot be analyzed all stays; when a decision fails, what was analyzed is kept."""
-    failing: list[Purpose] = [Purpose.ANALYZE]
+    """When nothing can be decided all stays; when a page cannot be named, what was decided is kept."""
+    failing: list[Purpose] = [Purpose.CONSOLIDATE]
 
     def answer(request: Request) -> Result:
         if request.purpose in failing:
@@ -205,7 +205,7 @@ def test_a_model_that_fails_changes_nothing_and_is_asked_no_question_twice(tmp_p
     brain = make_brain(tmp_path / "b", engine=engine)
     failing.clear()
     tell(brain, "My sister Ruth lives in Bristol.")
-    failing.append(Purpose.ANALYZE)
+    failing.append(Purpose.CONSOLIDATE)
     with pytest.raises(ModelError):
         promote(brain)
     assert 1 == len(brain.short_term().memory.events)
@@ -216,7 +216,7 @@ def test_a_model_that_fails_changes_nothing_and_is_asked_no_question_twice(tmp_p
     brain.close()
     brain = open_brain(tmp_path / "b", engine, brain.clock if isinstance(brain.clock, ManualClock) else None)
     promote(brain)
-    assert 2 == len(engine.of(Purpose.ANALYZE))
+    assert 2 == len(engine.of(Purpose.CONSOLIDATE))
     assert any("Bristol" in text for text in statements(brain))
     assert (brain.root / LTM).is_dir()
 

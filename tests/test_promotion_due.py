@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.promotion.due import is_due
-from brainiac_plugins.promotion.run import promote
+from brainiac_plugins.promotion.run import is_due, promote
 from commands import Shell
 from promotions import make_brain, statements, tell
 

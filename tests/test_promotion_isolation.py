@@ -20,7 +20,7 @@ from brainiac.clock import ManualClock
 from brainiac.errors import ConfinementError
 from brainiac.formats.memory import parse_exchanges
 from brainiac.health.doctor import examine
-from brainiac.llm.schemas import Decisions, IntegrateRequest, Page, Purpose, SynthesizeRequest
+from brainiac.llm.schemas import Page, Purpose, SynthesizeRequest
 
 LONG = "a" * 300
 LINKS = [
@@ -62,7 +62,7 @@ def assert_all_filed(brain: Brain, outcome: Outcome) -> None:
     assert outcome.event is not None
     assert {} == outcome.left
     assert () == brain.short_term().memory.events
-    assert [] == [fate for fate in outcome.fates.values() if fate.end != "written"]
+    assert [] == [fate for fate in outcome.candidates.values() if fate.end != "written"]
 
 
 def look_over(brain: Brain) -> dict[str, str]:
@@ -228,17 +228,16 @@ def test_a_line_of_short_term_memory_that_is_no_utf8_costs_nothing(tmp_path: Pat
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), ConfinementError("leads outside"), PermissionError(13, "no")])
-@pytest.mark.parametrize("purpose", [Purpose.INTEGRATE, Purpose.SYNTHESIZE])
-def test_what_goes_wrong_with_one_candidate_costs_no_other(tmp_path: Path, purpose: Purpose, error: Exception) -> None:
-    """An engine that breaks over one candidate: that one is refused, or left where it may be otherwise later."""
+def test_what_goes_wrong_with_one_page_costs_no_other(tmp_path: Path, error: Exception) -> None:
+    """An engine that breaks over one page: what goes there is refused, or left where it may be otherwise later."""
     engine = ScriptedEngine({})
 
-    def answer(request: IntegrateRequest | SynthesizeRequest) -> Decisions | Page:
-        if "cello" in request.candidate.statement:
+    def answer(request: SynthesizeRequest) -> Page:
+        if any("cello" in candidate.content for candidate in request.candidates):
             raise error
         return engine.verbatim(request)  # type: ignore[return-value]  # it answers what it is asked
 
-    engine.answers[purpose] = answer
+    engine.answers[Purpose.SYNTHESIZE] = answer
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "My friend Bea lives in Rome.")
     promote(brain)
@@ -248,7 +247,7 @@ def test_what_goes_wrong_with_one_candidate_costs_no_other(tmp_path: Path, purpo
     outcome = promote(brain)
     assert outcome.event is not None
     is_left = isinstance(error, OSError)
-    ends = sorted(fate.end for fate in outcome.fates.values())
+    ends = sorted(ending.end for ending in outcome.candidates.values())
     assert ["left" if is_left else "refused", "written"] == ends
     assert any("Cy lives in Bonn" in text for text in statements(brain))
     assert ["I play the cello."] * is_left == [event.user for event in brain.short_term().memory.events]
@@ -296,7 +295,7 @@ print("fine")
 def test_a_review_that_cannot_be_written_costs_what_must_be_asked_only(tmp_path: Path) -> None:
     """A folder in its place: what would change a person's own statement waits for the next run, all else is filed."""
     engine = ScriptedEngine()
-    engine.on("any more", "DELETE", "likes coffee")
+    engine.on("any more", "end", "likes coffee")
     brain = make_brain(tmp_path / "b", engine=engine)
     drinks = brain.tree.long_term / "concrete/drinks.md"
     drinks.write_text("# Drinks\n\n- User likes coffee. ^mine1\n")
@@ -307,12 +306,12 @@ def test_a_review_that_cannot_be_written_costs_what_must_be_asked_only(tmp_path:
     tell(brain, "My sister Ruth is a GP in Bristol.")
     outcome = promote(brain)
     assert outcome.event is not None
-    assert ["left", "written"] == sorted(fate.end for fate in outcome.fates.values())
+    assert ["left", "written"] == sorted(fate.end for fate in outcome.candidates.values())
     assert ["I don't like coffee any more."] == [event.user for event in brain.short_term().memory.events]
     assert "memory/review.md" in look_over(brain)
     brain.tree.review.rmdir()
     outcome = promote(brain)
-    assert {"proposed"} == {fate.end for fate in outcome.fates.values()}
+    assert {"proposed"} == {fate.end for fate in outcome.candidates.values()}
     assert "- User likes coffee. ^mine1\n" in drinks.read_text()
     assert "- [ ] Replace" in brain.tree.review.read_text()
 

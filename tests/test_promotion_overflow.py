@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.organization.actions import derive_manifests
-from brainiac_plugins.promotion.due import is_due
-from brainiac_plugins.promotion.episodes import PAGE_CHARACTERS
-from brainiac_plugins.promotion.overflow import file_overflow
-from brainiac_plugins.promotion.run import promote
+from brainiac_plugins.promotion.filing import PAGE_CHARACTERS, file_overflow
+from brainiac_plugins.promotion.run import is_due, promote
 from kernel import CountingDisk, Crash, PowerDisk
 from promotions import START, ScriptedEngine, make_brain, open_brain, pages, statements, tell
 
@@ -25,7 +23,7 @@ from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.health.doctor import examine
 from brainiac.history.undo import undo
 from brainiac.llm.catalog import count
-from brainiac.llm.schemas import AnalyzeRequest, Purpose, Reflection, ReflectRequest, Request, Result
+from brainiac.llm.schemas import Purpose, Reflection, ReflectRequest, Request, Result
 from brainiac.storage.commit import Committer
 from brainiac.storage.filed import MAX_WAITING, filed
 from brainiac.storage.journal import Journal
@@ -115,13 +113,13 @@ def test_what_was_filed_is_consolidated_by_the_next_promotion_and_only_once(tmp_
     wait(brain, 301)
     assert is_due(brain, 301.0)
     outcome = promote(brain)
-    analyzed = [event.user for request in engine.of(Purpose.ANALYZE) for event in request.events]
+    analyzed = [said.event.user for request in engine.of(Purpose.CONSOLIDATE) for said in request.said]
     assert said == analyzed
     assert (30, 30) == (outcome.exchanges, len(statements(brain)))
     assert (said, []) == ([event.user for event in on_pages(brain)], log(brain))
     assert not is_due(brain, 9999.0)
     assert promote(brain).event is None
-    assert said == [event.user for request in engine.of(Purpose.ANALYZE) for event in request.events]
+    assert said == [said.event.user for request in engine.of(Purpose.CONSOLIDATE) for said in request.said]
 
 
 def test_more_than_a_run_takes_is_consolidated_in_runs_oldest_first(tmp_path: Path) -> None:
@@ -131,7 +129,7 @@ def test_more_than_a_run_takes_is_consolidated_in_runs_oldest_first(tmp_path: Pa
     for number in range(MAX_WAITING + 30):
         tell(brain, f"hm {number}?")
     promote(brain)
-    analyzed = [event.user for request in engine.of(Purpose.ANALYZE) for event in request.events]
+    analyzed = [said.event.user for request in engine.of(Purpose.CONSOLIDATE) for said in request.said]
     assert [f"hm {number}?" for number in range(MAX_WAITING + 30)] == analyzed
     runs = [event.data["exchanges"] for event in brain.journal.events(kinds={"memory-promoted"})]
     assert [MAX_WAITING, 30] == [len(run) for run in runs]
@@ -150,7 +148,7 @@ def test_a_day_when_no_model_serves_loses_nothing(tmp_path: Path) -> None:
             return result.model_copy(update={"tasks": ["call the landlord about the tap"]})
         return result
 
-    engine = ScriptedEngine(dict.fromkeys((Purpose.REFLECT, Purpose.ANALYZE), answer))
+    engine = ScriptedEngine(dict.fromkeys((Purpose.REFLECT, Purpose.CONSOLIDATE), answer))
     brain = make_brain(tmp_path / "b", CONFIG, engine)
     tell(brain, "The tap in the kitchen of my flat in Lund drips, said the landlord.")
     said = talk(brain, 30)
@@ -177,11 +175,11 @@ def test_a_run_that_finds_nothing_to_remember_still_ends_the_wait(tmp_path: Path
         tell(brain, f"hm {number}?")
     assert filed(brain).waiting
     promote(brain)
-    asked = len(engine.of(Purpose.ANALYZE))
+    asked = len(engine.of(Purpose.CONSOLIDATE))
     wait(brain, 301)
     assert not is_due(brain, 9999.0)
     promote(brain)
-    assert asked == len(engine.of(Purpose.ANALYZE))
+    assert asked == len(engine.of(Purpose.CONSOLIDATE))
 
 
 def test_private_exchanges_are_filed_and_consolidated_as_private(tmp_path: Path) -> None:
@@ -198,10 +196,11 @@ def test_private_exchanges_are_filed_and_consolidated_as_private(tmp_path: Path)
     brain.observed.note_change(private.path.replace("-private", ""))
     on_page = {event.id for event in on_pages(brain)}
     promote(brain)
-    requests = [request for request in engine.of(Purpose.ANALYZE) if isinstance(request, AnalyzeRequest)]
-    assert all({request.is_private} == {event.is_private for event in request.events} for request in requests)
-    assert on_page < {event.id for request in requests for event in request.events}
-    assert on_page <= {event.id for request in requests if request.is_private for event in request.events}
+    asked = [(request.is_private, said.event) for request in engine.of(Purpose.CONSOLIDATE) for said in request.said]
+    assert all(is_private is event.is_private for is_private, event in asked)
+    users = {event.user for event in on_pages(brain) if event.id in on_page}
+    assert users < {event.user for _, event in asked}
+    assert users <= {event.user for is_private, event in asked if is_private}
 
 
 def test_what_a_person_takes_from_a_page_is_not_consolidated_and_not_waited_for(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.organization.upkeep import settle_reviews
-from brainiac_plugins.promotion.applying import Applier, Step
-from brainiac_plugins.promotion.draft import Catalogue, Draft
-from brainiac_plugins.promotion.placement import Place
+from brainiac_plugins.promotion.apply import Candidate, Step, carry_out
+from brainiac_plugins.promotion.draft import Draft, NewPage
 from brainiac_plugins.promotion.run import promote
 from promotions import LTM, ScriptedEngine, make_brain, pages, statements, tell
 from test_privacy import remote_brain, reply, say_to, told_by_us, write_private
@@ -19,7 +18,7 @@ from brainiac.clock import ManualClock
 from brainiac.formats.dialogue import PRIVATE_MARK
 from brainiac.formats.discretion import is_private, shareable
 from brainiac.llm.gate import Gate, without_hidden
-from brainiac.llm.schemas import Candidate, Candidates, Operation, Purpose, Request, Result, Summary
+from brainiac.llm.schemas import Operation, PageRef, Purpose, Request, Result, Summary
 from brainiac.storage.statements import StatementLog
 from tests.models import write_settings
 from tests.openai_server import ChatServer, by_request
@@ -82,20 +81,20 @@ def test_private_facts_stand_on_private_pages_whatever_a_person_wrote_before(tmp
 
 
 def test_a_page_begun_private_is_private_whatever_becomes_of_the_step_that_began_it(tmp_path: Path) -> None:
-    """The first step is dropped; the second, which found the page in the catalogue, begins it on pages read anew."""
+    """The first step is dropped; the second, which found the page among those begun, begins it on pages read anew."""
     brain = make_brain(tmp_path / "b")
     tell(brain, "I decided to leave PRVdecision.", private=True)
     events = brain.short_term().memory.events
-    steps = []
-    catalogue = Catalogue(brain)
-    for number, meta in enumerate([{"private": True, "subject": "User"}, {}]):
-        place = Place(f"{LTM}concrete/about-user.md", "About user", meta)
-        steps.append(Step(f"c#{number}", Operation(action="new", text=f"User decided PRV{number}"), events, place))
-        Applier(brain, Draft(brain, catalogue), StatementLog()).apply(steps[-1])
+    path = f"{LTM}concrete/about-user.md"
+    draft = Draft(brain, StatementLog(), {path: NewPage("About user", {"private": True, "subject": "User"})})
+    steps = [
+        Step(Candidate(f"c#{number}", Operation(action="new", text=f"User decided PRV{number}"), events, "m"), path)
+        for number in range(2)
+    ]
     for kept in ([0], [1], [1, 0]):
-        draft = Draft(brain, catalogue)
+        draft = draft.anew()
         for number in kept:
-            Applier(brain, draft, StatementLog()).apply(steps[number])
+            carry_out(draft, steps[number])
         (change,) = draft.changes("2026-03-02T10:00:00Z")
         text = (change.after or b"").decode()
         assert ("private: true" in text, "subject: User" in text) == (True, True)
@@ -134,15 +133,12 @@ def test_a_private_wish_to_forget_leaves_no_word_on_an_open_page(tmp_path: Path)
     """What it names may stand on an open page, where it goes to History once the person has ticked it; of the wish
     itself, its tags and its feeling, nothing gets there."""
     engine = ScriptedEngine({})
-    engine.on("bike shed", "DELETE", "4471")
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "The code of the bike shed is 4471.")
     promote(brain)
     later(brain)
-    wish = Candidate(statement="The code of the bike shed", is_forget=True, tags=["PRVtag"], emotion="PRVfear")
-    engine.answers[Purpose.ANALYZE] = lambda request: Candidates(
-        candidates=[wish.model_copy(update={"events": [request.events[0].id]})]
-    )
+    wish = {"page": PageRef(aliases=["PRVname"]), "importance": 0.9, "subject": "PRVsubject", "reasoning": "PRVwhy"}
+    engine.on("forget the code", "forget", "4471", "PRVtext", **wish)
     tell(brain, "Please forget the code of the bike shed, PRVwhy.", private=True)
     assert promote(brain).event is not None
     assert [] == exposed(brain)

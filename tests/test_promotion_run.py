@@ -7,13 +7,13 @@ from pathlib import Path
 
 from brainiac_plugins.organization.upkeep import settle_reviews
 from brainiac_plugins.promotion.run import promote
-from promotions import LTM, ScriptedEngine, make_brain, page_with, pages, statements, tell
+from promotions import LTM, ScriptedEngine, make_brain, operations, page_with, pages, statements, tell
 
 from brainiac.clock import ManualClock
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.memory import parse_exchanges
 from brainiac.health.doctor import examine
-from brainiac.llm.schemas import Candidate, Candidates, Decision, Decisions, IntegrateRequest, Purpose, Relevance
+from brainiac.llm.schemas import ConsolidateRequest, Consolidation, PageRef, Purpose, Relevance
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count", "sources", "subject")
 
@@ -80,7 +80,7 @@ def test_told_ten_times_over_ten_promotions_is_one_statement_with_ten_sources(tm
 def test_what_no_longer_holds_goes_to_history_with_dates_and_successor(tmp_path: Path) -> None:
     """The old statement keeps its block id, when it was said and until when it held. Seeds: I3."""
     engine = ScriptedEngine()
-    engine.on("any more", "DELETE", "like coffee")
+    engine.on("any more", "end", "like coffee")
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "I like coffee.")
     promote(brain)
@@ -99,16 +99,12 @@ def test_what_no_longer_holds_goes_to_history_with_dates_and_successor(tmp_path:
 def test_a_request_to_forget_that_a_model_understood_is_put_before_the_person(tmp_path: Path) -> None:
     """It states and retires nothing by itself; ticked in review.md, the statement goes to History. Seeds: I6."""
     engine = ScriptedEngine()
-    engine.on("bike shed", "DELETE", "4471")
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "The code of the bike shed is 4471.")
     tell(brain, "I live in Portland.")
     promote(brain)
     told = sorted(statements(brain))
-    wish = Candidate(statement="The code of the bike shed", is_forget=True)
-    engine.answers[Purpose.ANALYZE] = lambda request: Candidates(
-        candidates=[wish.model_copy(update={"events": [request.events[0].id]})]
-    )
+    engine.on("forget the code", "forget", "4471", text="")
     tell(brain, "Please forget the code of the bike shed.")
     promote(brain)
     assert (told, []) == (sorted(statements(brain)), statements(brain, history=True))
@@ -166,43 +162,47 @@ def test_the_event_tells_why_each_statement_stands(tmp_path: Path) -> None:
     assert "promotion-started" == started.kind
 
 
-def test_what_a_model_decides_is_journaled_with_relevance_and_reasons(tmp_path: Path) -> None:
-    """Where nothing is known all is new, and no model is asked; else each of new, update, delete and reinforce is
-    recorded with the sum of the three parts of its relevance and why it was decided.
+def test_what_a_model_decides_is_journaled_with_relevance_evidence_and_reasons(tmp_path: Path) -> None:
+    """One call a run; where nothing is known all is new. New, update, delete and reinforce are each recorded with the
+    band and the three parts of their relevance, the words they rest on, whose these are, and why it was decided.
 
-    Seeds: I1, I2, I7.
+    Seeds: I1, I2, I7, S12.
     """
-    verbs = iter(["UPDATE", "REINFORCE", "NEW", "DELETE"])
+    actions = iter(["replace", "same", "new", "end"])
 
-    def integrate(request: IntegrateRequest) -> Decisions:
-        verb, known = next(verbs), request.existing[0]
-        relevance = Relevance(type=0.3, topic=0.2, semantic=0.1)
-        text = request.candidate.statement
-        decision = Decision.model_validate(
-            {"operation": verb, "id": known.id, "content": text, "relevance": relevance, "reasoning": f"why {verb}"}
-        )
-        return Decisions(operations=[decision])
+    def consolidate(request: ConsolidateRequest) -> Consolidation:
+        (said,) = request.said
+        action = next(actions) if request.existing else "new"
+        return operations({
+            "action": action,
+            "text": said.event.user,
+            "ids": [request.existing[0].id] if action != "new" else [],
+            "page": PageRef(title="Likes"),
+            "relevance": Relevance(type=0.3, topic=0.2, semantic=0.1) if request.existing else Relevance(),
+            "reasoning": f"why {action}",
+        })(request)  # fmt: skip
 
-    engine = ScriptedEngine({Purpose.INTEGRATE: integrate})
+    engine = ScriptedEngine({Purpose.CONSOLIDATE: consolidate})
     brain = make_brain(tmp_path / "b", engine=engine)
     records = []
-    for text in (
-        "I like tea.",
-        "I like tea and jazz.",
-        "I like jazz.",
-        "I play chess.",
-        "I like neither tea nor jazz.",
-    ):
+    said = ["I like tea.", "I like tea and jazz.", "I like jazz.", "I play chess.", "I like neither tea nor jazz."]
+    for text in said:
         tell(brain, text)
         outcome = promote(brain)
         assert outcome.event is not None
         records += outcome.event.data["statements"]
         assert isinstance(brain.clock, ManualClock)
         brain.clock.advance(3600)
-    assert ["NEW", "UPDATE", "REINFORCE", "NEW", "DELETE"] == [one["operation"] for one in records]
-    assert [0.0, 0.6, 0.6, 0.6, 0.6] == [one["relevance"] for one in records]
-    assert ["", "why UPDATE", "why REINFORCE", "why NEW", "why DELETE"] == [one["reasoning"] for one in records]
-    assert 4 == len(engine.of(Purpose.INTEGRATE))
+    assert ["NEW", "UPDATE", "REINFORCE", "NEW", "DELETE"] == [record["operation"] for record in records]
+    assert [0.0, 0.6, 0.6, 0.6, 0.6] == [record["relevance"] for record in records]
+    assert ["NO", *["MODERATE"] * 4] == [record["band"] for record in records]
+    assert {"type": 0.3, "topic": 0.2, "semantic": 0.1} == records[1]["relevance_parts"]
+    assert ["why new", "why replace", "why same", "why new", "why end"] == [record["reasoning"] for record in records]
+    assert [
+        [{"exchange": record["sources"][0], "quote": text}] for record, text in zip(records, said, strict=True)
+    ] == [record["evidence"] for record in records]
+    assert {"person"} == {record["origin"] for record in records}
+    assert 5 == len(engine.of(Purpose.CONSOLIDATE))
 
 
 def test_without_a_model_what_was_marked_is_kept_word_for_word(tmp_path: Path) -> None:

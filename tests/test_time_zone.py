@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from brainiac_plugins.organization.actions import Action, Draft, divide
-from brainiac_plugins.promotion.placement import day_place
+from brainiac_plugins.promotion.draft import day_page
 from brainiac_plugins.promotion.run import promote
 from commands import Shell
 from freezegun import freeze_time
@@ -24,7 +24,7 @@ from brainiac.clock import ManualClock, day_in, moment_in
 from brainiac.events import ModelCalled
 from brainiac.formats.memory import parse_exchanges
 from brainiac.llm.costs import Ledger, cost_rows
-from brainiac.llm.schemas import AnswerRequest, Candidate, Candidates, Decisions, Page, Purpose
+from brainiac.llm.schemas import AnswerRequest, Consolidation, Evidence, Operation, Page, Purpose
 from brainiac.search.query import parse_query
 from brainiac.search.text import Analyzer
 from brainiac.settings import Settings, load
@@ -126,9 +126,10 @@ def test_what_was_said_goes_to_the_persons_day(tmp_path: Path) -> None:
 
     A page of the same moment under the UTC day, from before, stays as it is. F-ALL-5, F-MEM-7.
     """
-    candidates = Candidates(candidates=[Candidate(statement="User has a cat", subject="Pets", events=["0199-0001"])])
+    evidence = [Evidence(exchange="e1", quote="I have a cat")]
+    cat = Operation(action="new", text="User has a cat", subject="Pets", evidence=evidence)
     page = Page(kind="concrete", folder="concrete/pets", title="Pets")
-    answers = {Purpose.ANALYZE: candidates, Purpose.INTEGRATE: Decisions(), Purpose.SYNTHESIZE: page}
+    answers = {Purpose.CONSOLIDATE: Consolidation(operations=[cat]), Purpose.SYNTHESIZE: page}
     brain = auckland(tmp_path / "brain", ScriptedEngine(answers))
     in_zone(brain.root)
     former = brain.tree.absolute(f"{LTM}events/2026/11/21/2026-11-21.md")
@@ -156,8 +157,8 @@ def test_devices_with_one_config_give_the_same_folders(tmp_path: Path) -> None:
     in_zone(root)
     script = (
         "import sys; from brainiac.brain import Brain; from brainiac.host.sources import open_namespace\n"
-        "open_namespace(); from brainiac_plugins.promotion.placement import day_place\n"
-        "print(day_place(Brain(sys.argv[1]), '2026-11-21T11:42:00Z', is_private=False).path)"
+        "open_namespace(); from brainiac_plugins.promotion.draft import day_page\n"
+        "print(day_page(Brain(sys.argv[1]), '2026-11-21T11:42:00Z', is_private=False)[0])"
     )
     found = {
         subprocess.run(
@@ -176,7 +177,7 @@ def test_without_a_time_zone_days_are_those_of_utc(tmp_path: Path) -> None:
     """A config from before there was the setting means what it meant."""
     brain = make_brain(tmp_path / "brain")
     assert "2026-11-21" == brain.day_of("2026-11-21T23:59:00Z")
-    path = day_place(brain, "2026-11-21T23:59:00Z", is_private=True).path
+    path, _ = day_page(brain, "2026-11-21T23:59:00Z", is_private=True)
     assert f"{LTM}events/2026/11/21/2026-11-21-private.md" == path
 
 
@@ -225,7 +226,7 @@ def test_the_budget_begins_anew_at_the_persons_midnight(tmp_path: Path) -> None:
 
 def test_a_digest_and_the_parts_of_a_folder_bear_the_persons_days(tmp_path: Path) -> None:
     """A line of the digest names the day on which it was said there; a page of that night lies in that day's part."""
-    brain = auckland(tmp_path / "brain", ScriptedEngine({Purpose.ANALYZE: Candidates()}))
+    brain = auckland(tmp_path / "brain", ScriptedEngine({Purpose.CONSOLIDATE: Consolidation()}))
     tell(brain, "I have a cat.")
     promote(brain)
     (day,) = (page for path, page in pages(brain).items() if path.startswith("events/"))

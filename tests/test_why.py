@@ -11,7 +11,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.history.why import why
-from brainiac.llm.schemas import AnalyzeRequest, Candidate, Candidates, Purpose, Result
+from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Purpose, Result
 from brainiac.pipeline.daemon import run_once
 from brainiac.testing import make_brain
 from tests.commands import Shell
@@ -33,15 +33,20 @@ def engine() -> ScriptedEngine:
     """A model that says one thing in words of its own, and all else word for word."""
     engine = ScriptedEngine()
 
-    def analyze(request: AnalyzeRequest) -> Result:
-        told = [event.id for event in request.events if "live in Portland" in event.user]
-        own = [Candidate(statement="User lives in Portland since 2020", events=[each]) for each in told]
+    def consolidate(request: ConsolidateRequest) -> Result:
+        own = [
+            engine.operation("User lives in Portland since 2020", said, request).model_copy(
+                update={"evidence": [Evidence(exchange=said.id, quote="I live in Portland since 2020")]}
+            )
+            for said in request.said
+            if "live in Portland" in said.event.user and not request.refused
+        ]
         kept = engine.verbatim(request)
-        assert isinstance(kept, Candidates)
-        return Candidates(candidates=[*own, *kept.candidates])
+        assert isinstance(kept, Consolidation)
+        return Consolidation(operations=[*own, *kept.operations])
 
-    engine.answers[Purpose.ANALYZE] = analyze
-    engine.on("moved to Seattle", "UPDATE", "Portland")
+    engine.answers[Purpose.CONSOLIDATE] = consolidate
+    engine.on("moved to Seattle", "replace", "Portland")
     return engine
 
 

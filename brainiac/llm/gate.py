@@ -27,7 +27,7 @@ from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint
 from brainiac.llm.redaction import redact
-from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, Request, Result
+from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, PageName, Request, Result, Said
 from brainiac.search.documents import Hit
 from brainiac.storage.files import read_bytes
 from brainiac.tree import Tree
@@ -327,23 +327,34 @@ class Gate:
             self._pages[path] = text, shareable(text)
         return self._pages[path]
 
+    def _said(self, exchanges: Iterable[Said]) -> list[Said]:
+        return [said for said in exchanges if self.events([said.event])]
+
     def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
         """Return the statements that stand on what may be shown of their pages."""
         shown = []
         for statement in statements:
-            # a page without identity is named by its path
-            uuid = statement.id.partition("#")[0]
-            path = self._library.recall.links.path_of(uuid) or uuid
-            page, rest = self._page(path) if path.endswith(".md") else ("", "")
-            words = _folded(statement.content)
-            is_cut = rest is None or (words in _folded(page) and words not in _folded(rest))
-            if not is_cut and not PRIVATE.search(statement.content) and (not page or self.knows(path)):
-                shown.append(replace(statement, content=self._lines(path, statement.content) or WITHHELD))
+            page, rest = self._page(statement.path)
+            text = _folded(statement.content)
+            is_cut = rest is None or (text in _folded(page) and text not in _folded(rest))
+            if not is_cut and not PRIVATE.search(statement.content) and self.knows(statement.path):
+                content = self._lines(statement.path, statement.content) or WITHHELD
+                shown.append(replace(statement, content=content))
         return shown
 
-    def _titles(self, titles: Iterable[str]) -> list[str]:
-        hidden = _hidden_names(self._tree)
-        return [title for title in titles if _name_key(PRIVATE.sub("", title)) not in hidden]
+    def _page_names(self, pages: Iterable[PageName]) -> list[PageName]:
+        """Return the pages that may be known, each with what of its line stands openly there."""
+        shown = []
+        for page in pages:
+            if self.knows(page.path):
+                _, rest = self._page(page.path)
+                is_open = rest is not None and _folded(page.about) in _folded(rest)
+                shown.append(replace(page, about=self._lines(page.path, page.about) if is_open else ""))
+        return shown
+
+    def _nothing(self, values: Any) -> tuple[()]:
+        """Return nothing: what is for the keyless engine alone, which is on this machine."""
+        return ()
 
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
         """Return the folders that may be known, each with what its index page tells."""
@@ -433,15 +444,18 @@ _FILTERS: dict[str, Callable[[Gate, Any], Any]] = {
     "events": Gate.events,
     "remaining": Gate.events,
     "archived": Gate.events,
-    "subjects": Gate._titles,
+    "said": Gate._said,
     "existing": Gate._existing,
+    "standing": Gate._existing,
+    "pages": Gate._page_names,
+    "marked": Gate._nothing,
     "folders": Gate._folders,
     "patterns": Gate._patterns,
     "structure": Gate._structure,
 }
 _OPEN_FIELDS = frozenset(
-    "now is_private off_record cause abandon on_text prompt absent is_first zone message candidate complaint titles "
-    "goals".split()
+    "now is_private off_record cause abandon on_text prompt absent is_first zone refused kind title candidates steps "
+    "titles goals".split()
 )
 
 
@@ -454,7 +468,7 @@ def is_private_request(library: Library, request: Request) -> bool:
     if prompt and (prompt.private or (prompt.path and is_hidden(library.tree, prompt.path))):
         return True
     # what was made of exchanges would tell of them
-    return hasattr(request, "candidate") and any(map(is_private_event, getattr(request, "events", ())))
+    return hasattr(request, "candidates") and any(map(is_private_event, getattr(request, "events", ())))
 
 
 class GatedEngine:

@@ -20,10 +20,10 @@ from brainiac.llm.context.blocks import budget_tokens, tool_tokens
 from brainiac.llm.costs import FOREGROUND, Ledger
 from brainiac.llm.gate import Gate, Released
 from brainiac.llm.schemas import (
-    AnalyzeRequest,
     Answer,
     AnswerRequest,
-    Candidates,
+    ConsolidateRequest,
+    Consolidation,
     Purpose,
     QueriesRequest,
     ReflectRequest,
@@ -36,7 +36,6 @@ from brainiac.llm.tools import Toolbox
 MAX_OUTPUT_TOKENS = {
     Purpose.QUERIES: 400,
     Purpose.REFLECT: 2000,
-    Purpose.INTEGRATE: 1000,
     Purpose.SYNTHESIZE: 1000,
     Purpose.SUMMARIZE: 1500,
 }
@@ -90,7 +89,7 @@ class LiteLLMEngine:
         try:
             return self._typed(request)
         except WindowError:
-            if isinstance(request, AnalyzeRequest) and len(request.events) > 1:
+            if isinstance(request, ConsolidateRequest) and len(request.said) > 1:
                 return self._halved(request)
             raise
 
@@ -161,6 +160,8 @@ class LiteLLMEngine:
             try:
                 return request.result.model_validate_json(_json_in(completion.text))
             except ValidationError as error:
+                if completion.finish == "length" and isinstance(request, ConsolidateRequest) and len(request.said) > 1:
+                    return self._halved(request)  # there is less to say about fewer exchanges
                 problems = _problems(error, completion)
             # cut, or a model that did not find its end would fill its own window
             again = [{"role": "assistant", "content": completion.text[:4000] or "(nothing)"}]
@@ -171,12 +172,11 @@ class LiteLLMEngine:
             advice=f"A larger model may do better: llm.models: {{{request.purpose}: ...}} in system/config.yaml.",
         )
 
-    def _halved(self, request: AnalyzeRequest) -> Candidates:
-        """Analyze a log that is longer than the window in two parts: nothing of it may be left unread."""
-        middle = len(request.events) // 2
-        halves = (request.events[:middle], request.events[middle:])
-        results = [self.run(replace(request, events=events)) for events in halves]
-        return Candidates(candidates=[candidate for result in results for candidate in result.candidates])  # type: ignore[attr-defined]
+    def _halved(self, request: ConsolidateRequest) -> Consolidation:
+        """Consolidate more than the window holds in two parts: nothing of what was said may be left unread."""
+        middle = len(request.said) // 2
+        results = [self.run(replace(request, said=said)) for said in (request.said[:middle], request.said[middle:])]
+        return Consolidation(operations=[operation for result in results for operation in result.operations])  # type: ignore[attr-defined]
 
     # --- one call ----------------------------------------------------------------------------------------------
 

@@ -10,20 +10,17 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from typing import Any
 
 from brainiac.clock import day_in
 from brainiac.formats.links import format_link
 from brainiac.llm.schemas import (
-    AnalyzeRequest,
     Answer,
     AnswerRequest,
-    Candidates,
-    Decision,
-    Decisions,
+    ConsolidateRequest,
+    Consolidation,
     Evidence,
-    IntegrateRequest,
     Marked,
     Operation,
     OrganizeRequest,
@@ -97,12 +94,11 @@ class OfflineEngine:
                 return result
             case ReflectRequest():
                 return Reflection()  # what a person marked is noted whoever answers
-            case AnalyzeRequest():
-                return Candidates()  # what was marked is consolidated; nothing else is judged
-            case IntegrateRequest():
-                return Decisions(operations=[Decision(operation="NEW", content=request.candidate.statement)])
+            case ConsolidateRequest():  # what was marked is kept; nothing else is judged
+                zone = request.now.tzinfo or UTC
+                return Consolidation(operations=[keep(marked, request.pages, zone) for marked in request.marked])
             case SynthesizeRequest():
-                return Page(kind=request.candidate.kind, title=request.candidate.subject or NOTES, folder=NOTES)
+                return Page(kind=request.kind, title=request.title or NOTES, folder=NOTES, steps=list(request.steps))
             case SummarizeRequest():
                 return Summary(text=summarize(request))
             case OrganizeRequest():

@@ -1,4 +1,4 @@
-"""The eight purposes a model serves: what each is asked (plain values) and what it must answer (typed results).
+"""The seven purposes a model serves: what each is asked (plain values) and what it must answer (typed results).
 
 Strings and lists are bounded, since output cut at a token limit is no JSON even under a schema.
 """
@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
@@ -26,8 +27,7 @@ class Purpose(StrEnum):
     QUERIES = "queries"
     ANSWER = "answer"
     REFLECT = "reflect"
-    ANALYZE = "analyze"
-    INTEGRATE = "integrate"
+    CONSOLIDATE = "consolidate"
     SYNTHESIZE = "synthesize"
     SUMMARIZE = "summarize"
     ORGANIZE = "organize"
@@ -35,11 +35,13 @@ class Purpose(StrEnum):
 
 # --- results -----------------------------------------------------------------------------------------------
 
-Line = Annotated[str, Field(max_length=1000)]
+MAX_TEXT = 1000  # characters of a line
+Line = Annotated[str, Field(max_length=MAX_TEXT)]
 Lines = Annotated[list[Line], Field(max_length=50)]
 # a grammar keeps no bounds of numbers, and a small model's 0.9 of 0.3 means "much": not worth asking again for
 Share = Annotated[float, BeforeValidator(lambda given: _within(given, 1.0)), Field(ge=0, le=1)]
 Third = Annotated[float, BeforeValidator(lambda given: _within(given, 0.3)), Field(ge=0, le=0.3)]
+Tags = Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=8)]
 Kind = Literal["concrete", "event", "skill"]
 Category = Literal["identity", "interests", "models", "preferences", "relationships"]
 SubjectType = Literal["person", "project", "concept", "resource", "organization", "workflow"]
@@ -95,32 +97,6 @@ class Reflection(Result):
     forget: Lines = []  # what the person asked to forget
 
 
-class Candidate(Result):
-    """Something in the event log worth remembering for long.
-
-    `events` are ids of the events it rests on.
-    """
-
-    statement: Line
-    kind: Kind = "concrete"
-    subject: Annotated[str, Field(max_length=120)] = ""
-    subject_type: SubjectType = "concept"
-    category: Category | None = None
-    events: list[str] = []
-    importance: Share = 0.5
-    emotion: Annotated[str, Field(max_length=40)] = ""
-    tags: Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=8)] = []
-    canonical_key: Annotated[str, Field(max_length=120)] = ""
-    steps: Lines = []  # of a skill, in order
-    is_forget: bool = False
-
-
-class Candidates(Result):
-    """The outcome of analyzing an event log."""
-
-    candidates: Annotated[list[Candidate], Field(max_length=400)] = []
-
-
 class Relevance(Result):
     """How near a candidate is to one existing statement (seeds I2)."""
 
@@ -133,37 +109,32 @@ class Relevance(Result):
         """The sum, at most 0.9, to one decimal."""
         return round(self.type + self.topic + self.semantic, 1)
 
-
-class Decision(Result):
-    """What to do with one candidate.
-
-    `id` names the existing statement for UPDATE, DELETE and REINFORCE; `content` is the statement to stand.
-    DELETE retires the old and states `content` as new, unless the candidate only asked to forget.
-    """
-
-    operation: Literal["NEW", "UPDATE", "DELETE", "REINFORCE"]
-    content: Line = ""
-    id: str = ""
-    importance: Share = 0.5
-    relevance: Relevance = Relevance()
-    reasoning: Annotated[str, Field(max_length=500)] = ""
+    @property
+    def band(self) -> str:
+        """HIGH from 0.7 on, MODERATE from 0.4, LOW from 0.1, else NO."""
+        return next((name for name, least in _BANDS if self.score >= least), "NO")
 
 
-class Decisions(Result):
-    """[] when nothing is to be done."""
-
-    operations: Annotated[list[Decision], Field(max_length=8)] = []
+_BANDS = (("HIGH", 0.7), ("MODERATE", 0.4), ("LOW", 0.1))
 
 
 class Page(Result):
-    """Where a candidate belongs and how its page is titled; statements come from integration, not from here."""
+    """What a new or much changed page is called, what it is about, and how it is ordered; its statements stand already.
+
+    Attributes:
+        folder: Below `concrete/` or `skills/`, of a new page.
+        summary: One line.
+        order: Ids of its statements, in the order they are to stand.
+        steps: Of a skill: the steps that were given, in order.
+    """
 
     kind: Kind
-    folder: Annotated[str, Field(max_length=200)] = ""  # relative to concrete/, events/ or skills/
+    folder: Annotated[str, Field(max_length=200)] = ""
     title: Annotated[str, Field(max_length=120)]
     summary: Annotated[str, Field(max_length=500)] = ""
-    tags: Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=8)] = []
+    tags: Tags = []
     emotion: Annotated[str, Field(max_length=40)] = ""
+    order: Annotated[list[str], Field(max_length=200)] = []
     steps: Lines = []
 
 
@@ -180,53 +151,67 @@ class Evidence(Result):
 
 
 class PageRef(Result):
-    """Where a statement goes: a page that stands there, by its path, or a new one.
+    """The page that a statement goes to: one that stands there, by its path, or a new one.
 
     Attributes:
         path: Of a page there is; "" for a new one.
         kind: `concrete`, `event` (the page of its day) or `skill`.
-        folder: Below `concrete/` or `skills/`.
-        title: Of a new page.
+        folder: Below `concrete/` or `skills/`, of a new page.
+        title: Of a new page; of one there is: what it is to be called from now on.
+        aliases: Other names of what it is about.
+        merge: Paths of pages that turned out to be about the same; what stands there moves here.
         is_whole: The text is the body of a page of its own.
     """
 
     path: str = ""
     kind: Kind = "concrete"
-    folder: Annotated[str, Field(max_length=200)] = ""
+    folder: SkipJsonSchema[Annotated[str, Field(max_length=200)]] = ""
     title: Annotated[str, Field(max_length=200)] = ""
-    is_whole: bool = False
+    aliases: Annotated[list[Annotated[str, Field(max_length=120)]], Field(max_length=8)] = []
+    merge: Annotated[list[str], Field(max_length=8)] = []
+    is_whole: SkipJsonSchema[bool] = False
 
 
 class Operation(Result):
-    """One change of long-term memory (design 8): what Promotion carries out, whoever proposed it.
+    """One change of long-term memory (design 8): a candidate with what becomes of it, whoever proposed it.
 
     Attributes:
         action: `new`; `replace` what `ids` name by the text; `end` them, stating the text if there is one; `same`: they
             were said again; `forget` them, since the person asked for it.
-        ids: Statements, `<page uuid>#<block id>`.
-        text: Exactly as it is to stand.
-        page: Where a new one goes.
+        ids: Statements; several only where all of them say the same.
+        text: Exactly as it is to stand. Whoever carries it out refuses a model's longer than `MAX_TEXT`.
+        page: Where it stands.
         evidence: What it rests on.
+        valid_from: From when it is so, an ISO date; "" where nothing says it.
+        valid_until: Until when.
         marked_by: What marked the words, where no model judged: `command`, `note`, `key-fact`, `tag`, `link`, `use` or
             `repetition`.
+        tags: The person's own, where no model judged.
     """
 
     action: Literal["new", "replace", "end", "same", "forget"]
-    ids: list[str] = []
-    text: str = ""
+    ids: Annotated[list[str], Field(max_length=20)] = []
+    text: Annotated[str, Field(json_schema_extra={"maxLength": MAX_TEXT})] = ""
+    evidence: Annotated[list[Evidence], Field(max_length=20)] = []
     page: PageRef = PageRef()
-    evidence: list[Evidence] = []
-    marked_by: str = ""
     subject: Annotated[str, Field(max_length=120)] = ""
     subject_type: SubjectType = "concept"
     category: Category | None = None
-    importance: Share | None = None
-    emotion: Annotated[str, Field(max_length=40)] = ""
-    tags: list[str] = []
     canonical_key: Annotated[str, Field(max_length=120)] = ""
+    importance: Share | None = None
+    valid_from: Annotated[str, Field(max_length=30)] = ""
+    valid_until: Annotated[str, Field(max_length=30)] = ""
     steps: Lines = []
     relevance: Relevance = Relevance()
     reasoning: Annotated[str, Field(max_length=500)] = ""
+    marked_by: SkipJsonSchema[str] = ""
+    tags: SkipJsonSchema[list[str]] = []
+
+
+class Consolidation(Result):
+    """What becomes of long-term memory after what was said; [] when nothing is to be done."""
+
+    operations: Annotated[list[Operation], Field(max_length=400)] = []
 
 
 class Summary(Result):
@@ -323,43 +308,6 @@ class ReflectRequest(Request):
     short_term: ShortTermMemory
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnalyzeRequest(Request):
-    """What of these events deserves long-term memory. Oldest first."""
-
-    purpose: ClassVar[Purpose] = Purpose.ANALYZE
-    result: ClassVar[type[Result]] = Candidates
-    events: Sequence[StmEvent]
-    short_term: ShortTermMemory
-    subjects: Sequence[str] = ()  # titles of pages there are, so that names stay the same
-
-
-@dataclass(frozen=True, slots=True)
-class Existing:
-    """A statement that stands in memory; `id` is `<page uuid>#<block id>`."""
-
-    id: str
-    content: str
-    title: str = ""
-    created_at: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class IntegrateRequest(Request):
-    """How one candidate relates to what is known.
-
-    Attributes:
-        complaint: What a former answer lost or invented, to be put right.
-    """
-
-    purpose: ClassVar[Purpose] = Purpose.INTEGRATE
-    result: ClassVar[type[Result]] = Decisions
-    message: str
-    candidate: Candidate
-    existing: Sequence[Existing] = ()
-    complaint: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Marked:
     """Words of the person that are to be kept, and what marked them.
@@ -394,23 +342,100 @@ class PageName:
     Attributes:
         path: Relative, posix.
         names: Title and aliases, as written.
+        about: What it is about, in a line.
     """
 
     path: str
     names: tuple[str, ...]
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """A statement that stands in memory.
+
+    Attributes:
+        id: A short one, good for one request.
+        content: What it says.
+        path: Of its page, relative.
+        title: Of its page.
+        since: The day it was said, an ISO date; "" if unknown.
+    """
+
+    id: str
+    content: str
+    path: str = ""
+    title: str = ""
+    since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An exchange to be consolidated.
+
+    Attributes:
+        id: A short one, good for one request.
+        event: What was said.
+        thread: The name of its conversation; "" for none.
+    """
+
+    id: str
+    event: StmEvent
+    thread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An operation that was not taken, and why: the model is asked for another in its place, once."""
+
+    operation: Operation
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsolidateRequest(Request):
+    """What becomes of long-term memory after what was said.
+
+    Attributes:
+        said: Oldest first.
+        short_term: Summary, goals and tasks; no events.
+        existing: The statements that may have to do with it, nearest first.
+        pages: The pages that there are.
+        marked: Words that the person or use has marked, for the keyless engine.
+        refused: What of a former answer was not taken; given, only what stands in its place is asked for.
+    """
+
+    purpose: ClassVar[Purpose] = Purpose.CONSOLIDATE
+    result: ClassVar[type[Result]] = Consolidation
+    said: Sequence[Said]
+    short_term: ShortTermMemory
+    existing: Sequence[Existing] = ()
+    pages: Sequence[PageName] = ()
+    marked: Sequence[Marked] = ()
+    refused: Sequence[Refused] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesizeRequest(Request):
-    """Where a candidate belongs.
+    """What a new or much changed page is called and how it is ordered.
 
     Attributes:
-        folders: Existing folders below `long_term/` with their summaries.
+        kind: Of the page.
+        title: What it is called now, or was proposed to be.
+        candidates: The statements that are new on it.
+        steps: Of a skill.
+        standing: The statements that stood there before.
+        events: What the new ones rest on.
+        folders: Existing folders below `long_term/` with their summaries; none for a page that there is.
     """
 
     purpose: ClassVar[Purpose] = Purpose.SYNTHESIZE
     result: ClassVar[type[Result]] = Page
-    candidate: Candidate
+    kind: Kind
+    title: str
+    candidates: Sequence[Existing]
+    steps: Sequence[str] = ()
+    standing: Sequence[Existing] = ()
     events: Sequence[StmEvent] = ()
     folders: Mapping[str, str] = field(default_factory=dict)
 

@@ -111,7 +111,7 @@ class ExternalEdits:
 
     def held(self) -> list[str]:
         """Return the notes whose deletion waits to be confirmed."""
-        return sorted(path for path, state in self._states.all().items() if state.is_held)
+        return [state.path for state in self._states.held()]
 
     # one file
 
@@ -405,7 +405,7 @@ class ExternalEdits:
         """Record the deletions that were held, of files that are still gone."""
         with self._transactions.held():
             self._transactions.settle()
-            held = [state for state in self._states.all().values() if state.is_held]
+            held = self._states.held()
             gone = [state for state in held if not os.path.lexists(self._tree.absolute(state.path))]
             self._states.set_held([state.path for state in held], False)
             if gone:

@@ -111,6 +111,10 @@ class FileStates:
         # "0" is the character that follows "/"
         return {state.path: state for state in self._states("WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0")}
 
+    def held(self) -> list[FileState]:
+        """Return the notes whose deletions wait to be confirmed, by path."""
+        return self._states("WHERE is_held ORDER BY path")
+
     def set_stamps(self, stamps: Iterable[tuple[str, str]]) -> None:
         """Note (path, stamp) of files that hold what is recorded here."""
         self._many("UPDATE seen SET stamp = ? WHERE path = ?", [(stamp, path) for path, stamp in stamps])

@@ -10,6 +10,7 @@ from brainiac.errors import FormatError
 from brainiac.formats.dialogue import StmEvent, find_events
 from brainiac.formats.discretion import is_private
 from brainiac.formats.frontmatter import split
+from brainiac.storage.record import undone_events
 from brainiac.storage.store import Store
 
 MAX_WAITING = 200  # so many are consolidated in one run, which must not take an hour
@@ -29,9 +30,8 @@ class Filed:
     """
 
     def __init__(self, store: Store) -> None:
+        self._undone = json.dumps(list(undone_events(store)))
         self._projection = store.projection
-        self._projection.follow()
-        self._undone = json.dumps(list(self._projection.undone()))
 
     @property
     def waiting(self) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -23,7 +23,7 @@ _ANEW = kinds_of(EventUndone, PurgeHonoured)
 @dataclass(slots=True)
 class _Kept(Generic[T]):
     value: T
-    basis: Hashable  # it is good only while this is the same
+    foreign: dict[str, int]  # sizes of the other devices' files: it is good only while these are the same
     last: tuple[int, str] = (0, "")
 
 
@@ -46,20 +46,14 @@ class Following(Generic[T]):
         self._kept: WeakKeyDictionary[Store, _Kept[T]] = WeakKeyDictionary()
         self._mutex = threading.Lock()
 
-    def of(self, store: Store, key: Hashable = None) -> T:
-        """Return the value as of now, the caller's own down to its containers.
-
-        Args:
-            store: Whose journals.
-            key: What the value depends on besides; another one has it folded anew.
-        """
+    def of(self, store: Store) -> T:
+        """Return the value as of now, the caller's own down to its containers."""
         with self._mutex:
-            basis = key, tuple(sorted(store.journal.foreign_sizes().items()))
-            last = store.journal.last()
+            foreign, last = store.journal.foreign_sizes(), store.journal.last()
             kept = self._kept.pop(store, None)  # put back when all went well
-            events = self._gained(store, kept) if kept and kept.basis == basis else None
+            events = self._gained(store, kept) if kept and kept.foreign == foreign else None
             if kept is None or events is None:
-                kept = _Kept(self._begin(store), basis)
+                kept = _Kept(self._begin(store), foreign)
                 for _, event in store.journal.foreign_events():
                     self._add(store, kept, event, is_own=False)
                 events = store.journal.events(kinds=self._kinds)

@@ -149,16 +149,6 @@ class Projection:
         rows = self.query(sql, TextsPurged.kind, PurgeHonoured.kind)
         return [(device, from_line(line.encode())) for device, line in rows]
 
-    def undone(self) -> dict[str, str]:
-        """Return the events of this device that are taken back as of now, each with what took it back."""
-        undone: dict[str, str] = {}
-        sql = "SELECT event, undone FROM undoings WHERE device = ? ORDER BY event"
-        for event, former in self.query(sql, self._journal.device):
-            for again in [each for each, by in undone.items() if by == former]:
-                del undone[again]  # its taking back was taken back
-            undone[former] = event
-        return undone
-
     # --- following ------------------------------------------------------------------------------------------
 
     def _is_current(self, last: tuple[int, str], sizes: Mapping[str, int]) -> bool:

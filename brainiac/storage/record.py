@@ -1,4 +1,4 @@
-"""Finding one's way in the journals: an event by what a person types of its id, what followed from it, in a line."""
+"""Queries on the journals: an event by what a person types of its id, what was undone, what followed from what."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def find_event(store: Store, named: str) -> Event:
     named = named.strip().lower()
     if len(named) < MIN_PREFIX:
         raise UserError(f"{named!r} is too short for an event; give at least {MIN_PREFIX} characters of its id")
-    found = [event for event in store.journal.events() if event.id.startswith(named) or event.id.endswith(named)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        few = "; ".join(f"{event.id} ({event.kind}, {event.at})" for event in found[-5:])
-        raise UserError(f"{len(found)} events have {named!r} in their id, the last of them: {few}; give more of it")
+    matches = [event for event in store.journal.events() if event.id.startswith(named) or event.id.endswith(named)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        few = "; ".join(f"{event.id} ({event.kind}, {event.at})" for event in matches[-5:])
+        raise UserError(f"{len(matches)} events have {named!r} in their id, the last of them: {few}; give more of it")
     for device, event in store.journal.foreign_events():
         if event.id.startswith(named) or event.id.endswith(named):
             raise UserError(f"{event.id} ({event.kind}) was done on {device}; undo it there")
@@ -60,19 +60,25 @@ def last_undoable(store: Store) -> Event:
 
 
 def undone_events(store: Store) -> dict[str, str]:
-    """Return the id of every event that is taken back as of now, with the id of what took it back."""
+    """Return the id of every event of this device that is taken back by now, with the id of what took it back."""
     store.projection.follow()
-    return store.projection.undone()
+    undone: dict[str, str] = {}
+    sql = "SELECT event, undone FROM undoings WHERE device = ? ORDER BY event"
+    for event, former in store.projection.query(sql, store.journal.device):
+        for again in [name for name, by in undone.items() if by == former]:
+            del undone[again]  # its taking back was taken back
+        undone[former] = event
+    return undone
 
 
 def consequences(store: Store, event: Event) -> list[Event]:
     """Return the events that this one led to, however far, oldest first; what took one back is none of them."""
-    known, found = {event.id}, []
+    causes, followed = {event.id}, []
     for later in store.journal.events(since_seq=event.seq):
-        if later.kind != EventUndone.kind and not known.isdisjoint(causes_of(later)):
-            known.add(later.id)
-            found.append(later)
-    return found
+        if later.kind != EventUndone.kind and not causes.isdisjoint(causes_of(later)):
+            causes.add(later.id)
+            followed.append(later)
+    return followed
 
 
 def causes_of(event: Event) -> set[str]:

@@ -38,8 +38,7 @@ def file_changed(brain: Brain, change: FileChange) -> None:
 @hookimpl
 def quiet(brain: Brain, idle_seconds: float) -> None:
     """Promote when it is due; what cannot be done now stays for the next quiet."""
-    from .due import is_due
-    from .run import promote  # here: an answer waits for no plugin's imports
+    from .run import is_due, promote  # here: an answer waits for no plugin's imports
 
     if not is_due(brain, idle_seconds) or _failed_lately(brain):
         return
@@ -59,7 +58,7 @@ def _file_overflow(brain: Brain) -> None:
     text = brain.read(brain.tree.short_term) or b""
     if len(text) <= brain.settings.promotion.max_tokens or not brain.is_active:  # a token is a byte or more
         return
-    from .overflow import file_overflow  # here: an answer waits for no plugin's imports
+    from .filing import file_overflow  # here: an answer waits for no plugin's imports
 
     try:
         event = file_overflow(brain)
@@ -71,7 +70,7 @@ def _file_overflow(brain: Brain) -> None:
 
 
 def _failed_lately(brain: Brain) -> bool:
-    """Tell whether the last run began a short while ago and came to nothing."""
+    """Return whether the last run began a short while ago and came to nothing."""
     kinds = {PromotionStarted, MemoryPromoted}
     last = next(brain.journal.events(kinds=kinds, reverse=True), None)
     if last is None or last.kind != PromotionStarted.kind:

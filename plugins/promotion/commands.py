@@ -45,15 +45,15 @@ def promote(as_json: JsonOption = False) -> None:
 
 def _details(outcome: Outcome) -> Iterator[str]:
     """Yield a line for whatever a person may want to look at: candidates, and their own words in short-term memory."""
-    ends = Counter(fate.end for fate in outcome.fates.values())
+    ends = Counter(ending.end for ending in outcome.candidates.values())
     if ends:
         yield "candidates: " + ", ".join(f"{count} {end}" for end, count in ends.most_common())
     for event, reason in outcome.left.items():
         yield f"left    {event}: {reason}"
-    told = set(outcome.left.values())
-    fates = [(fate.end, fate.statement, fate.reason) for fate in outcome.fates.values() if fate.reason not in told]
-    fates += [("refused", refusal.statement, refusal.reason) for refusal in outcome.refused]
-    for end, statement, reason in dict.fromkeys(fate for fate in fates if fate[2]):
+    shown = set(outcome.left.values())
+    rows = [(each.end, each.statement, each.reason) for each in outcome.candidates.values() if each.reason not in shown]
+    rows += [("refused", refusal.statement, refusal.reason) for refusal in outcome.refused]
+    for end, statement, reason in dict.fromkeys(row for row in rows if row[2]):
         yield f"{end:7} {statement[:80]!r}: {reason}"
     for text in outcome.kept:
         yield f"kept    {text[:80]!r}: it is yours and stays in short-term memory"
@@ -68,7 +68,7 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
         "statements": outcome.statements,
         "left": outcome.left,
         "refused": [refusal.as_json() for refusal in outcome.refused],
-        "candidates": {name: fate.as_json() for name, fate in outcome.fates.items()},
+        "candidates": {name: ending.as_json() for name, ending in outcome.candidates.items()},
         "kept": list(outcome.kept),
         "filed": list(outcome.filed),
         "problem": outcome.problem,

@@ -1,4 +1,4 @@
-"""Promotion from snapshot to commit (seeds S12, P5): analyze, decide each candidate, place it, write all at once.
+"""Promotion from snapshot to commit (seeds S12, P5): consolidate in one call, synthesize pages, write all at once.
 
 What cannot be decided now (somebody came back, a model fails, a person edits the page) stays in the log: only its
 candidate and the events behind it.
@@ -6,29 +6,49 @@ candidate and the events behind it.
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import FormatError, ModelError, UserError
-from brainiac.events import CandidatesRefused, Event, PromotionStarted, content_hash
+from brainiac.events import CandidatesRefused, Event, EventUndone, MemoryPromoted, PromotionStarted, content_hash
+from brainiac.formats.discretion import is_private
+from brainiac.formats.links import shown
+from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
-from brainiac.llm.schemas import SummarizeRequest, Summary
+from brainiac.history.why import Exchanges
+from brainiac.llm.catalog import count
+from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
 from brainiac.storage.filed import filed, waiting_events
 from brainiac.storage.files import locked
-from brainiac.storage.relinking import Origins
+from brainiac.storage.relinking import Origins, rooted
 from brainiac.storage.statements import StatementLog, line_id, read_statements, text_hash
+from brainiac.text.tokens import coverage, likeness
 
-from .applying import Applier, Step
-from .consolidating import Desk, consolidate
-from .draft import Catalogue, Draft
-from .fates import NAME, Fate, Refusal
-from .finishing import Work, finish
-from .lookup import Lookup
+from .apply import Candidate, Step, name_and_order
+from .candidates import find_marked, keyless_candidates
+from .draft import Draft
+from .filing import NAME
+from .finish import Ending, Refusal, Work, finish
+from .placing import (
+    Named,
+    NewPlace,
+    Synthesizer,
+    check_corrections,
+    new_places,
+    page_there,
+    proposal_for,
+    settled,
+)
+from .request import Consolidator
 
 REST_SECONDS = 60.0
+LISTED, ALIKE = 0.9, 0.5  # of the runs of signs of a task, and of both
 MIN_RETIRED = 5  # a young memory may change that many statements without asking
 
 
@@ -42,7 +62,7 @@ class Outcome:
         statements: How many times each operation was done.
         left: Events that stay for the next run, with the reason.
         refused: What was not done, and why.
-        fates: How each candidate ended, by its id.
+        candidates: How each ended, by its id.
         kept: What a person wrote beside what left short-term memory; it stays there.
         filed: Lines that left its lists for the page of the day, word for word.
         problem: Why it ended early; "" when it did not.
@@ -53,10 +73,48 @@ class Outcome:
     statements: dict[str, int] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
     refused: Sequence[Refusal] = ()
-    fates: Mapping[str, Fate] = field(default_factory=dict)
+    candidates: Mapping[str, Ending] = field(default_factory=dict)
     kept: Sequence[str] = ()
     filed: Sequence[str] = ()
     problem: str = ""
+
+
+def is_due(brain: Brain, idle_seconds: float) -> bool:
+    """Return whether the event log should be promoted now; what was undone waits until something new is said.
+
+    Args:
+        brain: The brain; its settings are read anew.
+        idle_seconds: How long nobody has exchanged anything.
+    """
+    settings = brain.settings.promotion
+    document, known = brain.short_term(), filed(brain)
+    events = document.memory.events
+    filed_at = known.filed_at if known.waiting else ""
+    if max((filed_at, *(event.at for event in events))) <= _undone_at(brain):
+        return False
+    if idle_seconds >= settings.idle_seconds:
+        if known.waiting:
+            return True
+        age_seconds = (brain.clock.now() - parse_iso(min(event.at for event in events))).total_seconds()
+        if len(events) >= settings.min_events or age_seconds > settings.max_age_hours * 3600:
+            return True
+    return _is_larger(str(document), settings.max_tokens)
+
+
+def _undone_at(brain: Brain) -> str:
+    """Return when the last promotion was undone, ISO 8601; "" if it stands."""
+    last = next(brain.journal.events(kinds={MemoryPromoted, EventUndone}, reverse=True), None)
+    if last is None or last.kind == MemoryPromoted.kind:
+        return ""
+    undone = brain.journal.find(str(last.data.get("undone")))
+    return last.at if undone and undone.kind == MemoryPromoted.kind else ""
+
+
+def _is_larger(text: str, tokens: int) -> bool:
+    if len(text) <= tokens:  # a token is a character or more
+        return False
+
+    return count(text.encode("utf-8", "replace").decode("utf-8")) > tokens
 
 
 def promote(
@@ -70,10 +128,10 @@ def promote(
     Args:
         brain: The brain.
         abandon: Asked between and within model calls; true ends the run with what is decided so far.
-        progress: Called with candidates decided and candidates in all.
+        progress: Called with pages done and pages in all, as far as they are known.
 
     Raises:
-        ModelError: The log could not be analyzed; nothing was changed.
+        ModelError: Nothing could be decided; nothing was changed.
         LockedError: Another process promotes this brain at this moment.
         FormatError: Short-term memory lacks a heading.
     """
@@ -98,15 +156,14 @@ def _promote_once(
     return _Run(brain, snapshot, abandon, progress).run()
 
 
-def _joined(one: Outcome, other: Outcome) -> Outcome:
+def _joined(first: Outcome, second: Outcome) -> Outcome:
     """Return what two runs did, one after the other."""
-    statements = Counter(one.statements) + Counter(other.statements)
     return replace(
-        other,
-        event=other.event or one.event,
-        exchanges=one.exchanges + other.exchanges,
-        statements=dict(statements),
-        refused=[*one.refused, *other.refused],
+        second,
+        event=second.event or first.event,
+        exchanges=first.exchanges + second.exchanges,
+        statements=dict(Counter(first.statements) + Counter(second.statements)),
+        refused=[*first.refused, *second.refused],
     )
 
 
@@ -143,18 +200,22 @@ class _Run:
         self._brain, self._abandon, self._progress = brain, abandon, progress
         memory, now = snapshot.promoted, iso(brain.clock.now())
         said = {event.id: event for event in (*snapshot.filed, *memory.events)}
-        self._past = read_statements(brain, min((event.at for event in said.values()), default=now))
-        lines = _own_lines(memory, self._past, now)
+        self._log = read_statements(brain, min((event.at for event in said.values()), default=now))
+        lines = _own_lines(memory, self._log, now)
         events = said | {event.id: event for event in lines}
         self._snapshot = snapshot
         self._started = brain.record(PromotionStarted.kind, by=NAME, data={"exchanges": len(said)})
-        self._lookup = Lookup()
-        self._draft = Draft(brain, Catalogue(brain, self._lookup))
-        origins = Origins(brain, self._past.prompts, self._draft.catalogue.places)
+        self._draft = Draft(brain, self._log)
+        self._exchanges = Exchanges(brain)
+        origins = Origins(brain, self._log.prompts, self._draft.pages.place_of)
         texts = {line_id(item.words): item.text for item in memory.facts}
         self._work = Work(memory, events, {event.id: texts[event.id] for event in lines}, origins, gone=snapshot.gone)
         self._work.standing = frozenset(event.id for event in snapshot.filed)
+        self._synthesizer = Synthesizer(brain, self._started.id, abandon, self._note_refusal)
         self._problem = ""
+
+    def _note_refusal(self, statement: str, reason: str, model: str) -> None:
+        self._work.refused.append(Refusal(statement, reason, "", model))
 
     def run(self) -> Outcome:
         work, cause = self._work, self._started.id
@@ -162,76 +223,230 @@ class _Run:
             self._consolidate()
             self._heed_breaker()
             self._summarize()
-            event = finish(self._brain, work, self._draft, self._past, cause)
+            event = finish(self._brain, work, self._draft, cause)
         except BaseException:
-            self._tell_fates()
+            self._tell_endings()
             raise
-        fates = work.fates_by_now()
+        endings = work.endings_by_now()
         if event is None:
-            self._tell_fates()
-            return Outcome(None, left=work.left, refused=work.refused, fates=fates, problem=self._problem)
-        counts = Counter(one["operation"] for one in event.data["statements"])
-        filed = [each.user or each.ai for each in work.filed if each.id not in work.left]
+            self._tell_endings()
+            return Outcome(None, left=work.left, refused=work.refused, candidates=endings, problem=self._problem)
+        counts = Counter(record["operation"] for record in event.data["statements"])
+        gone = [event.user or event.ai for event in work.filed if event.id not in work.left]
         return Outcome(
-            event, len(work.archived), dict(counts), work.left, work.refused, fates, work.kept, filed, self._problem
+            event, len(work.archived), dict(counts), work.left, work.refused, endings, work.kept, gone, self._problem
         )
 
-    def _tell_fates(self) -> None:
+    def _tell_endings(self) -> None:
         """Journal what became of the candidates although the run came to nothing: none was written."""
         work = self._work
         for step in work.steps:
-            work.leave(step, "the run came to nothing")
+            work.leave(step.candidate, "the run came to nothing")
         work.steps = []
-        if work.refused or work.fates:
+        if work.refused or work.endings:
             data = {
-                "refused": [one.as_json() for one in work.refused],
-                "candidates": {name: fate.as_json() for name, fate in work.fates.items()},
+                "refused": [refusal.as_json() for refusal in work.refused],
+                "candidates": {name: ending.as_json() for name, ending in work.endings.items()},
             }
             self._brain.record(CandidatesRefused.kind, by=NAME, data=data, cause=self._started.id)
 
-    def _consolidate(self) -> None:
-        """Carry out one operation after the other on the pages in work; what is wrong with one costs no other."""
-        work = self._work
-        desk = Desk(
-            self._brain,
-            self._past,
-            self._draft,
-            self._lookup,
-            work,
-            self._started.id,
-            self._snapshot.memory.tasks,
-            self._abandon,
-            self._progress,
-        )
-        applier = Applier(self._brain, self._draft, self._past)
-        try:
-            for step in consolidate(desk):
-                self._carry_out(step, applier)
-        except ModelError as error:
-            self._problem = error.problem
-            if not desk.is_begun:
-                raise
-        for candidate in desk.undecided:
-            work.leave(candidate, self._problem)
+    # --- deciding ---------------------------------------------------------------------------------------
 
-    def _carry_out(self, step: Step, applier: Applier) -> None:
+    def _consolidate(self) -> None:
+        """Decide what a model judges, a call after the other, each in view of those before; then what was marked."""
+        work, events = self._work, list(self._work.events.values())
+        is_judged = {is_private: self._is_judged(is_private=is_private) for is_private in (False, True)}
+        judged = [event for event in events if is_judged[event.is_private]]
+        consolidator = Consolidator(
+            self._brain,
+            self._log,
+            work.origins,
+            self._exchanges,
+            self._started.id,
+            self._snapshot.memory,
+            self._abandon,
+        )
+        earlier, refused = consolidator.decided(judged, self._draft)
+        unread = [
+            part
+            for is_private in (False, True)
+            for part in consolidator.parts([event for event in judged if event.is_private == is_private])
+        ]
         try:
-            if self._is_being_edited(step.place.path):
-                self._work.leave(step, f"{step.place.path} was edited a moment ago")
-                return
-            applier.apply(step)
+            self._refuse(refused)
+            self._settle(earlier)
+            while unread:
+                candidates, refused = consolidator.ask(unread[0], self._draft)
+                del unread[0]
+                self._refuse(refused)
+                self._settle(candidates)
+            self._keep_marked([event for event in events if event not in judged], is_whole=not judged)
+        except ModelError as error:
+            if not work.steps and not work.endings:
+                raise
+            self._problem = error.problem
+            work.left |= {event.id: error.problem for part in unread for event in part}
+
+    def _is_judged(self, *, is_private: bool) -> bool:
+        """Return whether a model decides: one is set, and what is private may be shown to it."""
+        request = ConsolidateRequest(
+            now=self._brain.now(), is_private=is_private, said=(), short_term=self._snapshot.memory
+        )
+        return self._brain.models.engine_for(request).name != OFFLINE
+
+    def _refuse(self, refused: Mapping[str, tuple[str, str]]) -> None:
+        """Note the candidates that were refused before they came to a page."""
+        for name, (statement, reason) in refused.items():
+            self._work.refused.append(Refusal(statement, reason, name))
+            self._work.endings[name] = Ending(statement, "refused", reason)
+
+    def _keep_marked(self, events: Sequence[StmEvent], *, is_whole: bool) -> None:
+        """Keep what the person and use have marked of events that no model judges.
+
+        Args:
+            events: Those.
+            is_whole: No model judges any: earlier words count too, if use has marked them by now.
+        """
+        brain, work, tree = self._brain, self._work, self._brain.tree
+        marked = find_marked(brain, events, work.lines, self._log, self._exchanges, with_earlier=is_whole)
+
+        def folders(event: StmEvent) -> list[str]:
+            prompt = self._log.prompts.get(event.id, "")
+            return [
+                *([posixpath.dirname(prompt)] if prompt else []),
+                tree.relative(tree.memory),
+                tree.relative(tree.inbox),
+            ]
+
+        self._settle(keyless_candidates(brain, self._draft, marked, folders))
+
+    def _settle(self, candidates: Sequence[Candidate]) -> None:
+        """Carry out what goes to pages there are, then what goes to new ones, page by page.
+
+        Raises:
+            ModelError: The model cannot serve now, or somebody came back; what is not carried out is left.
+        """
+        waiting = list(candidates)
+        records_before = len(self._work.steps)
+        try:
+            new: list[Candidate] = []
+            for candidate in candidates:
+                if candidate.operation.marked_by:
+                    self._heed_person()
+                waiting.remove(candidate)
+                step = self._step_for(candidate)
+                if step and step.path:
+                    self._carry_out(step)
+                elif step:
+                    new.append(step.candidate)
+            waiting = new
+            places = new_places(new)
+            for done, place in enumerate(places):
+                if self._progress:
+                    self._progress(done, len(places))
+                self._heed_person()
+                self._begin(place)
+                waiting = [candidate for candidate in waiting if candidate not in place.candidates]
+            if self._progress:
+                self._progress(len(places), len(places))
+        except ModelError as error:
+            for candidate in waiting:
+                self._work.leave(candidate, error.problem)
+            raise
+        self._name_changed(self._work.steps[records_before:])
+
+    def _heed_person(self) -> None:
+        if self._abandon and self._abandon():
+            raise ModelError("somebody came back", retryable=True)
+
+    def _step_for(self, candidate: Candidate) -> Step | None:
+        """Return what is to be done with a candidate; None where it ends here; it costs no other."""
+        try:
+            if not candidate.operation.marked_by and self._is_listed(candidate):
+                raise UserError("it stands in the list of tasks, and stays there until it is done")
+            step = settled(self._draft, self._with_origin(candidate))
+            check_corrections(self._log, step)
+            return step if step.path else replace(step, path=page_there(self._draft, step.candidate))
         except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
-            self._work.leave(step, str(error))
+            self._work.leave(candidate, str(error))
         except (UserError, ValueError) as error:  # it will not
-            self._work.end(step, "refused", str(error))
-        else:
-            self._work.steps.append(step)
-            if step.operation.text:
-                self._lookup.add(step.place.path, step.operation.text)
+            self._end_refused(candidate, str(error))
+        return None
+
+    def _end_refused(self, candidate: Candidate, reason: str) -> None:
+        self._work.end(candidate, "refused", reason)
+        self._work.refused.append(Refusal(candidate.words, reason, candidate.id, candidate.model))
+
+    def _is_listed(self, candidate: Candidate) -> bool:
+        """Return whether it is a task that short-term memory lists, open or done: it stays there until then."""
+        brain, statement = self._brain, shown(candidate.words)
+        folders = [brain.tree.relative(folder) for folder in (brain.tree.inbox, brain.tree.memory)]
+        tasks = (shown(rooted(brain, item.text, folders)) for item in self._snapshot.memory.tasks)
+        return any(coverage(task, statement) >= LISTED and likeness(task, statement) >= ALIKE for task in tasks)
+
+    def _with_origin(self, candidate: Candidate) -> Candidate:
+        """Return a candidate whose text says whose words it rests on where these are not the person's."""
+        text, origin = candidate.operation.text, candidate.origin
+        if not text or origin == ORIGINS[0]:
+            return candidate
+        _, recorded = self._exchanges.events.get(candidate.events[-1].id, ("", None))
+        data = recorded.data if recorded else {}
+        prompt = str(data.get("prompt") or "")
+        name = str(data.get("model") or origin) if origin == "assistant" else posixpath.basename(prompt)
+        source = f"[{name}](/{prompt})" if origin == "import" and prompt else name
+        operation = candidate.operation.model_copy(update={"text": f"{text} ({origin}: {source or origin})"})
+        return replace(candidate, operation=operation)
+
+    # --- on pages ---------------------------------------------------------------------------------------
+
+    def _begin(self, place: NewPlace) -> None:
+        """Have a new page named, and carry out what goes there."""
+        try:
+            path, named = self._synthesizer.placed(self._draft, place)
+        except OSError as error:
+            for candidate in place.candidates:
+                self._work.leave(candidate, str(error))
+            return
+        except (UserError, ValueError) as error:
+            for candidate in place.candidates:
+                self._end_refused(candidate, str(error))
+            return
+        for candidate in place.candidates:
+            if named and candidate.operation.steps:
+                steps = named.in_order(candidate.operation.steps)
+                operation = candidate.operation.model_copy(update={"steps": steps})
+                candidate = replace(candidate, operation=operation)  # the same one, its steps in order
+            self._carry_out(Step(candidate, path))
+        if named:
+            self._name(path, named)
+
+    def _name_changed(self, steps: Sequence[Step]) -> None:
+        """Have pages that changed much named and ordered anew; where nobody can now, they stay as they are."""
+        for path in dict.fromkeys(step.path for step in steps if step.path not in self._work.named):
+            with suppress(ModelError):
+                here = [step for step in steps if step.path == path]
+                if named := self._synthesizer.renamed(self._draft, path, here):
+                    self._name(path, named)
+
+    def _name(self, path: str, named: Named) -> None:
+        self._work.named[path] = named
+        records = chain.from_iterable(self._work.records)
+        name_and_order(self._draft, path, named.page, named.order(records))
+
+    def _carry_out(self, step: Step) -> None:
+        try:
+            if edited := next((path for path in step.paths if self._is_being_edited(path)), ""):
+                self._work.leave(step.candidate, f"{edited} was edited a moment ago")
+                return
+            self._work.carry_out(self._brain, self._draft, step)
+        except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
+            self._work.leave(step.candidate, str(error))
+        except (UserError, ValueError) as error:  # it will not
+            self._end_refused(step.candidate, str(error))
 
     def _is_being_edited(self, path: str) -> bool:
-        """Tell whether a person changed a page within the last minute."""
-        touched = self._past.touched.get(path)
+        """Return whether a person changed a page within the last minute."""
+        touched = self._log.touched.get(path)
         now = self._brain.clock.now()
         if touched and (now - parse_iso(touched)).total_seconds() < REST_SECONDS:
             return True
@@ -243,18 +458,16 @@ class _Run:
 
     def _heed_breaker(self) -> None:
         """Let a run that would retire too much retire nothing: both statements stand, and a person is asked."""
-        retiring = [step for step in self._work.steps if step.retires]
-        if len(retiring) <= MIN_RETIRED:
+        work = self._work
+        retiring = [step for step in work.steps if step.retires]
+        total = self._draft.total()
+        share = self._brain.settings.promotion.max_retired_share
+        if len(retiring) <= MIN_RETIRED or len(retiring) <= share * total:
             return
-        catalogue = self._draft.catalogue
-        fresh = Draft(self._brain, catalogue)
-        total = sum(sum(1 for _ in fresh.current(path)) for path in catalogue.by_path)
-        if len(retiring) <= self._brain.settings.promotion.max_retired_share * total:
-            return
-        self._work.notes["breaker"] = {"would_retire": len(retiring), "statements": total}
-        self._work.steps = [
-            replace(step, proposal=_proposal(step)) if step.retires else step for step in self._work.steps
-        ]
+        work.notes["breaker"] = {"would_retire": len(retiring), "statements": total}
+        steps = [replace(step, proposal=proposal_for(step)) if step.retires else step for step in work.steps]
+        self._draft = self._draft.anew()
+        work.build(self._brain, self._draft, steps)
 
     def _summarize(self) -> None:
         """Have what is left summarized; the old summary is obsolete. Without a model it stays for now."""
@@ -268,7 +481,7 @@ class _Run:
             abandon=self._abandon,
             remaining=[event for event in left if not event.is_private],  # the summary bears no mark
             archived=[event for event in work.archived if not event.is_private],
-            titles=[step.place.title for step in work.steps if not step.is_private and step.place.title],
+            titles=self._titles(),
         )
         try:
             summary = self._brain.models.run(request)
@@ -279,18 +492,16 @@ class _Run:
         work.summary = summary.text[:4000]
         work.notes["summarized_by"] = self._brain.models.engine_for(request).name
 
+    def _titles(self) -> list[str]:
+        """Return the titles of the open pages that statements went to."""
+        memories = (self._draft.working[step.path].document.memory for step in self._work.steps)
+        return [memory.title for memory in memories if not is_private(memory.meta)]
 
-def _own_lines(memory: ShortTermMemory, past: StatementLog, now: str) -> list[StmEvent]:
+
+def _own_lines(memory: ShortTermMemory, log: StatementLog, now: str) -> list[StmEvent]:
     """Return the facts that a person wrote into the list as events: they are remembered like what was said."""
     return [
         StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
         for item in memory.facts
-        if text_hash(item.text) not in past.noted
+        if text_hash(item.text) not in log.noted
     ]
-
-
-def _proposal(step: Step) -> str:
-    target = step.target
-    assert target is not None
-    what = f"Replace “{target.text}” by “{step.operation.text}”" if step.operation.text else f"Forget “{target.text}”"
-    return f"{what} on {target.title}"

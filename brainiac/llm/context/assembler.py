@@ -42,14 +42,15 @@ from brainiac.llm.context.short_term import (
 from brainiac.llm.context.template import rendered
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
-    AnalyzeRequest,
     AnswerRequest,
-    Candidate,
-    IntegrateRequest,
+    ConsolidateRequest,
+    Existing,
     OrganizeRequest,
+    PageName,
     Purpose,
     QueriesRequest,
     ReflectRequest,
+    Refused,
     Request,
     Result,
     SummarizeRequest,
@@ -58,6 +59,10 @@ from brainiac.llm.schemas import (
 
 HEADINGS = ("## Core Identity", "## Short-Term Memory", "## Relevant Long-Term Memory", "## User Prompt")
 EXISTING = "## Existing Long-Term Memory"
+REFUSED = (
+    "A check refused these operations of your former answer. Answer with what is to stand in their place only; what "
+    "you leave out is dropped."
+)
 JSON_ONLY = "Answer now, with JSON only."
 WITH_WORKFLOWS = frozenset({Purpose.QUERIES, Purpose.ANSWER})
 PLUGIN_SHARE = 0.1
@@ -129,7 +134,7 @@ class Assembler:
             "rounds": library.settings.context.tool_rounds,
             "background": has_background,
         }
-        complaint = isinstance(request, IntegrateRequest) and bool(request.complaint)
+        complaint = isinstance(request, ConsolidateRequest) and bool(request.refused)
         schema = schema_of(request.result)
         base = instructions(library, gate, "base", **common)
         role = instructions(library, gate, request.purpose.value, schema=schema, complaint=complaint, **common)
@@ -201,10 +206,8 @@ class _Sections:
                 return [*self._turn(request), self._long_term(request), _prompt(request, request.prompt.said)]
             case ReflectRequest():
                 return self._reflect(request)
-            case AnalyzeRequest():
-                return self._analyze(request)
-            case IntegrateRequest():
-                return self._integrate(request)
+            case ConsolidateRequest():
+                return self._consolidate(request)
             case SynthesizeRequest():
                 return self._synthesize(request)
             case SummarizeRequest():
@@ -243,34 +246,54 @@ class _Sections:
             _prompt(request, exchange.prompt.text, "What does the new event add? " + JSON_ONLY),
         ]
 
-    def _analyze(self, request: AnalyzeRequest) -> list[Block]:
-        titles = [f"- {one_line(subject)}" for subject in request.subjects]
+    def _consolidate(self, request: ConsolidateRequest) -> list[Block]:
+        """What is open, what is known, and what was said: that is new each time, and stands at the end."""
+        memory = request.short_term
+        open_items = [f"- {item.text}" for item in (*memory.goals, *memory.tasks) if not item.is_done]
+        log = [quoted(memory.summary)] if memory.summary.strip() else []
+        log += ["Open goals and tasks:\n" + quoted("\n".join(open_items))] if open_items else []
+        said = []
+        for exchange in request.said:
+            (event,) = self._timed([replace(exchange.event, id=exchange.id)])
+            said.append(event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread))
+        task = ["What becomes of long-term memory?"]
+        if request.refused:
+            task = [REFUSED, *map(_refused, request.refused)]
+        known = self._known(request.pages, request.existing) or ["Nothing is known yet: only `new` is possible."]
         return [
-            self._events("event log", "## Short-Term Memory Event Log", request.events),
-            Block("existing pages", titles, Stability.LONG_TERM, EXISTING, share=0.2, cut_order=10),
-            _task("candidates", "## Promotion Candidates", ["List what of the event log deserves long-term memory."]),
+            Block("event log", log, Stability.SHORT_TERM, "## Short-Term Memory Event Log"),
+            Block("existing memory", known, Stability.LONG_TERM, EXISTING, share=0.6, cut_order=10),
+            Block("new exchanges", said, Stability.FOCUS, "## New Exchanges"),
+            _task("operations", "## Operations", task),
         ]
 
-    def _integrate(self, request: IntegrateRequest) -> list[Block]:
-        existing = []
-        for statement in request.existing:
-            day = self.library.day_of(statement.created_at)
-            existing.append(quoted(f"[{one_line(statement.id)}] {statement.content}" + (f" ({day})" if day else "")))
-        existing = existing or ["No existing memories: only NEW is possible."]
-        complaint = f"A check refused the former attempt:\n{quoted(request.complaint)}" if request.complaint else ""
-        return [
-            Block("event", [quoted(request.message)] if request.message else [], Stability.SHORT_TERM, "## Event"),
-            Block("existing memory", existing, Stability.LONG_TERM, EXISTING),
-            _task("candidate", "## Promotion Candidate", [_candidate(request.candidate), complaint]),
-        ]
+    def _known(self, pages: Sequence[PageName], existing: Sequence[Existing]) -> list[str]:
+        """Return a part for each page with its near statements below it, the page with the nearest one first."""
+        top = self.library.tree.relative(self.library.tree.long_term) + "/"
+        named = {page.path: page for page in pages}
+        paths = dict.fromkeys([*(statement.path for statement in existing), *named])
+        lines: dict[str, list[str]] = {path: [] for path in paths}
+        for statement in existing:
+            lines[statement.path].append(_statement(statement))
+        parts = []
+        for path, statements in lines.items():
+            page = named.get(path) or PageName(path, ())
+            about = f". {one_line(page.about)}" if page.about and not statements else ""
+            name = f"{one_line(path.removeprefix(top))}: {'; '.join(map(one_line, page.names))}{about}"
+            parts.append(quoted("\n".join([name, *statements])))
+        return parts
 
     def _synthesize(self, request: SynthesizeRequest) -> list[Block]:
         folders = [f"- `{one_line(name)}`: {one_line(about, 200)}" for name, about in sorted(request.folders.items())]
-        about = f"Subject: {one_line(request.candidate.subject)}. Kind: {request.candidate.kind}."
+        standing = [quoted(_statement(statement)) for statement in request.standing]
+        task = [f"{request.kind}: {one_line(request.title)}"]
+        task += [quoted(_statement(statement)) for statement in request.candidates]
+        task += [quoted("\n".join(request.steps))] if request.steps else []
         return [
             self._events("events", "## Events Behind It", request.events),
             Block("folders", folders, Stability.LONG_TERM, EXISTING, share=0.4, cut_order=10),
-            _task("candidate", "## Promotion Candidate", [about, _candidate(request.candidate)]),
+            Block("page", standing, Stability.FOCUS, "## The Page So Far"),
+            _task("candidates", "## Promotion Candidates", task),
         ]
 
     def _summarize(self, request: SummarizeRequest) -> list[Block]:
@@ -312,9 +335,14 @@ def _organize(request: OrganizeRequest) -> list[Block]:
     ]
 
 
-def _candidate(candidate: Candidate) -> str:
-    wish = " The person asks to forget it." if candidate.is_forget else ""
-    return f"Importance {candidate.importance:.1f}.{wish}\n{quoted(candidate.statement)}"
+def _statement(statement: Existing) -> str:
+    since = f" ({statement.since})" if statement.since else ""
+    return f"[{one_line(statement.id)}] {statement.content}{since}"
+
+
+def _refused(refused: Refused) -> str:
+    operation = refused.operation
+    return quoted(f"{operation.action} {', '.join(operation.ids)} “{operation.text}”: {refused.problem}")
 
 
 def _prompt(request: Request, text: str, ending: str = "") -> Block:

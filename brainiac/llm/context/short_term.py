@@ -142,10 +142,10 @@ def has_lost_changes(blocks: Sequence[Block], fitted: Sequence[Block]) -> bool:
     return before != after
 
 
-def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False) -> str:
+def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False, thread: str = "") -> str:
     """Return one exchange as data, its texts by whole sentences where it is very long."""
     identity = f" (id {one_line(event.id)})" if with_id else ""
-    lines = [f"#### {one_line(event.at)}{identity}"]
+    lines = [f"#### {one_line(event.at)}{identity}" + (f" in “{one_line(thread)}”" if thread else "")]
     for speaker, text in (("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)):
         if text.strip():
             # half of the room for what was said, half for the answer: a long one does not push out the other

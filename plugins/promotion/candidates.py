@@ -8,8 +8,8 @@ the same words. All of it as written; no word decides anything.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
@@ -18,13 +18,17 @@ from brainiac.formats.blocks import blocks_of, tags_in, wiki_links_in
 from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.frontmatter import split
 from brainiac.formats.prose import decoded
-from brainiac.formats.short_term import StmEvent
+from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
-from brainiac.llm.schemas import Marked
+from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.query import searches
+from brainiac.storage.relinking import rooted
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import ends_as_question, likeness, words
+
+from .apply import Candidate
+from .draft import Draft
 
 AGAIN = 0.8  # of their runs of signs: so alike, words were said again
 MIN_WORDS = 4  # said again: shorter words are everybody's
@@ -33,62 +37,92 @@ LED_DAYS = 2
 _LOOKED_AT = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Find:
-    """Marked words with the event that they are decided for.
-
-    Attributes:
-        marked: The words.
-        event: The exchange they were said in, or the line under Key Facts.
-    """
-
-    marked: Marked
-    event: StmEvent
-
-    @property
-    def words(self) -> str:
-        """The words."""
-        return self.marked.text
-
-    @property
-    def events(self) -> tuple[StmEvent, ...]:
-        """What it rests on."""
-        return (self.event,)
-
-    @property
-    def id(self) -> str:
-        """What the journal knows its decision by: the same words of the same exchange are decided once."""
-        return f"{self.marked.exchange}:{text_hash(self.marked.text)}"
-
-
 def find_marked(
-    brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], past: StatementLog, *, with_earlier: bool
-) -> list[Find]:
+    brain: Brain,
+    events: Sequence[StmEvent],
+    lines: Mapping[str, str],
+    log: StatementLog,
+    known: Exchanges,
+    *,
+    with_earlier: bool,
+) -> list[tuple[Marked, StmEvent]]:
     """Return what is to be kept of events, and what the use of earlier words has marked by now, oldest first.
 
     Args:
         brain: The brain.
         events: Of short-term memory, a person's own lines under Key Facts among them.
         lines: The texts of these lines, by event id.
-        past: What the journals tell.
+        log: What the journals tell.
+        known: What they tell of exchanges.
         with_earlier: Also what led answers, wherever it stands by now.
     """
-    known = Exchanges(brain)
-    finds: dict[str, Find] = {}
-    for find in (*_of_events(brain, events, lines, known), *(_led(brain, past, known) if with_earlier else ())):
-        if find.id not in past.done:
-            finds.setdefault(find.id, find)
-    return sorted(finds.values(), key=lambda find: (find.marked.at, find.id))
+    found: dict[str, tuple[Marked, StmEvent]] = {}
+    for marked, event in (
+        *_of_events(brain, events, lines, known),
+        *(_led(brain, log, known) if with_earlier else ()),
+    ):
+        if candidate_id(marked) not in log.done:
+            found.setdefault(candidate_id(marked), (marked, event))
+    return sorted(found.values(), key=lambda pair: (pair[0].at, candidate_id(pair[0])))
 
 
-def _of_events(brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], known: Exchanges) -> Iterator[Find]:
+def candidate_id(marked: Marked) -> str:
+    """Return what the journal knows a decision by: the same words of the same exchange are decided once."""
+    return f"{marked.exchange}:{text_hash(marked.text)}"
+
+
+def keyless_candidates(
+    brain: Brain, draft: Draft, found: Sequence[tuple[Marked, StmEvent]], folders: Callable[[StmEvent], Sequence[str]]
+) -> list[Candidate]:
+    """Return what the keyless engine makes of marked words: `same` where they stand already, else `new`.
+
+    Args:
+        brain: The brain.
+        draft: The pages in work.
+        found: The words with the events they were said in.
+        folders: Returns where the file may stand that an event was written in.
+    """
+    candidates = []
+    for is_private in (False, True):
+        group = [pair for pair in found if pair[1].is_private == is_private]
+        if not group:
+            continue
+        pages = [
+            PageName(page.path, (page.title, *page.aliases))
+            for page in draft.memories(is_private=is_private)
+            if draft.pages.kind_of(page.path) in ("concrete", "skills")
+        ]
+        marked = [_with_standing(draft, given, is_private=is_private) for given, _ in group]
+        request = ConsolidateRequest(
+            now=brain.now(), is_private=is_private, said=(), short_term=ShortTermMemory(), pages=pages, marked=marked
+        )
+        result = brain.models.run(request)
+        assert isinstance(result, Consolidation)
+        for (given, event), operation in zip(group, result.operations, strict=True):
+            text = rooted(brain, operation.text, folders(event))
+            operation = operation.model_copy(update={"text": text})
+            candidates.append(Candidate(candidate_id(given), operation, (event,), OFFLINE))
+    return sorted(candidates, key=lambda candidate: (candidate.at, candidate.id))
+
+
+def _with_standing(draft: Draft, marked: Marked, *, is_private: bool) -> Marked:
+    """Return marked words with the statements in the same words; those that stand no more are left out."""
+    same = [name for name in marked.same if (known := draft.known(name)) and known.is_private == is_private]
+    if not same and (standing := draft.same_words(marked.text, is_private=is_private)):
+        same = [standing]
+    return replace(marked, same=tuple(same))
+
+
+def _of_events(
+    brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], known: Exchanges
+) -> Iterator[tuple[Marked, StmEvent]]:
     for event in events:
         if event.id in lines:
-            yield Find(Marked(lines[event.id], event.id, event.at, "key-fact"), event)
+            yield Marked(lines[event.id], event.id, event.at, "key-fact"), event
             continue
         _, recorded = known.events.get(event.id, ("", None))
         for marked in _of_event(brain, event, recorded):
-            yield Find(marked, event)
+            yield marked, event
 
 
 def _of_event(brain: Brain, event: StmEvent, recorded: Event | None) -> Iterator[Marked]:
@@ -166,10 +200,10 @@ def _said_again(brain: Brain, marked: Marked, event: StmEvent) -> Iterator[Marke
     yield replace(_marked(marked), same=statements[:1])
 
 
-def _led(brain: Brain, past: StatementLog, known: Exchanges) -> Iterator[Find]:
+def _led(brain: Brain, log: StatementLog, known: Exchanges) -> Iterator[tuple[Marked, StmEvent]]:
     """Yield the words that led an answer on two different days."""
-    for (exchange, digest), days in past.led.items():
-        if len(days) < LED_DAYS or exchange not in known.events or f"{exchange}:{digest}" in past.done:
+    for (exchange, digest), days in log.led.items():
+        if len(days) < LED_DAYS or exchange not in known.events or f"{exchange}:{digest}" in log.done:
             continue
         noted = known.noted(exchange)
         if noted is None:
@@ -178,4 +212,4 @@ def _led(brain: Brain, past: StatementLog, known: Exchanges) -> Iterator[Find]:
         text = next((text for text in texts if text_hash(text) == digest), "")
         if text and not ends_as_question(text):
             conversation = _conversation(brain, known.events[exchange][1])
-            yield Find(_marked(Marked(text, exchange, noted.at, "use", conversation=conversation)), noted)
+            yield _marked(Marked(text, exchange, noted.at, "use", conversation=conversation)), noted

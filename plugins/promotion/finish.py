@@ -1,11 +1,14 @@
-"""The one commit of a promotion: pages, index pages, review, short-term memory last, rebased on what stands there."""
+"""The one commit of a promotion: pages, index pages, review, short-term memory last, rebased on what stands there.
+
+Each candidate ends as written, proposed, left or refused, in the journal and in the run's report.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
@@ -17,13 +20,53 @@ from brainiac.storage.relinking import Origins, placed
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 
-from .applying import Applier, Step
+from .apply import Candidate, Record, Step, carry_out, name_and_order
 from .draft import Draft
-from .episodes import add_exchanges
-from .fates import NAME, Candidate, End, Fate, Refusal
+from .filing import NAME, add_exchanges
+from .placing import Named
 
 ATTEMPTS = 10
 MAX_TOLD = 300  # characters of what a person wrote that the event tells; all of it stands in the tree
+
+End = Literal["written", "proposed", "left", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a candidate ended in a run; each ends in one way.
+
+    Attributes:
+        end: `written` on a page; `proposed` in `review.md`, whatever was written beside; `left` for another run, or to
+            the list it stands in; `refused` for good.
+        reason: Why it was left or refused.
+    """
+
+    statement: str
+    end: End
+    reason: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """Return what the journal keeps."""
+        return {"end": self.end, **({"reason": self.reason[:300]} if self.reason else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something that a model wanted and that was not done, and why; journaled."""
+
+    statement: str
+    reason: str
+    candidate: str = ""
+    model: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values, texts cut to what a person reads."""
+        return {
+            "candidate": self.candidate,
+            "statement": self.statement[:300],
+            "reason": self.reason[:300],
+            "model": self.model,
+        }
 
 
 @dataclass(slots=True)
@@ -35,10 +78,12 @@ class Work:
         events: The events looked at, a person's own lines as such too, by id.
         lines: The ids of events made from lines that a person wrote into the lists, with their texts.
         steps: What is to be done, in order.
+        records: What each of them did, for the journal.
+        named: What synthesis made of pages, by path.
         left: Events that stay for the next run, with the reason.
         refused: What was not done, and why.
         summary: The new summary; None leaves the one there.
-        fates: How candidates ended that no step is left of, by their ids.
+        endings: How candidates ended that no step is left of, by their ids.
         origins: Tells where the links of an event lead.
         kept: What a person wrote beside what leaves short-term memory; it stays there.
         filed: Lines of a person's that leave the lists, and thoughts that they changed; they go to the day's page.
@@ -52,10 +97,12 @@ class Work:
     lines: dict[str, str]
     origins: Origins
     steps: list[Step] = field(default_factory=list)
+    records: list[list[Record]] = field(default_factory=list)
+    named: dict[str, Named] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
     refused: list[Refusal] = field(default_factory=list)
     summary: str | None = None
-    fates: dict[str, Fate] = field(default_factory=dict)
+    endings: dict[str, Ending] = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
     filed: list[StmEvent] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)
@@ -67,6 +114,29 @@ class Work:
         """The events of which nothing is left to decide."""
         return [event for event in self.events.values() if event.id not in self.left]
 
+    def carry_out(self, brain: Brain, draft: Draft, step: Step) -> None:
+        """Carry a step out on the pages in work.
+
+        Raises:
+            FormatError: It does not fit what stands there; nothing of it was done.
+        """
+        if step.proposal:
+            brain.read_page(brain.tree.relative(brain.tree.review))  # where nothing can be asked, nothing is done
+        with draft.undone_on_error(step.paths):
+            self.records.append(carry_out(draft, step))
+        self.steps.append(step)
+
+    def build(self, brain: Brain, draft: Draft, steps: Sequence[Step]) -> None:
+        """Carry all steps out anew, on pages as they stand; what no longer fits is left."""
+        self.steps, self.records = [], []
+        for step in steps:
+            try:
+                self.carry_out(brain, draft, step)
+            except FormatError as error:
+                self.leave(step.candidate, str(error))
+        for path, named in self.named.items():
+            name_and_order(draft, path, named.page, named.order(chain.from_iterable(self.records)))
+
     def leave(self, candidate: Candidate, reason: str) -> None:
         """Keep a candidate and the events behind it for the next run."""
         self.left |= {event.id: reason for event in candidate.events if event.id in self.events}
@@ -74,27 +144,24 @@ class Work:
 
     def end(self, candidate: Candidate, end: End, reason: str) -> None:
         """Note how a candidate ended."""
-        self.fates[candidate.id] = Fate(candidate.words, end, reason)
+        self.endings[candidate.id] = Ending(candidate.words, end, reason)
 
-    def refuse(self, refused: Sequence[Refusal]) -> None:
-        """Note candidates that are refused for good."""
-        self.refused += refused
-        self.fates |= {one.candidate: Fate(one.statement, "refused", one.reason) for one in refused}
-
-    def fates_by_now(self) -> dict[str, Fate]:
+    def endings_by_now(self) -> dict[str, Ending]:
         """Return how every candidate ended, those of the steps too."""
-        carried_out = {step.id: Fate(step.words, "proposed" if step.proposal else "written") for step in self.steps}
-        return self.fates | carried_out
+        carried_out = {
+            step.candidate.id: Ending(step.candidate.words, "proposed" if step.proposal else "written")
+            for step in self.steps
+        }
+        return self.endings | carried_out
 
 
-def finish(brain: Brain, work: Work, decided: Draft, past: StatementLog, cause: str) -> Event | None:
+def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
     """Write a run's outcome; a page that was edited meanwhile keeps its candidates and their events for the next run.
 
     Args:
         brain: The brain.
         work: What is to be written; what is left is noted there.
-        decided: The pages as they were decided on.
-        past: What the journals tell.
+        draft: The pages in work.
         cause: Id of the run's first event.
 
     Returns:
@@ -103,97 +170,67 @@ def finish(brain: Brain, work: Work, decided: Draft, past: StatementLog, cause: 
     Raises:
         ConflictError: Somebody else was quicker every time.
     """
+    log = draft.log
     for _ in range(ATTEMPTS):
-        paths = {step.place.path for step in work.steps} & decided.pages.keys()
-        _put_off(work, {path for path in paths if _is_changed(brain, path, decided.pages[path].before)})
-        draft = Draft(brain, decided.catalogue)
-        records = _carried_out(brain, work, draft, past)
         unfiled = [event for event in work.archived if event.id not in work.standing]
         pages = add_exchanges(brain, draft, unfiled, work.origins, work.left)
-        if not records and not work.archived and not work.gone:
+        if not work.steps and not work.archived and not work.gone:
             return None
-        work.filed = _leaving(brain, work, past)
+        work.filed = _leaving(brain, work, log)
         for path, ids in add_exchanges(brain, draft, work.filed, work.origins, work.left).items():
             pages.setdefault(path, []).extend(ids)
-        proposals = _proposals(brain, work.steps, records)
+        proposals = _proposals(brain, work)
         changes = _changes(brain, draft, work, proposals)
         try:
             with brain.short_term_lock():
-                changes += _short_term(brain, work, past)
-                data = _data(work, list(chain.from_iterable(records)), pages, proposals)
+                changes += _short_term(brain, work, log)
+                data = _data(work, pages, proposals)
                 return brain.commit(MemoryPromoted.kind, by=NAME, changes=changes, data=data, cause=cause)
         except ConflictError as error:
             _put_off(work, set(error.paths))
+            draft = draft.anew()
+            work.build(brain, draft, work.steps)
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
-
-
-def _carried_out(brain: Brain, work: Work, draft: Draft, past: StatementLog) -> list[list[dict[str, Any]]]:
-    """Carry the steps out on pages as they stand, and return the records of each; what no longer fits is left."""
-    applier = Applier(brain, draft, past)
-    records: list[list[dict[str, Any]]] = []
-    kept: list[Step] = []
-    for step in work.steps:
-        try:
-            if step.proposal:
-                brain.read_page(brain.tree.relative(brain.tree.review))  # where nothing can be asked, nothing is done
-            records.append(applier.apply(step))
-        except FormatError as error:
-            work.leave(step, str(error))
-        else:
-            kept.append(step)
-    work.steps = kept
-    return records
-
-
-def _is_changed(brain: Brain, path: str, before: str | None) -> bool:
-    try:
-        return brain.read_page(path) != before
-    except FormatError:
-        return True
 
 
 def _put_off(work: Work, paths: set[str]) -> None:
     for step in work.steps:
-        if step.place.path in paths:
-            work.leave(step, f"{step.place.path} was edited meanwhile")
-    work.steps = [step for step in work.steps if step.place.path not in paths]
+        if not paths.isdisjoint(step.paths):
+            work.leave(step.candidate, f"{step.path} was edited meanwhile")
+    work.steps = [step for step in work.steps if paths.isdisjoint(step.paths)]
 
 
-def _proposals(brain: Brain, steps: Sequence[Step], records: Sequence[Sequence[Mapping[str, Any]]]) -> list[Proposal]:
+def _proposals(brain: Brain, work: Work) -> list[Proposal]:
     """Make a proposal of each step about a person's own statement."""
     proposals = []
-    for step, (record, *_) in zip(steps, records, strict=True):
-        if step.proposal and step.target:
+    for step, (record, *_) in zip(work.steps, work.records, strict=True):
+        if step.proposal:
+            target = step.targets[0]
             data = {
                 "operation": "retire",
-                "page": step.target.page,
-                "path": step.target.path,
-                "block": step.target.statement.block_id,
-                "hash": text_hash(step.target.statement.text),
+                "page": target.page,
+                "path": target.path,
+                "block": target.statement.block_id,
+                "hash": text_hash(target.statement.text),
                 "replaced_by": record.get("block", ""),
                 "on": record["since"],
                 "sources": record["sources"],
             }
-            is_private = step.is_private or step.target.is_private
+            is_private = step.candidate.is_private or target.is_private
             what = placed(brain, step.proposal, brain.tree.relative(brain.tree.review))
             proposals.append(Proposal(RetireProposal.from_json({"id": new_id(), "what": what, **data}), is_private))
     return proposals
 
 
-def _data(
-    work: Work,
-    records: Sequence[Mapping[str, Any]],
-    pages: Mapping[str, Sequence[str]],
-    proposals: Sequence[Proposal],
-) -> dict[str, Any]:
+def _data(work: Work, pages: Mapping[str, Sequence[str]], proposals: Sequence[Proposal]) -> dict[str, Any]:
     return {
         "exchanges": [*(event.id for event in work.archived), *work.gone],
         "left": work.left,
-        "statements": list(records),
+        "statements": list(chain.from_iterable(work.records)),
         "episodes": {path: list(ids) for path, ids in pages.items()},
         "proposals": [proposal.record.to_json() for proposal in proposals],
         "refused": [refusal.as_json() for refusal in work.refused],
-        "candidates": {name: fate.as_json() for name, fate in work.fates_by_now().items()},
+        "candidates": {name: ending.as_json() for name, ending in work.endings_by_now().items()},
         "kept": [{"text": text[:MAX_TOLD]} for text in work.kept],
         "filed": [{"exchange": event.id, "text": (event.user or event.ai)[:MAX_TOLD]} for event in work.filed],
         **work.notes,
@@ -210,20 +247,22 @@ def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposa
 def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
     """Return which pages name which: a statement of the one holds the title of the other."""
     titles: dict[str, list[tuple[str, str]]] = {}
-    for page in draft.catalogue.by_path.values():
-        if page.kind == "concrete" and page.title[:1].isupper():
-            titles.setdefault(page.title.split()[0], []).append((page.title, page.path))
-    found = []
+    known = {path: page.title for path, page in draft.pages.memories.items()}
+    known |= {path: working.document.memory.title for path, working in draft.working.items()}
+    for path, title in known.items():
+        if draft.pages.kind_of(path) == "concrete" and title:
+            titles.setdefault(title.split()[0], []).append((title, path))
+    pairs = []
     for step in steps:
         words = f" {step.operation.text} "
         for first in dict.fromkeys(words.split()):
             for title, path in titles.get(first, ()):
-                if path != step.place.path and f" {title} " in words:
-                    found.append((step.place.path, path))
-    return list(dict.fromkeys(found))
+                if path != step.path and f" {title} " in words:
+                    pairs.append((step.path, path))
+    return list(dict.fromkeys(pairs))
 
 
-def _short_term(brain: Brain, work: Work, past: StatementLog) -> list[Change]:
+def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
     """Return the change of short-term memory, as operations on what stands there now."""
     document = brain.short_term()
     memory, before = document.memory, work.memory
@@ -234,7 +273,7 @@ def _short_term(brain: Brain, work: Work, past: StatementLog) -> list[Change]:
     summary = work.summary if memory.summary == before.summary else None  # a person's summary wins
 
     def is_ours(paragraph: str) -> bool:
-        return text_hash(paragraph) in past.summaries
+        return text_hash(paragraph) in log.summaries
 
     after = document.reset(summary, keep_events, keep_items, is_ours)
     work.kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
@@ -263,7 +302,7 @@ def _done(brain: Brain, memory: ShortTermMemory) -> list[Item]:
     return [item for item in items if (item.is_done or not is_carried) and item.text.casefold() not in staying]
 
 
-def _leaving(brain: Brain, work: Work, past: StatementLog) -> list[StmEvent]:
+def _leaving(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent]:
     """Return what leaves short-term memory without being an event of it, as events for the page of the day.
 
     Whoever ticked an item, it is filed as it stands. What a process worded is not said by the person.
@@ -271,9 +310,9 @@ def _leaving(brain: Brain, work: Work, past: StatementLog) -> list[StmEvent]:
     now = iso(brain.clock.now())
     filed = []
     for item in _done(brain, work.memory):
-        side = {"ai" if text_hash(item.text) in past.noted else "user": item.words}
+        side = {"ai" if text_hash(item.text) in log.noted else "user": item.words}
         filed.append(StmEvent(line_id(item.words), now, **{"user": "", **side}, is_private=item.is_private))
     for event in work.archived:
-        if event.thoughts and text_hash(event.thoughts) not in past.thoughts:
+        if event.thoughts and text_hash(event.thoughts) not in log.thoughts:
             filed.append(StmEvent(line_id(event.thoughts), event.at, "", event.thoughts, is_private=event.is_private))
     return filed
