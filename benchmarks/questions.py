@@ -153,12 +153,12 @@ def examples(given: QuestionSet, recall: Recall) -> Iterator[Example]:
 
 def anchors(recall: Recall, ranked: Ranked) -> list[str]:
     """Return the id of the message that each ranked unit is: a file holds its messages in order."""
-    found: list[str] = []
+    texts = []
     for encoded in ranked.units.pages:
         path = recall.tree.absolute(encoded.page.path)
-        units = page_of(encoded.page.path, path.read_text("utf-8"), recall.tree.kind_of(encoded.page.path)).units
-        found += [units[position].anchor for position in encoded.positions]
-    return found
+        texts.append(page_of(encoded.page.path, path.read_text("utf-8"), recall.tree.kind_of(encoded.page.path)).units)
+    places = zip(ranked.units.page.tolist(), ranked.units.position.tolist(), strict=True)
+    return [texts[page][position].anchor for page, position in places]
 
 
 def measure(given: QuestionSet, folder: Path, embedder: str) -> dict[str, object]:

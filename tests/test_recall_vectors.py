@@ -23,7 +23,7 @@ from brainiac.search.query import parse_query
 from brainiac.search.rank import BY_HAND, rank
 from brainiac.search.retrieval import without_speakers
 from brainiac.search.search import Recall
-from brainiac.search.signals import Units
+from brainiac.search.signals import Units, whole
 from brainiac.search.text import Analyzer
 from brainiac.settings import MachineSettings, RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
@@ -98,7 +98,7 @@ def test_a_query_is_embedded_once(tmp_path: Path) -> None:
     vectors = Vectors(tmp_path, embedder)
     page = Page("a.md", "A", (Unit("boats on the lake"),))
     vectors.take_in(page)
-    units = Units([encode(page, Analyzer("english"))])
+    units = Units([whole(encode(page, Analyzer("english")))])
     for _ in range(2):
         vectors.nearest("sailing boats")
         assert "meaning" in vectors.signals("sailing boats", units)
@@ -305,7 +305,7 @@ def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
     """One unit without a vector neither switches meaning off for the others nor falls behind what fits less."""
     analyzer = Analyzer("english", UTC)
     texts = ("The kiln fires at 1220 degrees.", "The boat is blue.", "Rain fell on the lake.")
-    units = Units([encode(Page("a.md", "A", tuple(Unit(text) for text in texts)), analyzer)])
+    units = Units([whole(encode(Page("a.md", "A", tuple(Unit(text) for text in texts)), analyzer))])
     none = {name: np.zeros(3) for name in BY_HAND}
     words = {"covered": np.array([1.0, 0.2, 0.0]), "trigram": np.array([1.0, 0.2, 0.0])}
     meaning = {"embedded": np.array([0.0, 1.0, 1.0]), "meaning": np.array([0.0, 0.3, 0.1])}

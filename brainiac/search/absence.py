@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from brainiac.search.features import EncodedPage
 from brainiac.search.index import Asked
 from brainiac.search.pages import Pages
-from brainiac.search.signals import Units
+from brainiac.search.signals import Units, whole
 from brainiac.search.text import Analyzer, is_unspaced, term_hash, words_of
 
 MOST_NAMED = 3
@@ -58,7 +58,9 @@ def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
         analyzer: The person's language: words that only join others are not named.
         pages: Where memory is looked through.
     """
+    # of two forms of one word the last is named, and a long paste is not looked through to its end
     words = list({word.stems: word for word in _words(text, analyzer)}.values())[:_MOST_ASKED]
+    # what was written a moment ago brings words of its own, which the forms below must know
     pages.catch_up()
     forms = {stem: _forms(word, stem, analyzer) for word in words for stem in word.stems}
     terms = list(dict.fromkeys(form for similar in forms.values() for form in similar))
@@ -139,7 +141,7 @@ class _Places:
 
     def __init__(self, pages: Sequence[EncodedPage], analyzer: Analyzer) -> None:
         pages = [page for page in pages if page.features]
-        self._units = Units(pages) if pages else None
+        self._units = Units([whole(page) for page in pages]) if pages else None
         table = analyzer.vocabulary.table
         self._headings = table.stems[table.numbers(_joined([page.heading for page in pages]))]
         self._stems = table.stems[table.numbers(_joined([page.words for page in pages]))]

@@ -16,6 +16,7 @@ from brainiac.search.index import Asked, Index
 from brainiac.search.query import Narrowing
 from brainiac.search.text import Analyzer
 
+# the checks' own: an index takes stems as they come and knows no language
 _ANALYZER = Analyzer("english")
 _FOLDER = "memory/long_term/concrete"
 

@@ -184,6 +184,7 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
     try:
         meta, start = split(text, path)
     except FormatError:
+        # a person's slip in the front matter must not hide the page: its words are searched as they stand
         meta, start = {}, 0
     body = text[start:]
     title = _text(meta, "title") or _first(_TITLE, body) or posixpath.basename(path).removesuffix(".md")
@@ -192,6 +193,7 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
         title = f"{title} ({posixpath.dirname(path)})" if title == "_index" else title
     else:
         units = tuple(_units(body, zone))
+    # the page stays findable here; its units are kept from embedders elsewhere
     if shareable(text) is None:
         units = tuple(replace(unit, is_private=True) for unit in units)
     return Page(
@@ -210,6 +212,7 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
 
 def links_of(path: str, text: str) -> Iterator[Link]:
     """Yield the links of a page's text to other files of the tree, manifests left out."""
+    # most pages have no links, and taking sections out costs more than looking
     if "](" not in text:
         return
     folder = posixpath.dirname(path)
@@ -297,6 +300,7 @@ def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
     try:
         document = document_of(text)
     except FormatError:
+        # half written or edited by hand: what stands there is still found
         yield from _units(text, zone)
         return
     memory = document.memory
@@ -352,6 +356,7 @@ def _pieces(text: str) -> list[str]:
 
 def _by_speaker(text: str, is_dialogue: bool) -> Iterator[tuple[str, str]]:
     labels = list(_SPEAKER.finditer(text)) if _SPEAKER.match(text) else []
+    # one label on one message may head a note; two speakers in one message are a transcript whatever stands around it
     if not (is_dialogue and labels) and len({label[1] for label in labels}) < 2:
         yield "", text
         return

@@ -106,6 +106,7 @@ class OnnxEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return vectors of unit norm; texts of like length are run together."""
+        # a batch is padded to its longest text
         order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
         parts = [self._run([texts[n] for n in order[at : at + _BATCH]]) for at in range(0, len(order), _BATCH)]
         by_length = np.concatenate(parts)
@@ -304,6 +305,7 @@ class VectorFile:
     def _centred(self, vector: Matrix) -> Matrix:
         """Return the direction from the brain's mean to a vector."""
         count = len(self._vectors)
+        # the mean of very many vectors hardly moves with one more: lengths are measured anew at each hundredth
         if len(self._lengths) < count and len(self._lengths) < 0.99 * count:
             self._centre = self._vectors.sum(0) / np.float32(count + _PRIOR_ROWS)
             self._lengths = np.empty(0, np.float32)

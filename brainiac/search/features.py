@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 
 from brainiac.clock import parse_iso
 from brainiac.search.documents import Page, Unit, UnitKind
-from brainiac.search.text import CAPITAL, FIRST_PERSON, NUMBER, TIME, Analyzer, has_question, is_question, term_hash
+from brainiac.search.text import (
+    CAPITAL,
+    FIRST_PERSON,
+    NUMBER,
+    TIME,
+    Analyzer,
+    Token,
+    has_question,
+    is_question,
+    term_hash,
+)
 from brainiac.text.times import find_times
 from brainiac.text.tokens import ends_as_question
 
@@ -55,8 +65,6 @@ class EncodedPage:
         features: A row of `FEATURES` a unit.
         passages: Stems and marks joined by blanks, for the engine; empty once it is stored.
         content: One hash a unit, the key of its vector.
-        kept: Of a page that was cut, the places of the units that are there.
-        order: Likewise their places among the units that are ranked together, see `only`.
     """
 
     page: Page
@@ -66,8 +74,6 @@ class EncodedPage:
     features: bytes
     content: bytes
     passages: tuple[str, ...] = ()
-    kept: tuple[int, ...] | None = None
-    order: tuple[int, ...] | None = None
 
     @property
     def n_units(self) -> int:
@@ -80,38 +86,6 @@ class EncodedPage:
         return np.frombuffer(self.features, FEATURES)
 
     @property
-    def positions(self) -> Sequence[int]:
-        """The place of each unit on its page."""
-        return range(self.n_units) if self.kept is None else self.kept
-
-    @property
-    def places(self) -> Sequence[int]:
-        """The place of each unit among those that are ranked together: neighbours follow each other."""
-        return self.positions if self.order is None else self.order
-
-    def only(self, is_kept: NDArray[np.bool_]) -> EncodedPage:
-        """Return the page as if nothing else had been said: what is left are neighbours."""
-        if is_kept.all():
-            return self
-        return replace(self.cut(np.flatnonzero(is_kept)), order=tuple(range(int(is_kept.sum()))))
-
-    def cut(self, kept: NDArray[np.int64]) -> EncodedPage:
-        """Return the page with some of its units only, given their places in order."""
-        rows = self.rows
-        is_kept = np.zeros(len(rows), bool)
-        is_kept[kept] = True
-        words = np.frombuffer(self.words, np.uint32)[np.repeat(is_kept, rows["size"])]
-        content = np.frombuffer(self.content, np.uint64)[kept]
-        return replace(
-            self,
-            words=words.tobytes(),
-            features=rows[kept].tobytes(),
-            content=content.tobytes(),
-            kept=tuple(np.asarray(self.positions)[kept].tolist()),
-            order=None if self.order is None else tuple(np.asarray(self.order)[kept].tolist()),
-        )
-
-    @property
     def days(self) -> tuple[int, int]:
         """The first and last day that its units were said; an empty span where none is known."""
         days = self.rows["day"]
@@ -121,6 +95,7 @@ class EncodedPage:
 
 def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> EncodedPage:
     """Analyze a page's units; the page's own text is not kept."""
+    # folders count for finding the page, as `path:` would, but are no name of it
     names, folders = analyzer.words(" ".join((page.title, *page.aliases, *page.tags))), _folder_words(page)
     # a log of exchanges is encoded again after each of them: what stood there before need not be
     units = [
@@ -149,8 +124,12 @@ def names_of(page: Page) -> list[str]:
 
 def name_mark(name: str, analyzer: Analyzer) -> str:
     """Return the mark that a page with a name bears in the index; "" for a name without words."""
-    words = "_".join(token.word for token in analyzer.tokens(name))
-    return f"={words}" if words else ""
+    return mark_of(analyzer.tokens(name))
+
+
+def mark_of(tokens: Sequence[Token]) -> str:
+    """Return likewise, given the words of the name."""
+    return f"={'_'.join(token.word for token in tokens)}" if tokens else ""
 
 
 class _EncodedUnit(NamedTuple):
@@ -177,6 +156,7 @@ def _passages(head: str, units: Sequence[_EncodedUnit]) -> Iterator[str]:
 
 
 def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
+    # an address holds words that nobody said
     text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
     stems, hashes, signs = analyzer.words(text)
     days = day, first, _ = _days_of(unit, at, signs, analyzer.zone)
@@ -219,6 +199,7 @@ def _digest(unit: Unit) -> bytes:
 
 def _flags_of(unit: Unit, signs: int) -> int:
     """Return what a unit's words show at a glance, as one number."""
+    # what a picture is called asks nothing and names no place
     text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
     flags = signs & (TIME | NUMBER | FIRST_PERSON) | FROM_AI * (unit.side == "ai") | unit.kind << KIND_SHIFT
     if has_question(text):
@@ -232,6 +213,7 @@ def _flags_of(unit: Unit, signs: int) -> int:
 def _days_of(unit: Unit, at: str, signs: int, zone: tzinfo) -> tuple[int, int, int]:
     """Return the day a unit was said and the first and last day it speaks of, as ordinals or `NO_DAY`."""
     day = day_of(at, zone)
+    # looking for times is the dearest part of taking a page in: only where a word hints at one
     if day == NO_DAY or not signs & (TIME | NUMBER):
         return day, NO_DAY, NO_DAY
     spans = find_times(unit.text, datetime.combine(date.fromordinal(day), datetime.min.time(), UTC))
@@ -245,6 +227,7 @@ def _days_of(unit: Unit, at: str, signs: int, zone: tzinfo) -> tuple[int, int, i
 def day_of(at: str, zone: tzinfo) -> int:
     """Return the day of a moment in a time zone as an ordinal; of a bare day itself, of anything else `NO_DAY`."""
     try:
+        # a bare day is the same day in every zone
         if len(at) <= len("2026-11-22") or zone is UTC:
             return date(int(at[:4]), int(at[5:7]), int(at[8:10])).toordinal()
         return parse_iso(at).astimezone(zone).date().toordinal()

@@ -13,6 +13,7 @@ import math
 import shutil
 import sqlite3
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -153,7 +154,7 @@ def as_index(index: Any) -> Index:
 
 VERSION = 6
 _HEAP_BYTES = 48_000_000
-_VARIANT_WEIGHT = 0.7  # of what is only like a word that is asked for
+_VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
 _ENOUGH_TERMS = 4
 _EVERY = "*"  # stands in every passage, so that the engine's own count tells whether any of them is deleted
 _MOST_TIE = 0.09  # by this share at most a tie raises a score, see `_tie`
@@ -205,6 +206,7 @@ class EmbeddedIndex:
 
     def _open(self) -> None:
         is_new = not (self._folder / "pages.db").exists()
+        # text without a table is what a crash while it was made leaves: nothing of it can be used
         if is_new:
             destroy(self._folder)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds words of private pages
@@ -221,6 +223,7 @@ class EmbeddedIndex:
         self._db = self._connect()
         self._written = self._connect()  # of its own: readers see nothing of a transaction that is under way
         if is_new:
+            # in one transaction: a table without its indexes would pass for a whole one
             self._db.executescript("begin;" + _TABLES + "commit;")
             self._db.execute("insert into meta values ('key', ?)", (self._key,))
         made_as = self._db.execute("select value from meta where key = 'key'").fetchone()
@@ -276,7 +279,8 @@ class EmbeddedIndex:
     def is_writable(self) -> bool:
         """Return whether this process may write: one at a time does."""
         if self._writer is None:
-            with contextlib.suppress(ValueError):  # another process holds the engine's lock
+            # another process holds the engine's lock: a command beside the daemon reads, and leaves writing to it
+            with contextlib.suppress(ValueError):
                 self._writer = self._text.writer(_HEAP_BYTES, 1)
         return self._writer is not None
 
@@ -296,6 +300,7 @@ class EmbeddedIndex:
         """Make what was given durable and visible."""
         if self._writer is None or not self._written.in_transaction:
             return
+        # text first, table second: a crash between the two leaves pages that count as not indexed
         self._writer.commit()
         self._written.execute("commit")
         self._text.reload()
@@ -308,6 +313,7 @@ class EmbeddedIndex:
         searcher = self._text.searcher()
         allowed = self._allowed(asked.narrowing) if asked.narrowing else None
         if not asked.terms and not asked.required:
+            # the order of the listing in `retrieval`: the newest day first
             newest = "select id from pages order by last_day desc, at desc, path"
             newest_ids = (row[0] for row in self._db.execute(newest) if allowed is None or row[0] in allowed)
             return Candidates(self._load(list(islice(newest_ids, asked.limit))), {}, searcher.num_docs)
@@ -331,6 +337,7 @@ class EmbeddedIndex:
 
     def _frequency(self, searcher: tantivy.Searcher, term: str) -> int:
         """Return in how many passages a term stands, deleted ones left out."""
+        # the engine's own counts hold deleted passages until it merges; they are right where there are none
         frequency, marked = int(searcher.doc_freq("text", term)), int(searcher.doc_freq("text", _EVERY))
         if frequency == 0 or marked == searcher.num_docs:
             return frequency
@@ -374,8 +381,11 @@ class EmbeddedIndex:
         selective = _selective(frequencies, total)
         idf = {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in selective.items()}
         yield from ((weight, term) for term, weight in idf.items())
+        taken: Counter[str] = Counter()
         for variant, (term, likeness) in asked.variants.items():
-            if term in idf and variant not in idf and self._frequency(searcher, variant):
+            # the vocabulary forgets nothing: words of deleted pages must not crowd out the living
+            if term in idf and taken[term] < _VARIANTS and variant not in idf and self._frequency(searcher, variant):
+                taken[term] += 1
                 yield _VARIANT_WEIGHT * likeness * idf[term], variant
 
     def _load(self, ids: Sequence[int]) -> list[EncodedPage]:

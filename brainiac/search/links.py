@@ -69,6 +69,7 @@ class LinkGraph:
 
     def resolve(self, link: Link) -> str:
         """Return the path a link means; "" when there is no such page or file."""
+        # a page that was moved keeps its uuid; the path in the link may be its old one
         if link.uuid in self._path_of:
             return self._path_of[link.uuid]
         if link.path in self._pages or (not link.uuid and self._tree.holds(link.path)):

@@ -206,6 +206,7 @@ class Unindexed:
 
     def _scan(self, words: Sequence[str]) -> list[EncodedPage]:
         """Return the unread files that hold the most of the words."""
+        # no analysis of thousands of files while somebody waits: a word without its last signs is as good as a stem
         stems = {word.casefold()[: max(3, len(word) - 2)] for word in words if word and word[0] not in "#@"}
         patterns = [re.compile(re.escape(stem).encode(), re.IGNORECASE) for stem in stems]
         scored = []
@@ -326,6 +327,7 @@ class Pages:
 
     def _ask(self, question: Callable[[Index], T]) -> T | None:
         """Ask the index; None without one. One that is damaged, or was thrown away by somebody, is made anew."""
+        # whoever clears the cache folder while we run gets a new index, not answers out of deleted files
         if not self._open_registered and self._index and not self._folder.exists():
             self._start_anew()
         if self._index is None:
@@ -367,6 +369,7 @@ class Pages:
         with self._mutex:
             self.catch_up()
             indexed = self._ask(lambda index: index.query(asked)) or Candidates(())
+            # the index has an older state of these
             hidden = self._unindexed.pages.keys() | self._unindexed.unread.keys()
             pages = [page for page in indexed.pages if page.page.path not in hidden]
             fresh = self._unindexed.holding(asked, words)
@@ -456,6 +459,7 @@ class Pages:
         with self._mutex:
             self._unindexed.take_notes()
             batch = list(self._unindexed.unread)[:_BATCH]
+        # read without the lock, so that queries go on; `take_in` leaves out what changed meanwhile
         pages = {path: self._unindexed.encoded(path) for path in batch}
         with self._mutex:
             self._unindexed.take_in(pages)
@@ -487,6 +491,7 @@ class Pages:
             if index is None or not pages:
                 return
             try:
+                # another process writes: what we read stays in memory and is ranked from there
                 if not index.is_writable():
                     return
                 index.remove([path for path, page in pages.items() if page is None])

@@ -172,6 +172,7 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "
         return " "
 
     plain, today = " ".join(_FIELD.sub(take, text).split()), now.astimezone(analyzer.zone)
+    # a word said twice is asked for once
     tokens = tuple(dict.fromkeys(analyzer.tokens(plain)))
     phrases = tuple(fields.get('"', ()))
     return Query(
@@ -269,6 +270,7 @@ def searches(prompt: str, queries: Iterable[str]) -> list[str]:
 
     Both are prose: quotation marks, `-5` or `path:` in them narrow nothing.
     """
+    # a prompt that holds `path:` or quotation marks means words, not a field
     asked = _SYNTAX.sub(r"\1 ", ends_of(prompt))
     words = _words(asked)
     further = (_SYNTAX.sub(r"\1 ", query) for query in queries if not _words(query) <= words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from brainiac.search.documents import FoundBy, Hit, HitKind, Page, Unit, UnitKind
 from brainiac.search.embed import Vectors
 from brainiac.search.features import ASKS, FEATURES, KIND_SHIFT, NO_DAY, ONLY_ASKS, USER, EncodedPage, signed
-from brainiac.search.index import Asked, Candidates
+from brainiac.search.index import Asked
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query
 from brainiac.search.rank import Ranked, rank
-from brainiac.search.signals import COMMON_SHARE, Matches, Signals, Units, all_signals
+from brainiac.search.signals import COMMON_SHARE, Matches, Part, Signals, Units, all_signals, whole
 from brainiac.search.text import Analyzer, Table, holds, plain_words, term_hash
 from brainiac.tree import Tree
 
 _PASSAGES = 128
 _PASSAGES_READ = 1000  # where the text of a hit decides whether it is one
 _PAGES_LISTED = 300
-_VARIANTS, _MOST_VARIED = 8, 24  # of each of so many words: so many that are like it
+_VARIANTS, _MOST_VARIED = 64, 24  # of each of so many words: so many that are like it, dead ones among them
 _MAX_UNITS, _LONG_PAGE = 6000, 200
 # Measured (docs/decisions/ranker.md): 2 of 100 words that have nothing to do with a brain come so near in meaning.
 _LEAST_COSINE = 0.3
@@ -60,6 +60,7 @@ class Retrieval:
     def search(self, text: str, now: datetime, options: Options) -> list[Hit]:
         """Return the best hits, see `Recall.search`."""
         query = self._parsed(text, now)
+        # the files of hits are read again: none shows other words than its file
         hits = self._hits(query, options)
         if not hits and (rare := self._rare_words(query)):
             # words that seldom tell anything are all that is left: here they may
@@ -90,7 +91,9 @@ class Retrieval:
 
     def _rank(self, query: Query, options: Options, *, of_questions: bool = False) -> Ranked | None:
         """Score what was told, or what a person only asked: neither is a measure of the other."""
-        candidates = self._candidates(query)
+        asked = self._asked(query)
+        candidates = self._pages.candidates(asked, words=sorted(query.words) if query.terms else ())
+        # a listing by fields has no meaning, and a private question leaves for no provider
         vectors = self._vectors if query.terms else None
         if vectors and vectors.is_remote and options.is_private:
             vectors = None
@@ -99,15 +102,19 @@ class Retrieval:
         further = near.keys() - {page.page.path for page in candidates.pages}  # only meaning leads there
         pages = [*candidates.pages, *self._pages.named([path for path in near if path in further])]
         pages = [page for page in pages if page.features and (not query.narrowing or query.narrowing.allows(page))]
-        if query.terms:
-            pages = [
-                part for page in pages if (part := _part(page, query, options, of_questions=of_questions)).features
-            ]
         table = self._table(pages)
-        pages = list(self._around_matches(pages, query, near, table))
-        if not pages:
+        parts = [whole(page) for page in pages]
+        if query.terms:
+            wanted = np.array([term_hash(term) for term in (*query.terms, *asked.variants)], np.uint32)
+            parts = [
+                _around_matches(part, wanted, near.get(part.page.page.path, ()), table)
+                for part in _parts(pages, query, options, of_questions=of_questions)
+            ]
+        parts = list(_within_time(parts))
+        if not parts:
             return None
-        units = Units(sorted(pages, key=lambda encoded: encoded.page.path))
+        # in one order whatever the engine's: of equal hits the same one comes first after a rebuild
+        units = Units(sorted(parts, key=lambda part: part.page.page.path))
         matches = Matches(units, query, candidates.frequencies, candidates.n_passages, table)
         meaning = vectors.signals(text, units) if vectors else {}
         names = [name for encoded in units.pages for name in (encoded.page.uuid, encoded.page.path) if name]
@@ -115,17 +122,16 @@ class Retrieval:
         scores, around = rank(units, signals)
         return Ranked(query, units, scores, signals | around, _found_by(matches, signals))
 
-    def _candidates(self, query: Query) -> Candidates:
+    def _asked(self, query: Query) -> Asked:
         self._pages.catch_up()
         is_listing = not query.terms and not query.required
-        asked = Asked(
+        return Asked(
             terms=[*query.terms, *query.marks],
             limit=_PAGES_LISTED if is_listing else _PASSAGES_READ if query.reads_text else _PASSAGES,
             required=query.required,
             variants=self._variants(query),
             narrowing=query.narrowing or None,
         )
-        return self._pages.candidates(asked, words=sorted(query.words) if query.terms else ())
 
     def _variants(self, query: Query) -> dict[str, tuple[str, float]]:
         """Return the terms that are like one of a query's: which one, and how like it they are."""
@@ -143,24 +149,6 @@ class Retrieval:
         if not vocabulary.table.numbers(hashes).all():
             self._pages.read_words_again()
         return vocabulary.table
-
-    def _around_matches(
-        self, pages: Sequence[EncodedPage], query: Query, near: Mapping[str, Sequence[int]], table: Table
-    ) -> Iterator[EncodedPage]:
-        """Yield pages, of long ones what stands around their matches, up to a number of units ranked in time.
-
-        A long page whole would drown the others, and push out what was promised less.
-        """
-        wanted = np.array([term_hash(term) for term in (*query.terms, *self._variants(query))], np.uint32)
-        left = _MAX_UNITS
-        for encoded in pages:
-            page = encoded
-            if encoded.n_units > _LONG_PAGE and query.terms:
-                places = _matching_units(encoded, wanted, near.get(encoded.page.path, ()), table)
-                page = encoded.cut(places[:left])
-            if page.features and page.n_units <= left:
-                left -= page.n_units
-                yield page
 
     # --- hits ---------------------------------------------------------------------------------------------------
 
@@ -210,38 +198,42 @@ class Retrieval:
             hits.append(_hit(page, unit, ranked, number))
             if len(hits) == options.limit:
                 break
+        # their score falls with their place, so that hits stay in the order of their scores
         hits += [replace(hit, score=min(hit.score, hits[-1].score)) for hit in again[: options.limit - len(hits)]]
         return hits, [path for path, page in texts.items() if page is None]
 
     def _as_ranked(self, encoded: EncodedPage) -> Page | None:
         page = self._pages.page_as_of(encoded.page.path, encoded.stamp)
-        return page if page and (encoded.kept is not None or len(page.units) == encoded.n_units) else None
+        return page if page and len(page.units) == encoded.n_units else None
 
 
-def _part(encoded: EncodedPage, query: Query, options: Options, *, of_questions: bool) -> EncodedPage:
-    """Return a page with those of its units that are ranked together.
+def _parts(pages: Sequence[EncodedPage], query: Query, options: Options, *, of_questions: bool) -> Iterator[Part]:
+    """Yield of each page the units that are ranked together, as if nothing else had been said.
 
     Args:
-        encoded: The page.
+        pages: Candidates.
         query: What is asked.
         options: Whether what was said in nothing but the query's own words is wanted: it tells nothing to who asks.
         of_questions: Those that a person only asked, else all others: an earlier question has all the words of the
             next, and tells nothing.
     """
-    rows = encoded.rows
+    # all pages at once: page by page this took a third of a query's time
+    rows = np.frombuffer(b"".join([page.features for page in pages]), FEATURES)
     is_wanted = ((rows["flags"] & ONLY_ASKS > 0) & (rows["speaker"] == USER)) == of_questions
     # words in quotation marks are looked for as they stand
     if not options.include_repeats and not query.phrases:
-        is_wanted &= ~_repeats(encoded, query)
-    return encoded.only(is_wanted)
+        is_wanted &= ~_repeats(rows, np.frombuffer(b"".join([page.words for page in pages]), np.uint32), query)
+    ends = np.cumsum([page.n_units for page in pages]).tolist()
+    for page, end in zip(pages, ends, strict=True):
+        positions = np.flatnonzero(is_wanted[end - page.n_units : end])
+        yield Part(page, positions, np.arange(len(positions)))
 
 
-def _repeats(encoded: EncodedPage, query: Query) -> NDArray[np.bool_]:
+def _repeats(rows: NDArray[Any], words: NDArray[np.uint32], query: Query) -> NDArray[np.bool_]:
     """Return whether each unit is a turn of nothing but the query's own words.
 
     A question may ask whether something is so: what was told in the same words, in another order, says that it is.
     """
-    rows, words = encoded.rows, np.frombuffer(encoded.words, np.uint32)
     asked = [term_hash(token.word) for token in query.tokens]
     ends = np.cumsum(rows["size"])
     starts = ends - rows["size"]
@@ -260,21 +252,33 @@ def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
     return " ".join(word for word in query.text.split() if not plain_words(word) & names) or query.text
 
 
-def _matching_units(
-    encoded: EncodedPage, wanted: NDArray[np.uint32], keys: Sequence[int], table: Table
-) -> NDArray[np.int64]:
-    """Return the places of the units of a long page that hold the most wanted stems, or are near in meaning.
+def _around_matches(part: Part, wanted: NDArray[np.uint32], keys: Sequence[int], table: Table) -> Part:
+    """Return of a long page the units that hold the most wanted stems, or are near in meaning, and two beside each.
 
-    Two units on either side come with each.
+    Whole it would drown the others.
     """
-    sizes = encoded.rows["size"]
-    is_met = np.isin(table.stems[table.numbers(np.frombuffer(encoded.words, np.uint32))], wanted)
+    page, positions, places = part
+    if len(positions) <= _LONG_PAGE:
+        return part
+    sizes = page.rows["size"]
+    is_met = np.isin(table.stems[table.numbers(np.frombuffer(page.words, np.uint32))], wanted)
     met = np.bincount(np.repeat(np.arange(len(sizes)), sizes), is_met, len(sizes))
-    met[np.isin(np.frombuffer(encoded.content, np.uint64), np.array(keys, np.uint64))] += len(wanted)
+    met[np.isin(np.frombuffer(page.content, np.uint64), np.array(keys, np.uint64))] += len(wanted)
+    met = met[positions]
     best = np.argsort(-met, kind="stable")[:_LONG_PAGE]
-    is_best = np.zeros(len(sizes))
+    is_best = np.zeros(len(met))
     is_best[best[met[best] > 0]] = 1
-    return np.flatnonzero(np.convolve(is_best, np.ones(5), "same") > 0)
+    around = np.flatnonzero(np.convolve(is_best, np.ones(5), "same") > 0)
+    return Part(page, positions[around], places[around])
+
+
+def _within_time(parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield what can be ranked in time, the most promising first."""
+    left = _MAX_UNITS
+    for page, positions, places in parts:
+        if size := min(left, len(positions)):
+            left -= size
+            yield Part(page, positions[:size], places[:size])
 
 
 def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.search import features as f
 from brainiac.search.documents import Page, UnitKind
-from brainiac.search.features import EncodedPage, name_mark, names_of, signed, speaker_key
+from brainiac.search.features import EncodedPage, mark_of, names_of, signed, speaker_key
 from brainiac.search.query import Query, speaker_words
 from brainiac.search.text import (
     FIRST_PERSON,
@@ -35,6 +34,7 @@ from brainiac.search.text import (
 
 Vector: TypeAlias = NDArray[np.float64]
 Signals: TypeAlias = dict[str, Vector]
+Places: TypeAlias = NDArray[np.int64]
 
 TALK_MINUTES = 15  # what was said longer ago than that is no context of what is said now
 COMMON_SHARE = 1 / 3  # what stands in a greater share of all passages tells nothing by itself
@@ -43,24 +43,52 @@ _MOST_TOKENS = 48  # of a long query the rarest words
 _SPREAD_FROM = 5  # pages whose links lead to others that fit
 
 
-class Units:
-    """The units of the candidate pages, side by side; matrices have a column a unit.
+class Part(NamedTuple):
+    """Those units of a page that are ranked together.
 
-    Args:
-        pages: Candidates; those without units are left out by the caller.
+    Attributes:
+        page: The page.
+        positions: Where they stand on it, in order.
+        places: Their numbers among all that could be ranked with them: the next one is a neighbour.
     """
 
-    def __init__(self, pages: Sequence[EncodedPage]) -> None:
-        self.pages = pages
-        self.features = np.frombuffer(b"".join([page.features for page in pages]), f.FEATURES)
-        self.words = np.frombuffer(b"".join([page.words for page in pages]), np.uint32)
-        counts = np.array([page.n_units for page in pages])
+    page: EncodedPage
+    positions: Places
+    places: Places
+
+
+def whole(page: EncodedPage) -> Part:
+    """Return a page with all of its units."""
+    every = np.arange(page.n_units)
+    return Part(page, every, every)
+
+
+class Units:
+    """The units of the candidates, side by side; matrices have a column a unit.
+
+    Args:
+        parts: Pages with at least one unit each.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.pages = [part.page for part in parts]
+        rows = np.frombuffer(b"".join([page.features for page in self.pages]), f.FEATURES)
+        first = np.cumsum([0, *(page.n_units for page in self.pages)])
+        chosen = np.concatenate([part.positions + start for part, start in zip(parts, first[:-1], strict=True)])
+        is_chosen = np.zeros(len(rows), bool)
+        is_chosen[chosen] = True
+        words = np.frombuffer(b"".join([page.words for page in self.pages]), np.uint32)
+        self.words = words[np.repeat(is_chosen, rows["size"])]
+        # content hashes, the keys of the units' vectors
+        self.content = np.frombuffer(b"".join([page.content for page in self.pages]), np.uint64)[chosen]
+        self.features = rows[chosen]
+        counts = np.array([len(part.positions) for part in parts])
         sizes, flags = self.features["size"], self.features["flags"]
         self.n = len(self.features)
-        self.page = np.repeat(np.arange(len(pages)), counts)
+        self.page = np.repeat(np.arange(len(parts)), counts)
         self.start = np.cumsum(counts) - counts
-        self.position = np.concatenate([np.asarray(page.positions, np.int64) for page in pages])
-        self.place = np.concatenate([np.asarray(page.places, np.int64) for page in pages])
+        self.position = np.concatenate([part.positions for part in parts])
+        self.place = np.concatenate([part.places for part in parts])
         self.speaker = self.features["speaker"]
         self.length = np.maximum(sizes, 1).astype(np.float64)
         self.owner = np.repeat(np.arange(self.n), sizes)
@@ -88,12 +116,8 @@ class Units:
 
     def flag(self, bit: int) -> Vector:
         """Return 1 for each unit that has a flag of `features`."""
-        return ((self.features["flags"] & bit) > 0).astype(np.float64)
-
-    @cached_property
-    def content(self) -> NDArray[np.uint64]:
-        """Content hashes, the keys of the units' vectors."""
-        return np.frombuffer(b"".join([page.content for page in self.pages]), np.uint64)
+        has_flag: Vector = ((self.features["flags"] & bit) > 0).astype(np.float64)
+        return has_flag
 
     def shift(self, values: Vector, by: int) -> Vector:
         """Return what the unit `by` places further in the same talk has, at most two; 0 where there is none."""
@@ -196,6 +220,7 @@ class Matches:
         name_terms = {term for term in query.terms if _is_name(term, self.named)}
         rarest = sorted(query.terms, key=lambda term: frequencies.get(term, 0))[:_MOST_TOKENS]
         terms = [term for term in query.terms if term not in name_terms and term in rarest]
+        # names rank by who speaks, not as words, unless nothing else is asked
         terms = terms or [term for term in query.terms if term in rarest] or [""]
         is_long = len(query.tokens) > _MOST_TOKENS
         self._tokens = [token for token in query.tokens if not is_long or token.stem in rarest]
@@ -213,6 +238,7 @@ class Matches:
         speakers = set(units.speaker[units.is_turn > 0].tolist())
         self.named = {w for w in speaker_words(self.query) if signed(term_hash(speaker_key(w))) in speakers}
         self.is_named = self._spoken_by(self.named)
+        # in a transcript each speaker is named: only there do names say who said something
         self.is_labelled = units.is_turn * ~np.isin(units.speaker, [f.USER, f.AI])
         self.is_called = self._spoken_by(self.named & self.query.words) * self.is_labelled
         pieces = self.query.text.split()
@@ -398,6 +424,7 @@ def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
     is_spoken_of = (
         (features["first_day"] != f.NO_DAY) & (features["first_day"] <= last) & (features["last_day"] >= first)
     )
+    # a week away counts a third: who asks about a day is often off by some
     match: Vector = np.maximum(np.exp(-away / 7), is_spoken_of.astype(np.float64))
     return match
 
@@ -433,7 +460,7 @@ def _named(pages: Sequence[Page], query: Query, analyzer: Analyzer) -> tuple[Vec
         for name in names_of(page):
             tokens = analyzer.tokens(name)
             words = {token.word for token in tokens}
-            titled[number] = max(titled[number], name_mark(name, analyzer) == query.name != "")
+            titled[number] = max(titled[number], mark_of(tokens) == query.name != "")
             tells = any(not token.is_stop and len(token.word) > 2 and not token.word.isdecimal() for token in tokens)
             headed[number] = max(headed[number], tells and words <= asked)
     return titled, headed
@@ -459,6 +486,7 @@ def _linked(pages: Sequence[Page], best: Vector) -> Vector:
     if not any(page.links for page in pages):
         return spread
     numbers = {name: number for number, page in enumerate(pages) for name in (page.path, page.uuid) if name}
+    # only the best pages lead to others: from all of them every page with many links would rise
     sources = {int(number): float(best[number] / max(best.max(), 1e-9)) for number in np.argsort(-best)[:_SPREAD_FROM]}
     for number, page in enumerate(pages):
         for link in page.links:

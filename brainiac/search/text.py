@@ -418,7 +418,8 @@ class Vocabulary:
         near = similarity(shared, length, size)
         is_form = (shared >= min_of_longer * np.maximum(length, size)) | (shared >= min_of_asked * length)
         kept = np.flatnonzero((near > 0) & is_form)
-        best = kept[np.lexsort((numbers[kept], -shared[kept], -near[kept]))][: 2 * most].tolist()
+        # words alike in all else come by their hashes, not in the order they were met: a rebuild answers the same
+        best = kept[np.lexsort((table.hashes[numbers[kept]], -shared[kept], -near[kept]))][: 2 * most].tolist()
         stems: dict[str, float] = {}
         for at in best:
             stems.setdefault(self._stems[self._words[numbers[at]]], float(near[at]))
