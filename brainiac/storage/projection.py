@@ -231,7 +231,7 @@ class Projection:
             rows["lines"].append(_line_row(event, device))
         self._insert_rows(rows)
         # in another journal, or before: the order in which they are read does not matter
-        self._database.execute("DELETE FROM lines WHERE event IN (SELECT exchange FROM outcomes)")
+        self._database.execute("DELETE FROM lines WHERE EXISTS (SELECT 1 FROM outcomes WHERE exchange = lines.event)")
         return last
 
     def _insert_rows(self, rows: dict[str, list[Row]]) -> None:
