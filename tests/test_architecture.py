@@ -25,6 +25,7 @@ WRITERS = {
     "brainiac/search/index.py": "the search index, in the cache",
     "brainiac/search/embed.py": "vectors, in the cache",
     "brainiac/cli/ask.py": "drops a prompt as a person does",
+    "brainiac/tree.py": "which brain is the default, in the state folder",
     "brainiac/testing.py": "puts a plugin where a person would",
 }
 WRITING = {

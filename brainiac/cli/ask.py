@@ -1,4 +1,4 @@
-"""`brainiac ask`: through the same inbox as any other prompt, with a daemon or without one."""
+"""`brainiac ask` and `brainiac chat`: through the same inbox as any other prompt, with a daemon or without one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, console, opened_brain, print_json
+from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json, print_problems
+from brainiac.errors import UserError
 from brainiac.terminal import clean, is_terminal, one_line, say, show
 
 WAIT_SECONDS = 600
@@ -20,6 +21,7 @@ LOOK_EVERY_SECONDS = 0.02
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command()(ask)
+    app.command()(chat)
 
 
 def ask(
@@ -50,6 +52,34 @@ def ask(
             say(f"{path} waits: {waiting(brain)}")
             return
         _answer(brain, path, is_again=bool(again), as_json=as_json)
+
+
+def chat(
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="The conversation: a subfolder of inbox/; by itself one of today.")
+    ] = "",
+) -> None:
+    """Hold a conversation in the terminal; it goes on where the folder of its name ends. Ctrl-D ends it."""
+    with opened_brain(is_shared=True) as brain:
+        conversation = name or f"chat-{brain.now():%Y-%m-%d}"
+        if is_terminal(sys.stdin):
+            say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")
+        while text := _line():
+            path = _drop(brain, text, conversation, {})
+            try:
+                _answer(brain, path, is_again=False, as_json=False, has_place=False)
+            except UserError as error:  # told, and the conversation goes on
+                print_problems(error.problems)
+            say()
+
+
+def _line() -> str:
+    """Return what the person says next; "" where they end."""
+    try:
+        return (input("> ") if is_terminal(sys.stdin) else sys.stdin.readline()).strip()
+    except EOFError:
+        say()
+        return ""
 
 
 def _text_of(words: list[str] | None) -> str:
@@ -90,7 +120,7 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
             path = folder / f"{stem}-{number}.md"
 
 
-def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool) -> None:
+def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place: bool = True) -> None:
     from brainiac.formats.prompt import parse_response
     from brainiac.pipeline.daemon import answer_one, is_running
 
@@ -122,7 +152,7 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool) -> None:
         console().print(Markdown(clean(response.text), hyperlinks=False))
     else:
         show(response.text)
-    if is_terminal(sys.stdout):
+    if is_terminal(sys.stdout) and has_place:
         console(stderr=True).print(one_line(response.path), style="dim")
 
 
@@ -130,19 +160,34 @@ def _wait(brain: Brain, path: str) -> Path:
     """Wait for the daemon's answer, or tell what keeps it."""
     import time
 
-    from brainiac.errors import UserError
     from brainiac.formats.prompt import error_path, response_path
 
     answer, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
     deadline = brain.clock.monotonic() + WAIT_SECONDS
+    reason = ""
     with _waiting():
         while brain.clock.monotonic() < deadline:
+            if (waits := _reason(brain, path)) != reason:
+                reason = waits
+                if reason:
+                    say(f"{path} waits: {reason}", to_stderr=True)
             if answer.is_file():
                 return answer
             if error.is_file():
                 raise UserError(error.read_text(encoding="utf-8").split("---\n", 2)[-1].strip())
             time.sleep(LOOK_EVERY_SECONDS)
     raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
+
+
+def _reason(brain: Brain, path: str) -> str:
+    """Return why the daemon has not answered a prompt yet, as far as it told; "" where nothing keeps it."""
+    from brainiac.storage.runstate import read_run_state
+
+    for pending in read_run_state(brain.places.state).pending:
+        if pending.get("prompt") == path:
+            again = pending.get("retry_at")
+            return f"{pending.get('reason')}" + (f" It is tried again at {local_time(str(again))}." if again else "")
+    return ""
 
 
 def _waiting() -> AbstractContextManager[object]:
