@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,16 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json, print_problems
 from brainiac.errors import UserError
+from brainiac.events import new_id
+from brainiac.formats.frontmatter import render_meta
+from brainiac.formats.prompt import error_path, parse_response, response_path
+from brainiac.history.devices import waiting
+from brainiac.llm.redaction import redact
+from brainiac.pipeline.daemon import answer_one, is_running
+from brainiac.storage.files import Disk, temporary_beside
+from brainiac.storage.runstate import read_run_state
 from brainiac.terminal import clean, is_terminal, one_line, say, show
+from brainiac.tree import slugify
 
 WAIT_SECONDS = 600
 LOOK_EVERY_SECONDS = 0.02
@@ -40,7 +50,6 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
-    from brainiac.history.devices import waiting
 
     with opened_brain(is_shared=True) as brain:
         if again:
@@ -91,13 +100,6 @@ def _text_of(words: list[str] | None) -> str:
 
 def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -> str:
     """Save the prompt as a new file and return its path."""
-    from pathlib import Path
-
-    from brainiac.events import new_id
-    from brainiac.formats.frontmatter import render_meta
-    from brainiac.llm.redaction import redact
-    from brainiac.storage.files import Disk, temporary_beside
-    from brainiac.tree import slugify
 
     folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
     folder.mkdir(parents=True, exist_ok=True)
@@ -121,8 +123,6 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
 
 
 def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place: bool = True) -> None:
-    from brainiac.formats.prompt import parse_response
-    from brainiac.pipeline.daemon import answer_one, is_running
 
     streamed = False
 
@@ -158,9 +158,6 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place
 
 def _wait(brain: Brain, path: str) -> Path:
     """Wait for the daemon's answer, or tell what keeps it."""
-    import time
-
-    from brainiac.formats.prompt import error_path, response_path
 
     answer, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
     deadline = brain.clock.monotonic() + WAIT_SECONDS
@@ -181,7 +178,6 @@ def _wait(brain: Brain, path: str) -> Path:
 
 def _reason(brain: Brain, path: str) -> str:
     """Return why the daemon has not answered a prompt yet, as far as it told; "" where nothing keeps it."""
-    from brainiac.storage.runstate import read_run_state
 
     for pending in read_run_state(brain.places.state).pending:
         if pending.get("prompt") == path:

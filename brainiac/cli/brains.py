@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from brainiac.skeleton import create_brain
 from brainiac.terminal import say
 from brainiac.tree import default_brain, set_default_brain
 
@@ -26,7 +28,6 @@ def init(
     ] = False,
 ) -> None:
     """Make a new brain, or add what one lacks; nothing that exists is changed."""
-    from brainiac.skeleton import create_brain
 
     made = create_brain(folder, is_shared=here)
     where = folder.resolve()
@@ -46,6 +47,5 @@ def init(
 
 
 def _quoted(path: Path) -> str:
-    import shlex
 
     return shlex.quote(str(path))

@@ -12,6 +12,8 @@ from brainiac.brain import Brain
 from brainiac.cli.session import local_time, opened_brain
 from brainiac.cli.wording import sentence
 from brainiac.events import Event
+from brainiac.logs import configure
+from brainiac.pipeline.daemon import Daemon, run_once
 from brainiac.terminal import is_terminal, one_line, say
 
 
@@ -31,8 +33,6 @@ def run(
     ] = False,
 ) -> None:
     """Watch the brain and answer what is dropped into its inbox."""
-    from brainiac.logs import configure
-    from brainiac.pipeline.daemon import Daemon, run_once
 
     is_told = is_terminal(sys.stdout) and not as_json
     if not once:
