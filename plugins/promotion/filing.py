@@ -225,7 +225,8 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     begun = [each for each in changes if brain.read(f"{posixpath.dirname(each.path)}/_index.md") is None]
     changes += Folders(brain, begun, is_whole=False).changes() if begun else []
     changes.append(update(brain.tree.relative(brain.tree.short_term), str(document), str(left)))
-    return brain.commit(ExchangesFiled.kind, by=NAME, changes=changes, data={"exchanges": ids, "episodes": pages})
+    filed = ExchangesFiled(exchanges=tuple(ids), episodes={path: tuple(there) for path, there in pages.items()})
+    return brain.commit(filed, by=NAME, changes=changes)
 
 
 def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:

@@ -13,7 +13,19 @@ from typing import Any, Literal
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, Event, MemoryPromoted, RetireProposal, create, new_id, update
+from brainiac.events import (
+    CandidateEnd,
+    Change,
+    Event,
+    KeptText,
+    MemoryPromoted,
+    Refused,
+    RetireProposal,
+    StatementRecord,
+    create,
+    new_id,
+    update,
+)
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import Origins, placed
@@ -184,8 +196,7 @@ def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
         try:
             with brain.short_term_lock():
                 changes += _short_term(brain, work, log)
-                data = _data(work, pages, proposals)
-                return brain.commit(MemoryPromoted.kind, by=NAME, changes=changes, data=data, cause=cause)
+                return brain.commit(_promoted(work, pages, proposals), by=NAME, changes=changes, cause=cause)
         except ConflictError as error:
             _put_off(work, set(error.paths))
             draft = draft.anew()
@@ -222,19 +233,19 @@ def _proposals(brain: Brain, work: Work) -> list[Proposal]:
     return proposals
 
 
-def _data(work: Work, pages: Mapping[str, Sequence[str]], proposals: Sequence[Proposal]) -> dict[str, Any]:
-    return {
-        "exchanges": [*(event.id for event in work.archived), *work.gone],
-        "left": work.left,
-        "statements": list(chain.from_iterable(work.records)),
-        "episodes": {path: list(ids) for path, ids in pages.items()},
-        "proposals": [proposal.record.to_json() for proposal in proposals],
-        "refused": [refusal.as_json() for refusal in work.refused],
-        "candidates": {name: ending.as_json() for name, ending in work.endings_by_now().items()},
-        "kept": [{"text": text[:MAX_TOLD]} for text in work.kept],
-        "filed": [{"exchange": event.id, "text": (event.user or event.ai)[:MAX_TOLD]} for event in work.filed],
+def _promoted(work: Work, pages: Mapping[str, Sequence[str]], proposals: Sequence[Proposal]) -> MemoryPromoted:
+    return MemoryPromoted(
+        exchanges=(*(event.id for event in work.archived), *work.gone),
+        left=work.left,
+        statements=tuple(map(StatementRecord.from_json, chain.from_iterable(work.records))),
+        episodes={path: tuple(ids) for path, ids in pages.items()},
+        proposals=tuple(proposal.record for proposal in proposals),
+        refused=tuple(Refused.from_json(refusal.as_json()) for refusal in work.refused),
+        candidates={name: CandidateEnd.from_json(ending.as_json()) for name, ending in work.endings_by_now().items()},
+        kept=tuple(KeptText(text=text[:MAX_TOLD]) for text in work.kept),
+        filed=tuple(KeptText(exchange=event.id, text=(event.user or event.ai)[:MAX_TOLD]) for event in work.filed),
         **work.notes,
-    }
+    )
 
 
 def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposal]) -> list[Change]:
@@ -280,7 +291,7 @@ def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
     work.kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
     if summary is not None:
         work.kept += [paragraph for paragraph in document.paragraphs() if not is_ours(paragraph)]
-        work.notes["summary"] = [text_hash(paragraph) for paragraph in document.with_summary(summary).paragraphs()]
+        work.notes["summary"] = tuple(map(text_hash, document.with_summary(summary).paragraphs()))
     path = brain.tree.relative(brain.tree.short_term)
     if brain.read_text(path) is None:
         return [create(path, str(after))] if str(after) != EMPTY else []

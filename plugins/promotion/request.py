@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
-from brainiac.events import Event, EventsAnalyzed
+from brainiac.events import CandidateRecord, Event, EventsAnalyzed
+from brainiac.events import Refused as RefusedRecord
 from brainiac.formats.blocks import blocks_of
 from brainiac.formats.memory import Memory
 from brainiac.formats.prompt import ORIGINS
@@ -147,17 +148,18 @@ class Consolidator:
             again = replace(shown.request, refused=refused)
             further, finally_refused = self._checked(shown, self._operations(again), is_last=True)
             taken, refused = [*taken, *further], [*refused, *finally_refused]
-        data = {
-            "events": {event.id: event_hash(event) for event in events},
-            "model": model,
-            "candidates": [_plain(operation, shown) for operation in taken],
-            "refused": [{"statement": each.operation.text[:300], "reason": each.problem[:300]} for each in refused],
-        }
-        analysis = self._brain.record(EventsAnalyzed.kind, by=NAME, data=data, cause=self._cause)
+        analyzed = EventsAnalyzed(
+            events={event.id: event_hash(event) for event in events},
+            model=model,
+            candidates=tuple(CandidateRecord.from_json(_plain(operation, shown)) for operation in taken),
+            refused=tuple(
+                RefusedRecord(statement=each.operation.text[:300], reason=each.problem[:300]) for each in refused
+            ),
+        )
+        analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
         candidates: list[Candidate] = []
         reasons: dict[str, tuple[str, str]] = {}
-        hashes = data["events"]
-        self._take(analysis, {event.id: event for event in events}, hashes, draft, candidates, reasons)  # type: ignore[arg-type]
+        self._take(analysis, {event.id: event for event in events}, analyzed.events, draft, candidates, reasons)
         return candidates, reasons
 
     def _take(
@@ -170,9 +172,10 @@ class Consolidator:
         refused: dict[str, tuple[str, str]],
     ) -> None:
         """Sort a checkpoint's operations into candidates and what is refused."""
-        if not _is_readable(analysis):
+        analyzed = analysis.what
+        if not (isinstance(analyzed, EventsAnalyzed) and _is_readable(analysis)):
             return
-        read, model = analysis.data["events"], str(analysis.data.get("model") or "")
+        read, model = analyzed.events, analyzed.model
         sources = self._sources(events, draft)
         for number, plain in enumerate(analysis.data["candidates"]):
             name = f"{analysis.id}#{number}"
@@ -187,9 +190,9 @@ class Consolidator:
                 ordered = tuple(sorted(behind, key=lambda event: (event.at, event.id)))
                 origin = origin_of(operation, sources)
                 candidates.append(Candidate(name, operation, ordered, model, origin))
-        for number, row in enumerate(analysis.data.get("refused", ())):
+        for number, row in enumerate(analyzed.refused):
             if (name := f"{analysis.id}#r{number}") not in self._log.done:
-                refused[name] = row["statement"], row["reason"]
+                refused[name] = row.statement, row.reason
 
     # --- what is shown -----------------------------------------------------------------------------------
 

@@ -16,7 +16,17 @@ from itertools import chain
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import FormatError, ModelError, UserError
-from brainiac.events import CandidatesRefused, Event, EventUndone, MemoryPromoted, PromotionStarted, content_hash
+from brainiac.events import (
+    Breaker,
+    CandidateEnd,
+    CandidatesRefused,
+    Event,
+    EventUndone,
+    MemoryPromoted,
+    PromotionStarted,
+    Refused,
+    content_hash,
+)
 from brainiac.formats.discretion import is_private
 from brainiac.formats.links import shown
 from brainiac.formats.prompt import ORIGINS
@@ -204,7 +214,7 @@ class _Run:
         lines = _own_lines(memory, self._log, now)
         events = said | {event.id: event for event in lines}
         self._snapshot = snapshot
-        self._started = brain.record(PromotionStarted.kind, by=NAME, data={"exchanges": len(said)})
+        self._started = brain.record(PromotionStarted(exchanges=len(said)), by=NAME)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
         origins = Origins(brain, self._log.prompts, self._draft.pages.place_of)
@@ -244,11 +254,11 @@ class _Run:
             work.leave(step.candidate, "the run came to nothing")
         work.steps = []
         if work.refused or work.endings:
-            data = {
-                "refused": [refusal.as_json() for refusal in work.refused],
-                "candidates": {name: ending.as_json() for name, ending in work.endings.items()},
-            }
-            self._brain.record(CandidatesRefused.kind, by=NAME, data=data, cause=self._started.id)
+            refused = CandidatesRefused(
+                refused=tuple(Refused.from_json(refusal.as_json()) for refusal in work.refused),
+                candidates={name: CandidateEnd.from_json(ending.as_json()) for name, ending in work.endings.items()},
+            )
+            self._brain.record(refused, by=NAME, cause=self._started.id)
 
     # --- deciding ---------------------------------------------------------------------------------------
 
@@ -464,7 +474,7 @@ class _Run:
         share = self._brain.settings.promotion.max_retired_share
         if len(retiring) <= MIN_RETIRED or len(retiring) <= share * total:
             return
-        work.notes["breaker"] = {"would_retire": len(retiring), "statements": total}
+        work.notes["breaker"] = Breaker(would_retire=len(retiring), statements=total)
         steps = [replace(step, proposal=proposal_for(step)) if step.retires else step for step in work.steps]
         self._draft = self._draft.anew()
         work.build(self._brain, self._draft, steps)
