@@ -11,21 +11,24 @@ from brainiac.terminal import beneath, clean, is_terminal, one_line
 _OF_MANY_LINES = ("exception", "stack")
 
 
-def configure(*, is_verbose: bool = False) -> None:
+def configure(*, is_verbose: bool = False, is_quiet: bool = False, as_json: bool = False) -> None:
     """Send log lines to standard error; called once by what runs for long.
 
     Args:
         is_verbose: Whether debug lines are shown too.
+        is_quiet: Whether only trouble is shown, because what goes well is told in other words.
+        as_json: Whether also a terminal gets JSON lines.
     """
     import logging
 
     import structlog
 
-    is_read = is_terminal(sys.stderr)
+    level = logging.DEBUG if is_verbose else logging.INFO
+    is_read = is_terminal(sys.stderr) and not as_json
     shown = _for_people(has_colors=True) if is_read else [structlog.processors.JSONRenderer()]
     structlog.configure(
-        processors=[*_processors(), *shown],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if is_verbose else logging.INFO),
+        processors=[*([_only_trouble] if is_quiet else []), *_processors(), *shown],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(beneath(sys.stderr) if is_read else sys.stderr),
         cache_logger_on_first_use=True,
     )
@@ -44,6 +47,14 @@ def logger() -> Any:
             logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # as it stands: it may be replaced
         )
     return structlog.get_logger("brainiac")
+
+
+def _only_trouble(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    import structlog
+
+    if method == "info" and event["event"] != "prompt_waits":
+        raise structlog.DropEvent
+    return event
 
 
 def _processors() -> list[Any]:

@@ -13,7 +13,7 @@ from brainiac.events import new_id
 from brainiac.host.sources import bundled
 from brainiac.settings import Settings, load
 from brainiac.storage.files import Disk, temporary_beside
-from brainiac.tree import MARKER, Tree, is_temporary
+from brainiac.tree import MARKER, Tree, is_brain, is_temporary
 
 DOTFILES = (".gitignore", ".gitattributes", ".stignore")
 SUMMARIES = {
@@ -40,8 +40,8 @@ def create_brain(root: Path, *, is_shared: bool = False, clock: Clock = SYSTEM) 
     """
     if root.exists() and not root.is_dir():
         raise UserError(f"{root} is a file; name a folder")
-    is_brain = (root / MARKER).is_file()
-    if not is_brain and not is_shared and root.is_dir() and any(root.iterdir()):
+    is_whole = is_brain(root)
+    if not is_whole and not is_shared and root.is_dir() and any(root.iterdir()):
         raise UserError(
             f"{root} holds other files and is not a brain; name an empty folder, "
             "or add --here to put a brain beside them (nothing that exists is changed)"

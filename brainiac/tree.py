@@ -190,7 +190,7 @@ class Tree:
 
     @staticmethod
     def _classify_inbox(name: str, *, is_note: bool) -> PathKind:
-        if not name.endswith((".md", ".txt")):
+        if not name.lower().endswith((".md", ".markdown", ".txt")):
             return PathKind.OTHER
         if re.search(r"\.response(-\d+)?\.md$", name):
             return PathKind.RESPONSE
@@ -297,22 +297,55 @@ class LocalPlaces:
         )
 
 
+def is_brain(folder: Path) -> bool:
+    """Return whether a folder is a brain, also one whose identity file was deleted."""
+    return (folder / MARKER).is_file() or (
+        (folder / "system" / "config.yaml").is_file() and (folder / "inbox").is_dir()
+    )
+
+
 def find_root(start: Path | str | None = None) -> Path:
     """Return the brain that is meant.
 
     Args:
-        start: A folder at or below a brain; without one `BRAINIAC_HOME`, else the current folder.
+        start: A folder at or below a brain; without one `BRAINIAC_HOME`, else the current folder, else the default.
 
     Raises:
         NotABrainError: It does not exist, or neither it nor any folder above it is a brain.
     """
-    named = Path(start or os.environ.get("BRAINIAC_HOME") or ".").resolve()
+    chosen = start or os.environ.get("BRAINIAC_HOME")
+    named = Path(chosen or ".").resolve()
     if not named.is_dir():  # a mistyped name below some brain must not mean that brain
         raise NotABrainError(f"{named} is not a folder; name a brain with --brain DIR or BRAINIAC_HOME")
     for folder in (named, *named.parents):
-        if (folder / MARKER).is_file():
+        if is_brain(folder):
             return folder
+    default = None if chosen else default_brain()
+    if default is not None:
+        return default
     raise NotABrainError(
         f"{named} is not in a brain (no {MARKER.as_posix()} at or above it); "
         "make one with `brainiac init DIR`, or name one with --brain DIR or BRAINIAC_HOME"
     )
+
+
+def default_brain() -> Path | None:
+    """Return the brain that commands mean outside of any; None where none was made on this machine, or it is gone."""
+    try:
+        folder = Path(os.fsdecode(_default_file().read_bytes()).rstrip("\n"))
+    except OSError:
+        return None
+    return folder if folder.is_absolute() and is_brain(folder) else None
+
+
+def set_default_brain(folder: Path) -> None:
+    """Let commands mean this brain outside of any."""
+    file = _default_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}-{os.getpid()}")
+    draft.write_bytes(os.fsencode(folder.resolve()) + b"\n")
+    os.replace(draft, file)  # whole or not at all: a command may read it at this moment
+
+
+def _default_file() -> Path:
+    return platformdirs.user_state_path("brainiac", appauthor=False) / "default_brain"

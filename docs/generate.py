@@ -264,7 +264,39 @@ def _options(command: Any) -> Iterator[str]:
             yield f"- {name}: {each.help or ''}"
 
 
-PAGES = {"settings.md": settings_page, "hooks.md": hooks_page, "events.md": events_page, "cli.md": cli_page}
+def modules_page() -> str:
+    """Return the list of all modules with what each is for."""
+    lines = [
+        "# Modules\n",
+        NOTE,
+        "Every module and what it is for; [architecture.md](architecture.md) tells how they stand on each other.",
+    ]
+    root = FOLDER.parent
+    for folder in sorted({path.parent for top in ("brainiac", "plugins") for path in (root / top).rglob("*.py")}):
+        modules = [(path.name, _purpose(path)) for path in sorted(folder.glob("*.py"))]
+        rows = [f"| `{name}` | {purpose} |" for name, purpose in modules if purpose]
+        if rows:
+            lines += [
+                f"\n## `{folder.relative_to(root).as_posix()}/`\n",
+                "| module | what it is for |",
+                "|---|---|",
+                *rows,
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _purpose(path: Path) -> str:
+    docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    return " ".join(docstring.split("\n\n")[0].split())
+
+
+PAGES = {
+    "modules.md": modules_page,
+    "settings.md": settings_page,
+    "hooks.md": hooks_page,
+    "events.md": events_page,
+    "cli.md": cli_page,
+}
 
 if __name__ == "__main__":
     for page, render in PAGES.items():

@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from brainiac.brain import Brain
+from brainiac.cli.wording import moment
 from brainiac.events import create, move
+from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain
 from tests.commands import Shell
 
@@ -40,7 +43,7 @@ def kinds(shell: Shell, *options: str) -> list[str]:
 
 def test_log_shows_newest_last(shell: Shell) -> None:
     """Each event is a line of local time, id, kind, by whom, its files relative to the brain, and its cause."""
-    lines = [line.split("\t") for line in shell("log").out.splitlines()]
+    lines = [line.split("\t") for line in shell("log", "--all").out.splitlines()]
     assert ["page-made", "page-moved", "thing-noted"] == [line[2] for line in lines][-3:]
     assert "memory/long_term/a.md → memory/long_term/b.md" == lines[-2][4]
     assert all(len(line) == 6 for line in lines)
@@ -53,8 +56,30 @@ def test_log_shows_causes(shell: Shell, brain: Brain) -> None:
     first = brain.record("thing-asked", by="tester")
     brain.record("thing-followed", by="tester", cause=first.id)
     brain.record("thing-reflected", by="tester", data={"exchange": first.id})
-    asked, followed, reflected = (line.split("\t") for line in shell("log", "-n", "3").out.splitlines())
+    asked, followed, reflected = (line.split("\t") for line in shell("log", "--all", "-n", "3").out.splitlines())
     assert [asked[1], asked[1], ""] == [followed[5], reflected[5], asked[5]]
+
+
+def test_log_tells_in_words(shell: Shell, brain: Brain) -> None:
+    """By itself each thing is a line of words with the id that undoes it; steps of the program's own are left out."""
+    (brain.tree.inbox / "tea.md").write_text("I drink oolong.")
+    answer_one(brain, "inbox/tea.md")
+    lines = [line.split("\t") for line in shell("log").out.splitlines()]
+    assert ["inbox/tea.md → answered (offline)"] == [line[2] for line in lines if "tea" in line[2]]
+    assert all(len(line) == 3 and len(line[1]) == 8 for line in lines)
+    assert "exchange-reflected" not in shell("log").out
+    assert ["memory/long_term/a.md"] == [line[2].split(" → ")[0] for line in lines if "page-made" in line[2]]
+    assert "tea" not in shell("log", "--memory").out
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [("2026-03-09T08:05", "08:05"), ("2026-03-08T23:59", "yesterday 23:59"), ("2026-03-04T07:00", "Wed 07:00"),
+     ("2026-03-01T07:00", "2026-03-01 07:00"), ("2026-03-10T01:00", "2026-03-10 01:00")],
+)  # fmt: skip
+def test_moments_are_told_as_people_say_them(at: str, words: str) -> None:
+    """Today's by the hour, yesterday's and this week's by the day, all else by the date."""
+    assert words == moment(datetime.fromisoformat(at), datetime.fromisoformat("2026-03-09T09:00"))
 
 
 def test_log_can_be_narrowed(shell: Shell) -> None:

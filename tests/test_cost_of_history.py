@@ -15,6 +15,7 @@ from brainiac.clock import ManualClock, iso
 from brainiac.events import Event, append, create, new_id, observe
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.history.devices import settle_copies
+from brainiac.llm.costs import Ledger
 from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import Page, Unit, UnitKind
 from brainiac.search.features import _known_unit, encode
@@ -180,6 +181,22 @@ def test_a_conflict_copy_that_waits_has_no_earlier_day_read(brain: Brain) -> Non
     settle_copies(brain)
     with opened() as files:
         assert [] == settle_copies(brain)
+    assert [] == [path for path in files if path == str(earlier)]
+
+
+def test_a_start_has_no_earlier_day_read(brain: Brain) -> None:
+    """What was answered and what was spent is known to a new process without the history being read again."""
+    ask(brain, "one.md")
+    (today,) = brain.journal.folder.glob("*.jsonl")
+    earlier = today.with_name("2020-01-01.jsonl")
+    today.rename(earlier)
+    brain.record("noted", by="x")
+    brain.close()
+    with opened() as files:
+        again = Brain(brain.root)
+        assert again.answered.of("inbox/one.md")
+        Ledger(again).spent_today()
+        again.close()
     assert [] == [path for path in files if path == str(earlier)]
 
 

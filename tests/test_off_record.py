@@ -66,7 +66,17 @@ ENCODED = {
     "UTF-16 bare": "---\nremember: n\n---\nI hide {}.\n".encode("utf-16-be"),
 }
 # refused as prompts, and off the record all the same
-UNREADABLE = {*ENCODED, "broken", "twice", "broken escape", "no blank", "equals", "wide colon", "unknown tag"}
+UNREADABLE = {
+    "Latin-1",
+    "UTF-16 bare",
+    "broken",
+    "twice",
+    "broken escape",
+    "no blank",
+    "equals",
+    "wide colon",
+    "unknown tag",
+}
 UNREADABLE |= {"model quoted"}
 REMEMBERED = (
     "---\nremember: true\n---\nIt is so.\n",

@@ -95,3 +95,23 @@ def test_words_that_another_process_wrote_are_learned(tmp_path: Path) -> None:
     assert ["Der Zahnarzttermin ist am Montag."] == [hit.text for hit in second.search("Termin")]
     first.close()
     second.close()
+
+
+def test_words_of_deleted_pages_crowd_out_none(tmp_path: Path) -> None:
+    """A word leads to one like it however many words as like it stood on pages that are gone."""
+    root = tmp_path / "brain"
+    folder = root / "memory/long_term"
+    folder.mkdir(parents=True)
+    gone = [folder / f"{ending}.md" for ending in "abcdefghijklmnopqrstuvwxyz"]
+    for file in gone:
+        file.write_text(f"# Page\n\n- Gartenhaus{file.stem}x. ^a1\n", "utf-8")
+    (folder / "zz.md").write_text("# Page\n\n- Gartenhausschlüssel hängt innen. ^a1\n", "utf-8")
+    settings = Settings(recall=RecallSettings(embedder="none", language="none"))
+    recall = Recall(Tree(root), LocalPlaces.of(root, "test"), settings)
+    recall.reindex()
+    for file in gone:
+        file.unlink()
+        recall.note_change(f"memory/long_term/{file.name}")
+    recall.flush()
+    assert ["Gartenhausschlüssel hängt innen."] == [hit.text for hit in recall.search("Gartenhaus")]
+    recall.close()

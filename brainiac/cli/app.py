@@ -14,14 +14,16 @@ from typing import Annotated
 
 import typer
 
+from brainiac import __version__
 from brainiac.cli.session import name_brain, print_problems
 from brainiac.errors import BrainiacError, ModelError, StorageError, UserError
 from brainiac.host.sources import bundled_commands
-from brainiac.terminal import guard
+from brainiac.terminal import guard, say
 
 # Which module holds a command: only that one is imported, since a command pays for what it needs alone.
 COMMANDS = {
-    "init": "brains", "run": "run", "ask": "ask", "search": "search", "reindex": "search", "context": "context",
+    "init": "brains", "run": "run", "ask": "ask", "chat": "ask",
+    "search": "search", "reindex": "search", "context": "context",
     "log": "history", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
 }  # fmt: skip
@@ -36,12 +38,21 @@ app = typer.Typer(
 )
 
 
+def _print_version(is_meant: bool) -> None:
+    if is_meant:
+        say(f"brainiac {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
     brain: Annotated[
         str | None,
         typer.Option("--brain", metavar="DIR", help="The brain; else BRAINIAC_HOME, else the one around this folder."),
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
 ) -> None:
     name_brain(brain)
 
@@ -54,7 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
-    arguments = _brain_first(arguments)
+    arguments = _brain_first(arguments) or ["--help"]
     named = _command(arguments)
     if named in COMMANDS:
         _register(COMMANDS[named])

@@ -1,8 +1,9 @@
-"""`brainiac ask`: through the same inbox as any other prompt, with a daemon or without one."""
+"""`brainiac ask` and `brainiac chat`: through the same inbox as any other prompt, with a daemon or without one."""
 
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +11,18 @@ from typing import Annotated
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, console, opened_brain, print_json
+from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json, print_problems
+from brainiac.errors import UserError
+from brainiac.events import new_id
+from brainiac.formats.frontmatter import render_meta
+from brainiac.formats.prompt import error_path, parse_response, response_path
+from brainiac.history.devices import waiting
+from brainiac.llm.redaction import redact
+from brainiac.pipeline.daemon import answer_one, is_running
+from brainiac.storage.files import Disk, temporary_beside
+from brainiac.storage.runstate import read_run_state
 from brainiac.terminal import clean, is_terminal, one_line, say, show
+from brainiac.tree import slugify
 
 WAIT_SECONDS = 600
 LOOK_EVERY_SECONDS = 0.02
@@ -20,6 +31,7 @@ LOOK_EVERY_SECONDS = 0.02
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command()(ask)
+    app.command()(chat)
 
 
 def ask(
@@ -38,7 +50,6 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
-    from brainiac.history.devices import waiting
 
     with opened_brain(is_shared=True) as brain:
         if again:
@@ -52,6 +63,34 @@ def ask(
         _answer(brain, path, is_again=bool(again), as_json=as_json)
 
 
+def chat(
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="The conversation: a subfolder of inbox/; by itself one of today.")
+    ] = "",
+) -> None:
+    """Hold a conversation in the terminal; it goes on where the folder of its name ends. Ctrl-D ends it."""
+    with opened_brain(is_shared=True) as brain:
+        conversation = name or f"chat-{brain.now():%Y-%m-%d}"
+        if is_terminal(sys.stdin):
+            say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")
+        while text := _line():
+            path = _drop(brain, text, conversation, {})
+            try:
+                _answer(brain, path, is_again=False, as_json=False, has_place=False)
+            except UserError as error:  # told, and the conversation goes on
+                print_problems(error.problems)
+            say()
+
+
+def _line() -> str:
+    """Return what the person says next; "" where they end."""
+    try:
+        return (input("> ") if is_terminal(sys.stdin) else sys.stdin.readline()).strip()
+    except EOFError:
+        say()
+        return ""
+
+
 def _text_of(words: list[str] | None) -> str:
     text = sys.stdin.read() if not words or words == ["-"] else " ".join(words)
     if not text.strip():
@@ -61,13 +100,6 @@ def _text_of(words: list[str] | None) -> str:
 
 def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -> str:
     """Save the prompt as a new file and return its path."""
-    from pathlib import Path
-
-    from brainiac.events import new_id
-    from brainiac.formats.frontmatter import render_meta
-    from brainiac.llm.redaction import redact
-    from brainiac.storage.files import Disk, temporary_beside
-    from brainiac.tree import slugify
 
     folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
     folder.mkdir(parents=True, exist_ok=True)
@@ -90,9 +122,7 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
             path = folder / f"{stem}-{number}.md"
 
 
-def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool) -> None:
-    from brainiac.formats.prompt import parse_response
-    from brainiac.pipeline.daemon import answer_one, is_running
+def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place: bool = True) -> None:
 
     streamed = False
 
@@ -122,27 +152,38 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool) -> None:
         console().print(Markdown(clean(response.text), hyperlinks=False))
     else:
         show(response.text)
-    if is_terminal(sys.stdout):
+    if is_terminal(sys.stdout) and has_place:
         console(stderr=True).print(one_line(response.path), style="dim")
 
 
 def _wait(brain: Brain, path: str) -> Path:
     """Wait for the daemon's answer, or tell what keeps it."""
-    import time
-
-    from brainiac.errors import UserError
-    from brainiac.formats.prompt import error_path, response_path
 
     answer, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
     deadline = brain.clock.monotonic() + WAIT_SECONDS
+    reason = ""
     with _waiting():
         while brain.clock.monotonic() < deadline:
+            if (waits := _reason(brain, path)) != reason:
+                reason = waits
+                if reason:
+                    say(f"{path} waits: {reason}", to_stderr=True)
             if answer.is_file():
                 return answer
             if error.is_file():
                 raise UserError(error.read_text(encoding="utf-8").split("---\n", 2)[-1].strip())
             time.sleep(LOOK_EVERY_SECONDS)
     raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
+
+
+def _reason(brain: Brain, path: str) -> str:
+    """Return why the daemon has not answered a prompt yet, as far as it told; "" where nothing keeps it."""
+
+    for pending in read_run_state(brain.places.state).pending:
+        if pending.get("prompt") == path:
+            again = pending.get("retry_at")
+            return f"{pending.get('reason')}" + (f" It is tried again at {local_time(str(again))}." if again else "")
+    return ""
 
 
 def _waiting() -> AbstractContextManager[object]:

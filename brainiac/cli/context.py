@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from typing import Annotated, Any
 
@@ -9,7 +11,10 @@ import typer
 
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
+from brainiac.clock import iso
+from brainiac.formats.prompt import parse_prompt
 from brainiac.llm.context.blocks import WorkingMemory
+from brainiac.llm.schemas import AnswerRequest
 from brainiac.terminal import say, show
 
 
@@ -39,9 +44,6 @@ def context(
 
 
 def _assembled(brain: Brain, text: str, *, is_copied: bool) -> WorkingMemory:
-    from brainiac.clock import iso
-    from brainiac.formats.prompt import parse_prompt
-    from brainiac.llm.schemas import AnswerRequest
 
     now = brain.now()
     path = f"{brain.tree.relative(brain.tree.inbox)}/context.md"
@@ -94,8 +96,6 @@ def _print(memory: WorkingMemory) -> None:
 
 def _copy(text: str) -> None:
     """Put text on the clipboard by the system's own tool; without one, print it."""
-    import shutil
-    import subprocess
 
     tools = (["wl-copy"], ["xclip", "-selection", "clipboard"], ["xsel", "-ib"], ["pbcopy"], ["clip.exe"])
     for command in tools:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
+from brainiac.llm.costs import Ledger, cost_rows
 from brainiac.terminal import say
 
 
@@ -21,7 +22,6 @@ def costs(
     as_json: JsonOption = False,
 ) -> None:
     """Show what models have cost, by day, process and model, and what is left of today's budget."""
-    from brainiac.llm.costs import Ledger, cost_rows
 
     with opened_brain(is_reading=True) as brain:
         since = brain.midnight(1 - days).date().isoformat()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.history.devices import takeover as take_over
 from brainiac.terminal import say
 
 
@@ -18,7 +19,6 @@ def takeover(as_json: JsonOption = False) -> None:
 
     A line in system/config.yaml says so; it counts on other devices once it is synced, not before.
     """
-    from brainiac.history.devices import takeover as take_over
 
     with opened_brain(is_shared=True) as brain:  # a line that a person could write
         event, device = take_over(brain), brain.journal.device

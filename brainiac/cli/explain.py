@@ -12,8 +12,15 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json
 from brainiac.events import Change
-from brainiac.history.forget import Target
+from brainiac.history import undo as taking_back
+from brainiac.history.forget import Target, find_target, find_words, plan_forget
+from brainiac.history.forget import forget as take_out
+from brainiac.history.purge import BEYOND, purge
 from brainiac.history.why import Chain, Said, Step
+from brainiac.history.why import why as explain
+from brainiac.storage.record import find_event, last_undoable
+from brainiac.storage.statements import adopt as release
+from brainiac.storage.statements import plan_adoption
 from brainiac.terminal import clean, is_terminal, say
 
 if TYPE_CHECKING:
@@ -38,7 +45,6 @@ def why(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a memory rests on: each change of each statement, down to the very sentence that was typed."""
-    from brainiac.history.why import why as explain
 
     with opened_brain(is_reading=True) as brain:
         found = explain(brain, " ".join(named))
@@ -110,8 +116,6 @@ def undo(
     as_json: JsonOption = False,
 ) -> None:
     """Take back what an event did, wholly, unless its files were changed since; that can be taken back too."""
-    from brainiac.history import undo as taking_back
-    from brainiac.storage.record import find_event, last_undoable
 
     if bool(event) == last:
         raise typer.BadParameter("name an event, or give --last")
@@ -148,9 +152,6 @@ def forget(
     as_json: JsonOption = False,
 ) -> None:
     """Take a page, an exchange, a conversation (its folder) or all that holds some words out of memory."""
-    from brainiac.history.forget import forget as take_out
-    from brainiac.history.forget import plan_forget
-    from brainiac.history.purge import BEYOND, purge
 
     with opened_brain() as brain:
         target = _target(brain, named)
@@ -184,7 +185,6 @@ def _target(brain: Brain, named: str) -> Target:
     Raises:
         UserError: Nothing is called so, and nothing holds the words.
     """
-    from brainiac.history.forget import find_target, find_words
 
     if "/" in named or named.endswith(".md") or _ID.fullmatch(named.strip()):
         return find_target(brain, named)
@@ -197,8 +197,6 @@ def adopt(
     as_json: JsonOption = False,
 ) -> None:
     """Let processes update, move and retire statements that you wrote; each gets a block id where it has none."""
-    from brainiac.storage.statements import adopt as release
-    from brainiac.storage.statements import plan_adoption
 
     with opened_brain() as brain:
         if not path and not yes:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_list
-from brainiac.health.overview import Problem
+from brainiac.health.doctor import examine, mend
+from brainiac.health.overview import Problem, notices
 from brainiac.terminal import say
 
 
@@ -28,9 +29,6 @@ def doctor(
 
     What grows old is named too: statements whose successor is gone, pages nobody links to or cites, overgrown folders.
     """
-
-    from brainiac.health.doctor import examine, mend
-    from brainiac.health.overview import notices
 
     with opened_brain(is_reading=not (fix or confirm_deletions)) as brain:
         if confirm_deletions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -12,7 +13,9 @@ import typer
 
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_table
-from brainiac.events import Event
+from brainiac.cli.wording import moment, sentence
+from brainiac.clock import parse_iso
+from brainiac.events import Event, NoteEdited, PathKind
 from brainiac.terminal import say
 
 LOOK_EVERY_SECONDS = 0.5
@@ -29,13 +32,21 @@ def log(
     kind: Annotated[list[str] | None, typer.Option(help="Only this kind, e.g. note-edited; may be repeated.")] = None,
     by: Annotated[str, typer.Option(help="Only what this plugin, `person`, `kernel` or `cli` did.")] = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing what happens; Ctrl-C ends.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Each step with its id, kind, files and cause.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Only what changed long-term memory.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what happened on this device, newest last."""
+    """Show what happened on this device, newest last: a line for each thing that somebody caused."""
     kinds = frozenset(kind) if kind else None
     with opened_brain(is_reading=True) as brain:
         newest = (event for event in brain.journal.events(kinds=kinds, reverse=True) if by in ("", event.by))
-        shown = list(itertools.islice(newest, number))[::-1]
+        if memory:
+            newest = (event for event in newest if _changes_memory(brain, event))
+        if not (every or as_json or follow or kinds):
+            newest = (event for event in newest if _is_news(brain, event))
+            print_table(("when", "id", "what"), (_told(brain, each) for each in _first(newest, number)))
+            return
+        shown = _first(newest, number)
         if not follow:
             print_json([asdict(event) for event in shown]) if as_json else print_table(COLUMNS, map(_row, shown))
             return
@@ -44,6 +55,28 @@ def log(
         while True:
             time.sleep(LOOK_EVERY_SECONDS)
             seq = _print_new(brain, seq, kinds, by, as_json)
+
+
+def _first(events: Iterable[Event], number: int) -> list[Event]:
+    """Return so many of what comes newest first, newest last."""
+    return list(itertools.islice(events, number))[::-1]
+
+
+def _told(brain: Brain, event: Event) -> tuple[str, ...]:
+    at = parse_iso(event.at).astimezone(brain.zone)
+    return moment(at, brain.now()), short_id(event.id), sentence(event)
+
+
+def _is_news(brain: Brain, event: Event) -> bool:
+    """Return whether a person wants to know of it; that a prompt was saved is told by its answer."""
+    inbox = (PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR)
+    is_dropped = event.kind == NoteEdited.kind and all(brain.tree.kind_of(c.path) in inbox for c in event.changes)
+    return bool(sentence(event)) and not is_dropped
+
+
+def _changes_memory(brain: Brain, event: Event) -> bool:
+    places = (PathKind.MEMORY, PathKind.ARCHIVED)
+    return any(brain.tree.kind_of(change.path) in places for change in event.changes)
 
 
 def _print_new(brain: Brain, seq: int, kinds: frozenset[str] | None, by: str, as_json: bool) -> int:

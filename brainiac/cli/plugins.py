@@ -12,7 +12,9 @@ from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_problems, print_table
 from brainiac.errors import UserError
 from brainiac.events import PluginDistrusted, PluginTrusted
+from brainiac.health.overview import unknown_plugins
 from brainiac.host.plugins import PluginHost
+from brainiac.host.sources import bundled
 from brainiac.terminal import say
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a file plugins/NAME.py in the brain.")]
@@ -35,7 +37,6 @@ def _default(context: typer.Context) -> None:
 
 def show(as_json: JsonOption = False) -> None:
     """List the plugins and what would become of each; none of them is run."""
-    from brainiac.health.overview import unknown_plugins
 
     with opened_brain(is_reading=True) as brain:
         found, unknown = host_of(brain).survey(), list(unknown_plugins(brain))
@@ -77,7 +78,5 @@ def distrust(name: NameArgument) -> None:
 
 def host_of(brain: Brain) -> PluginHost:
     """Return the host of a brain's plugins with none of them loaded."""
-    from brainiac.host.plugins import PluginHost
-    from brainiac.host.sources import bundled
 
     return PluginHost(brain, bundled("plugins"))

@@ -8,8 +8,13 @@ from typing import Annotated
 
 import typer
 
-from brainiac.cli.session import opened_brain
-from brainiac.terminal import say
+from brainiac.brain import Brain
+from brainiac.cli.session import local_time, opened_brain
+from brainiac.cli.wording import sentence
+from brainiac.events import Event
+from brainiac.logs import configure
+from brainiac.pipeline.daemon import Daemon, run_once
+from brainiac.terminal import is_terminal, one_line, say
 
 
 def register(app: typer.Typer) -> None:
@@ -23,13 +28,15 @@ def run(
         bool, typer.Option("--answer-backlog", help="Also when more prompts wait than inbox.backlog_limit.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Log JSON lines to standard error, as where there is no terminal.")
+    ] = False,
 ) -> None:
     """Watch the brain and answer what is dropped into its inbox."""
-    from brainiac.logs import configure
-    from brainiac.pipeline.daemon import Daemon, run_once
 
+    is_told = is_terminal(sys.stdout) and not as_json
     if not once:
-        configure(is_verbose=verbose)
+        configure(is_verbose=verbose, is_quiet=is_told and not verbose, as_json=as_json)
     is_clean, is_ousted = True, True
     while is_ousted:
         with opened_brain(is_shared=True) as brain:
@@ -37,9 +44,21 @@ def run(
                 outcome = run_once(brain, is_backlog_answered=answer_backlog)
                 say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
                 return
+            if is_told:
+                tell_events(brain)
             daemon = Daemon(brain, is_backlog_answered=answer_backlog, tell=say)
             is_clean = daemon.run() and is_clean
             is_ousted = daemon.is_ousted
     if not is_clean:
         sys.stdout.flush()
         os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed
+
+
+def tell_events(brain: Brain) -> None:
+    """Print a line for each event that a person who looks on wants to know of."""
+
+    def tell(event: Event) -> None:
+        if line := sentence(event):
+            say(f"{local_time(event.at)[11:16]}  {one_line(line)}")
+
+    brain.on_event(tell)

@@ -15,6 +15,9 @@ from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_table
 from brainiac.errors import UserError
 from brainiac.search.documents import Hit
+from brainiac.search.features import NO_DAY, day_of
+from brainiac.search.query import excerpt, matches, misfits
+from brainiac.search.rank import contributions
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say
 
@@ -48,8 +51,6 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""
-    from brainiac.search.query import misfits
-    from brainiac.search.text import Analyzer
 
     text = " ".join(query)
     with opened_brain(is_reading=True) as brain:
@@ -107,15 +108,12 @@ class _Shown:
 
     def excerpt(self, hit: Hit) -> str:
         """Return the part of a hit that holds most of the query, on one line."""
-        from brainiac.search.query import excerpt
 
         return excerpt(" ".join(hit.text.split()), self._asked, analyzer=self._analyzer)
 
     def print(self, place: int, hit: Hit) -> None:
         """Print a hit, on a terminal with the words that match in bold."""
         from rich.text import Text
-
-        from brainiac.search.query import matches
 
         line = Text(f"{place}. {f'{hit.speaker}: ' if hit.speaker else ''}")
         found = Text(self.excerpt(hit))  # never as markup: what was said may look like it
@@ -126,7 +124,6 @@ class _Shown:
         console().print(Text(f"   {' · '.join(self._where(hit))}"))
 
     def _where(self, hit: Hit) -> Iterator[str]:
-        from brainiac.search.features import NO_DAY, day_of
 
         anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
         day = day_of(hit.at, self._analyzer.zone)
@@ -138,7 +135,6 @@ class _Shown:
 
 
 def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
-    from brainiac.search.rank import contributions
 
     rows: list[tuple[str, ...]] = []
     for place, hit in enumerate(hits, 1):

@@ -14,7 +14,7 @@ from brainiac.formats.commands import Command, parse_commands
 from brainiac.formats.dialogue import PRIVATE
 from brainiac.formats.discretion import asks_for_privacy, is_off_record
 from brainiac.formats.frontmatter import render_meta, split
-from brainiac.formats.prose import newline_of
+from brainiac.formats.prose import is_utf16, newline_of
 
 _SEND = re.compile(r"(?:^|\n)[ \t]*/send\s*\Z")
 ORIGINS = ("person", "assistant", "import", "tool")  # the most trusted first
@@ -113,7 +113,7 @@ class Exchange:
 
 
 def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Prompt:
-    """Read a prompt file.
+    """Read a prompt file, in UTF-8, or in UTF-16 with its byte-order mark.
 
     Args:
         path: Relative, posix.
@@ -122,7 +122,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         inbox: Where the inbox is, relative to the root.
 
     Raises:
-        FormatError: It is not UTF-8, its front matter is broken, or a key holds what it cannot.
+        FormatError: It is neither, its front matter is broken, or a key holds what it cannot.
     """
     content = _decode(path, raw)
     meta, offset = split(content, path)
@@ -170,7 +170,7 @@ def in_lower_case(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 def _decode(path: str, raw: bytes) -> str:
     try:
-        return raw.decode("utf-8")
+        return raw.decode("utf-16") if is_utf16(raw) else raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(
             path, f"not UTF-8 at byte {error.start} (0x{raw[error.start]:02x}); save it as UTF-8 text"
@@ -310,4 +310,6 @@ def prompt_path_of(output_path: str) -> tuple[str, ...]:
     found = _OUTPUT.fullmatch(output_path)
     if not found:
         return ()
-    return (found[1], found[1] + ".md") if found[1].endswith(".txt") else (found[1] + ".md",)
+    # only `.md` is taken off a prompt's name: `q.txt.response.md` answers `q.txt`, `q.MD.response.md` `q.MD`
+    is_whole = found[1].lower().endswith((".txt", ".md", ".markdown"))
+    return (found[1], found[1] + ".md") if is_whole else (found[1] + ".md",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 
 # What editors, git or other readers of lines would change or stumble over; tab and newline are not among them.
@@ -94,3 +95,19 @@ def splice(text: str, at: int, added: str, end: int | None = None) -> str:
     if before and not before.endswith("\n"):
         before += newline
     return before + (added.replace("\n", newline) if newline != "\n" else added) + text[at if end is None else end :]
+
+
+def is_utf16(content: bytes) -> bool:
+    """Return whether a file says by its byte-order mark that it is UTF-16; that of UTF-32 begins alike."""
+    marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return content.startswith(marks) and not content.startswith(codecs.BOM_UTF32_LE)
+
+
+def decoded(content: bytes) -> str:
+    """Return a file's text: UTF-16 where a byte-order mark says so, else UTF-8; other bytes are kept as surrogates."""
+    if is_utf16(content):
+        try:
+            return content.decode("utf-16")
+        except UnicodeDecodeError:
+            pass  # it is neither
+    return content.decode("utf-8", "surrogateescape")

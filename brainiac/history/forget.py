@@ -127,7 +127,7 @@ def find_target(brain: Brain, named: str) -> Target:
         pass  # words, or an id
     if exchange := exchanges.find(named):
         return Target(tuple(exchanges.with_same_prompt(exchange)))
-    if named != inbox and (conversation := exchanges.in_folder(named)):
+    if named.startswith(f"{inbox}/") and (conversation := exchanges.in_folder(named)):
         return Target(tuple(conversation))
     if memory := find_memory(brain, named):
         return target_of_page(memory)

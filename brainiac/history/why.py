@@ -79,6 +79,7 @@ class Exchanges:
 
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
+        brain.projection.follow()
 
     @cached_property
     def events(self) -> dict[str, tuple[str, Event]]:
@@ -143,29 +144,30 @@ class Exchanges:
 
     def with_same_prompt(self, exchange: str) -> list[str]:
         """Return an exchange with its earlier and later revisions, oldest first."""
-        if exchange not in self.events:
-            return [exchange]
-        prompt = self.what(exchange).prompt_id
-        return sorted(name for name in self.events if self.what(name).prompt_id == prompt)
+        prompt_id = "SELECT prompt_id FROM exchanges WHERE event = ?"
+        return self._ids(f"WHERE prompt_id = ({prompt_id})", exchange) or [exchange]
 
     def in_folder(self, folder: str) -> list[str]:
         """Return the exchanges of a conversation."""
-        return [name for name in self.events if self.place_of(name).startswith(folder.rstrip("/") + "/")]
+        return [name for name in self._ids() if self.place_of(name).startswith(folder.rstrip("/") + "/")]
 
     def find(self, named: str) -> str | None:
         """Return the exchange that an id, a part of one, or the path of its prompt or response names."""
-        if named in self.events:
-            return named
-        kept = {name: self.what(name) for name in self.events}
-        by_path = [name for name in kept if named in (kept[name].prompt, kept[name].response, self.place_of(name))]
-        if by_path:
-            return max(by_path)  # the last revision
+        matches = self._ids("WHERE ? IN (event, prompt, response)", named)
+        if moved_here := self._brain.answered.of(named):
+            matches.append(moved_here.exchange)
+        if matches:
+            return max(matches)  # the last revision
         if len(named) < MIN_ID_PART:
             return None
-        matches = [name for name in self.events if name.startswith(named) or name.endswith(named)]
+        matches = [name for name in self._ids() if name.startswith(named) or name.endswith(named)]
         if len(matches) == 1:
             return matches[0]
         return named if self.noted(named) else None
+
+    def _ids(self, where: str = "", *values: str) -> list[str]:
+        rows = self._brain.projection.query(f"SELECT event FROM exchanges {where} ORDER BY event", *values)
+        return [exchange for (exchange,) in rows]
 
 
 # --- pages and statements, by name ---------------------------------------------------------------------------------

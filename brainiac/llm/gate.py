@@ -22,6 +22,7 @@ from brainiac.formats.frontmatter import split
 from brainiac.formats.links import Link, find_links
 from brainiac.formats.memory import title_of
 from brainiac.formats.prompt import Exchange, prompt_path_of, response_path
+from brainiac.formats.prose import decoded
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint
@@ -66,7 +67,7 @@ def is_hidden(tree: Tree, path: str) -> bool:
 def _is_private_file(file: Path, *, is_exchange: bool = False) -> bool:
     """Return whether a file is private as a whole: what was said is so by any mark in it."""
     try:
-        text = (read_bytes(file) or b"").decode("utf-8", "surrogateescape")
+        text = decoded(read_bytes(file) or b"")
     except OSError:
         return True  # nobody can tell
     return is_private_note(text) or (is_exchange and PRIVATE.search(text) is not None)
@@ -158,7 +159,7 @@ def _names_if_hidden(file: str, path: str, mtime_ns: int, size: int) -> frozense
     if not _is_private_file(Path(file)):
         return frozenset()
     try:
-        text = (read_bytes(Path(file)) or b"").decode("utf-8", "surrogateescape")
+        text = decoded(read_bytes(Path(file)) or b"")
         meta, offset = split(text)
         title = title_of(meta, text, offset, path)
     except (OSError, FormatError):

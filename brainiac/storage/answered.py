@@ -180,7 +180,7 @@ class Answered:
             if answer.prompt_sha256 == prompt.sha256
         ]
         # as many files are looked at as were ever answered with these very words
-        absent = [each for each in candidates if not os.path.isfile(self._store.tree.absolute(each.prompt))]
+        absent = [answer for answer in candidates if not os.path.isfile(self._store.tree.absolute(answer.prompt))]
         return max(absent, key=lambda answer: answer.exchange, default=None)
 
     def is_parted(self, path: str) -> bool:
@@ -244,7 +244,7 @@ class Answered:
             return None
 
     def _is_standing(self, prompt: Prompt) -> bool:
-        """Tell whether a response file beside a prompt answers its text; one saved by hand names no text."""
+        """Return whether a response file beside a prompt answers its text; one saved by hand names no text."""
         is_known, number = self.of(prompt.path) is not None, 1
         while (raw := self._store.read(path := response_path(prompt.path, number))) is not None:
             try:

@@ -31,17 +31,17 @@ def earlier(store: Store, answered: Answered, prompt: Prompt) -> list[Exchange]:
     """
     inbox = store.tree.relative(store.tree.inbox)
     folder = conversation_of(prompt.path, inbox=inbox)
-    found: dict[str, Exchange] = {}
+    turns: dict[str, Exchange] = {}
     for turn in _of_folder(store, answered, folder) if folder != prompt.path else ():
-        found.setdefault(turn.prompt.path, turn)
-        if len(found) > MAX_TURNS:  # one of them may be the prompt itself
+        turns.setdefault(turn.prompt.path, turn)
+        if len(turns) > MAX_TURNS:  # one of them may be the prompt itself
             break
     for turn in _replied_to(store, prompt):
-        found[turn.prompt.path] = turn
-    found.pop(prompt.path, None)
-    heard = [turn for turn in found.values() if turn.prompt.remember or not prompt.remember]
-    turns = sorted(heard, key=lambda turn: (turn.at, turn.prompt.path))
-    return turns[-MAX_TURNS:]
+        turns[turn.prompt.path] = turn
+    turns.pop(prompt.path, None)
+    heard = [turn for turn in turns.values() if turn.prompt.remember or not prompt.remember]
+    heard.sort(key=lambda turn: (turn.at, turn.prompt.path))
+    return heard[-MAX_TURNS:]
 
 
 def _of_folder(store: Store, answered: Answered, folder: str) -> Iterator[Exchange]:
@@ -50,8 +50,8 @@ def _of_folder(store: Store, answered: Answered, folder: str) -> Iterator[Exchan
     for path in store.tree.absolute(folder).glob("*.response*.md"):
         file = f"{folder}/{path.name}"
         for prompt_path in prompt_path_of(file):
-            if known := answered.of(prompt_path):
-                dated.append((known.at, known.response == file, prompt_path, file))
+            if answer := answered.of(prompt_path):
+                dated.append((answer.at, answer.response == file, prompt_path, file))
                 break
             if turn := _exchange(store, prompt_path, file):
                 dated.append((turn.at, True, prompt_path, file))

@@ -113,9 +113,12 @@ def pending(store: Store) -> dict[str, tuple[str, ...]]:
     rows = store.projection.query(
         "SELECT deleted, data FROM proposals WHERE deleted != '' AND id NOT IN (SELECT proposal FROM decisions)"
     )
-    proposals = [(page, json.loads(data)) for page, data in rows]
-    gone = [each for each in proposals if not store.tree.absolute(each[1]["path"]).exists()]  # it may be put back
-    return {page: tuple(proposal["exchanges"]) for page, proposal in gone}
+    proposals = {page: json.loads(data) for page, data in rows}
+    return {
+        page: tuple(proposal["exchanges"])
+        for page, proposal in proposals.items()
+        if not store.tree.absolute(proposal["path"]).exists()  # it may be put back
+    }
 
 
 def muted(store: Store) -> frozenset[str]:

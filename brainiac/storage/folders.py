@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
@@ -82,7 +83,7 @@ class Folders:
         path = f"{folder}/{INDEX}"
         if path in self._pages.pages:
             self._indexes[folder] = IndexDocument(self._pages.pages[path].text, path)
-        elif path not in self._pages.broken:
+        elif not os.path.lexists(self._store.tree.absolute(path)):  # a folder or a link may stand there
             about = _about(folder, posixpath.basename(folder))
             text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=about)
             self._indexes[folder] = IndexDocument(text, path)

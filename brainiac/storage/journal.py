@@ -240,7 +240,7 @@ class Journal:
 
     def foreign_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
         """Stream (device, event) of the other devices: provenance, never folded."""
-        for path in self._foreign_files():
+        for path in map(Path, self.foreign_sizes()):
             for event in self._parsed(_lines_of(path), kinds):
                 yield path.parent.name, event
 
@@ -251,7 +251,15 @@ class Journal:
 
     def foreign_sizes(self) -> dict[str, int]:
         """Return the size of each file of the other devices, by which is seen whether they have more to tell."""
-        return {str(path): path.stat().st_size for path in self._foreign_files()}
+        sizes: dict[str, int] = {}
+        with suppress(FileNotFoundError):  # asked for again and again, of a file a day and device: no `Path` is made
+            for folder in os.scandir(self._all):
+                if folder.name in (self.device, "blobs") or not folder.is_dir(follow_symlinks=False):
+                    continue  # a link may lead anywhere
+                for entry in os.scandir(folder.path):
+                    if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
+                        sizes[entry.path] = entry.stat().st_size
+        return dict(sorted(sizes.items()))
 
     def foreign_part(self, path: str, start: int, mark: str) -> ForeignPart | None:
         """Return what a file of another device has behind a place up to which it was read.
@@ -275,10 +283,6 @@ class Journal:
         whole = after[: after.rfind(b"\n") + 1]  # what follows is torn: it is read when the rest has arrived
         events = list(self._parsed(((Path(path), line) for line in whole.splitlines()), None))
         return ForeignPart(events, start + len(whole), (before + whole)[-_MARK_BYTES:].decode("latin-1"))
-
-    def _foreign_files(self) -> list[Path]:
-        paths = (path for path in self._all.glob("*/*.jsonl") if path.parent.name not in (self.device, "blobs"))
-        return sorted(path for path in paths if not path.is_symlink() and not path.parent.is_symlink())
 
     def find(self, event_id: str, since_seq: int = 0) -> Event | None:
         """Return this device's event of that id, looking from the newest back."""

@@ -6,14 +6,13 @@ Text in, text out; lines are compared as bytes, so that line ends and odd encodi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import Any
+from functools import partial
 
 from merge3 import Merge3
 
-_SOURCE = {"unchanged": 0, "same": 1, "a": 1, "b": 2}  # a region's kind to the text it is taken from
 MAX_BYTES = 2_000_000  # comparing lines takes seconds beyond this; such files are left as the person saved them
 
 Lines = list[bytes]
@@ -24,7 +23,8 @@ def three_way(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
     Where both only added at the same place, both additions stand, ours first; what one holds of the other, once.
     """
-    return _joined(base, ours, theirs, lambda *texts: None)
+    merged = _merged(base, ours, theirs, lambda *texts: None)
+    return None if merged is None else merged[0]
 
 
 def woven(base: bytes, ours: bytes, theirs: bytes, *, is_ours_first: bool) -> tuple[bytes, bool] | None:
@@ -35,16 +35,7 @@ def woven(base: bytes, ours: bytes, theirs: bytes, *, is_ours_first: bool) -> tu
     Returns:
         The text, and whether no change had to give way; None when the texts are too large to compare.
     """
-    is_clean = True
-
-    def settle(*texts: Lines) -> Lines:
-        nonlocal is_clean
-        lines, is_whole = _woven(*texts, is_ours_first=is_ours_first)
-        is_clean &= is_whole
-        return lines
-
-    text = _joined(base, ours, theirs, settle)
-    return None if text is None else (text, is_clean)
+    return _merged(base, ours, theirs, partial(_woven, is_ours_first=is_ours_first))
 
 
 def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
@@ -62,8 +53,9 @@ def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     kept = {line for line in (*before, *lines[0], *behind) if line.strip()}
     if kept.isdisjoint((*before, *lines[2], *behind)):
         return False  # written anew
-    regions = _regions(lines)
-    return all(kind != "same" for kind, *_ in regions) and any(_is_undone(lines, *region) for region in regions)
+    groups = _groups(*lines)
+    # where both did the same, the person had seen ours
+    return all(kind != "same" for kind, _ in groups) and any(_is_undone(kind, texts) for kind, texts in groups)
 
 
 def distance(text: bytes, other: bytes) -> int:
@@ -79,41 +71,46 @@ def common(text: bytes, other: bytes) -> bytes:
     return b"".join(line for block in blocks for line in first[block.a : block.a + block.size])
 
 
-def _is_undone(lines: Sequence[Lines], kind: str, *span: int) -> bool:
-    """Return whether a save lacks in a region what we did there, and the person did nothing to the same lines."""
+def _is_undone(kind: str, texts: list[Lines]) -> bool:
+    """Return whether a save lacks in a group what we did there, and the person did nothing to the same lines."""
     if kind != "conflict":
         return kind == "a"
-    base, ours, theirs = _parts(lines, span)
+    base, ours, theirs = texts
     rivals = _hunks(base, theirs)
     return any(not any(_clash(rival, hunk) for rival in rivals) for hunk in _hunks(base, ours))
 
 
-def _joined(base: bytes, ours: bytes, theirs: bytes, settle: Callable[..., Lines | None]) -> bytes | None:
-    """Merge, with `settle` for the regions that both changed: base, ours and theirs to lines, None to give up."""
+def _merged(
+    base: bytes, ours: bytes, theirs: bytes, settle: Callable[[Lines, Lines, Lines], tuple[Lines, bool] | None]
+) -> tuple[bytes, bool] | None:
+    """Merge two texts.
+
+    Args:
+        base: What both grew from.
+        ours: The one.
+        theirs: The other.
+        settle: Gives lines for those that both changed, and whether no change had to give way; None to give up.
+    """
     if base == theirs or ours == theirs:
-        return ours
+        return ours, True
     if base == ours:
-        return theirs
+        return theirs, True
     if max(len(base), len(ours), len(theirs)) > MAX_BYTES:
         return None
     before, lines, behind = _trimmed(_lines(base), _lines(ours), _lines(theirs))
-    merged: Lines = []
-    for kind, *span in _regions(lines):
+    merged, is_clean = before, True
+    for kind, texts in _groups(*lines):
         if kind != "conflict":
-            merged += lines[_SOURCE[kind]][span[0] : span[1]]
-            continue
-        texts = _parts(lines, span)
-        settled = settle(*texts) if texts[0] else _both(*texts[1:])
-        if settled is None:
+            merged += texts[0]
+        elif not texts[0]:  # both only added something
+            merged += _both(*texts[1:])
+        elif settled := settle(*texts):
+            merged += settled[0]
+            is_clean &= settled[1]
+        else:
             return None
-        merged += settled
-    whole = b"".join([*before, *merged, *behind])
-    return whole if _is_ended(base, ours, theirs) else whole.removesuffix(b"\n").removesuffix(b"\r")
-
-
-def _parts(lines: Sequence[Lines], span: Sequence[int]) -> list[Lines]:
-    """Return what base, ours and theirs hold of a conflicting region."""
-    return [text[start:end] for text, start, end in zip(lines, span[::2], span[1::2], strict=True)]
+    whole = b"".join([*merged, *behind])
+    return whole if _is_ended(base, ours, theirs) else whole.removesuffix(b"\n").removesuffix(b"\r"), is_clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +178,10 @@ def _both(ours: Lines, theirs: Lines) -> Lines:
     return ours + theirs
 
 
-def _regions(lines: Sequence[Lines]) -> list[tuple[Any, ...]]:
-    base, ours, theirs = lines
-    return list(Merge3(base, ours, theirs).merge_regions())
+def _groups(base: Lines, ours: Lines, theirs: Lines) -> list[tuple[str, list[Lines]]]:
+    """Return the lines in groups: kind and lines; of a conflict those of all three."""
+    groups = Merge3(base, ours, theirs).merge_groups()
+    return [(kind, [list(lines) for lines in texts]) for kind, *texts in groups]
 
 
 def _trimmed(*texts: Lines) -> tuple[Lines, list[Lines], Lines]:

@@ -86,7 +86,8 @@ class PageSet:
             text = page_text(self._tree, path)
             return None if text is None else parse_memory(path, text)
         except FormatError as error:
-            return error
+            # A new one: the one that was raised holds on to this set, and the set to all its pages.
+            return FormatError(path, error.problem, error.line)
 
     # --- identity ---------------------------------------------------------------------------------------
 

@@ -152,19 +152,19 @@ class Projection:
     # --- following ------------------------------------------------------------------------------------------
 
     def _is_current(self, last: tuple[int, str], sizes: Mapping[str, int]) -> bool:
-        known = self._positions()
-        own = known.pop(self._journal.device, _Position())
-        is_same = known.pop("", _Position()).mark == self._basis and (own.at, own.mark) == last
-        return is_same and {source: position.size for source, position in known.items()} == sizes
+        positions = self._positions()
+        own = positions.pop(self._journal.device, _Position())
+        is_same = positions.pop("", _Position()).mark == self._basis and (own.at, own.mark) == last
+        return is_same and {source: position.size for source, position in positions.items()} == sizes
 
     def _append(self, event: Event) -> bool:
         """Take in an event right behind the last one; return whether it is."""
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")  # of several processes only one goes on from a position
-            sql = "SELECT source, at, mark FROM positions WHERE source IN ('', ?)"
-            known = {source: (at, mark) for source, at, mark in self._database.execute(sql, (self._journal.device,))}
-            is_next = known.get("", (0, ""))[1] == self._basis and event.kind != PurgeHonoured.kind
-            if not is_next or event.seq != known.get(self._journal.device, (0, ""))[0] + 1:
+            positions = self._positions("WHERE source IN ('', ?)", self._journal.device)
+            last = positions.get(self._journal.device, _Position())
+            is_same = positions.get("", _Position()).mark == self._basis
+            if not is_same or event.seq != last.at + 1 or event.kind == PurgeHonoured.kind:
                 return False
             self._insert([event], self._journal.device)
             self._set_position(self._journal.device, _Position(event.seq, event.id))
@@ -174,21 +174,21 @@ class Projection:
         """Read on in each journal; or all anew where one does not go on from where it was read."""
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
-            known = self._positions()
-            is_known = known.pop("", _Position()).mark == self._basis
-            if not (is_known and self._read_on(known)):
+            positions = self._positions()
+            is_same = positions.pop("", _Position()).mark == self._basis
+            if not (is_same and self._read_on(positions)):
                 for table in TABLES:
                     self._database.execute(f"DELETE FROM {table}")
                 self._set_position("", _Position(mark=self._basis))
                 self._read_on({})
 
-    def _read_on(self, known: dict[str, _Position]) -> bool:
+    def _read_on(self, positions: dict[str, _Position]) -> bool:
         """Take in what came behind some positions; return whether all journals go on from there."""
-        own, sizes = known.pop(self._journal.device, _Position()), self._journal.foreign_sizes()
-        if known.keys() - sizes.keys():
+        own, sizes = positions.pop(self._journal.device, _Position()), self._journal.foreign_sizes()
+        if positions.keys() - sizes.keys():
             return False
         for source, size in sizes.items():
-            position = known.get(source, _Position())
+            position = positions.get(source, _Position())
             if position.size == size:
                 continue
             part = self._journal.foreign_part(source, position.at, position.mark)
@@ -198,19 +198,19 @@ class Projection:
             self._set_position(source, _Position(part.end, part.mark, size))
         return self._read_on_own(own)
 
-    def _read_on_own(self, known: _Position) -> bool:
-        read = self._journal.events(since_seq=max(known.at - 1, 0))
+    def _read_on_own(self, position: _Position) -> bool:
+        read = self._journal.events(since_seq=max(position.at - 1, 0))
         events: Iterable[Event] = read
-        if known.at:
+        if position.at:
             first, events = next(read, None), list(read)
-            if first is None or (first.seq, first.id) != (known.at, known.mark):
+            if first is None or (first.seq, first.id) != (position.at, position.mark):
                 return False  # git took the journal back
             if any(event.kind == PurgeHonoured.kind for event in events):
                 return False  # words of earlier lines are gone
         last = self._insert(events, self._journal.device)
         if last is not None:
-            known = _Position(last.seq, last.id)
-        self._set_position(self._journal.device, known)
+            position = _Position(last.seq, last.id)
+        self._set_position(self._journal.device, position)
         return True
 
     def _insert(self, events: Iterable[Event], device: str) -> Event | None:
@@ -231,7 +231,7 @@ class Projection:
             rows["lines"].append(_line_row(event, device))
         self._insert_rows(rows)
         # in another journal, or before: the order in which they are read does not matter
-        self._database.execute("DELETE FROM lines WHERE event IN (SELECT exchange FROM outcomes)")
+        self._database.execute("DELETE FROM lines WHERE EXISTS (SELECT 1 FROM outcomes WHERE exchange = lines.event)")
         return last
 
     def _insert_rows(self, rows: dict[str, list[Row]]) -> None:
@@ -245,8 +245,8 @@ class Projection:
                         self._database.execute(sql, row)
         rows.clear()
 
-    def _positions(self) -> dict[str, _Position]:
-        rows = self._database.execute("SELECT source, at, mark, size FROM positions")
+    def _positions(self, where: str = "", *values: str) -> dict[str, _Position]:
+        rows = self._database.execute(f"SELECT source, at, mark, size FROM positions {where}", values)
         return {source: _Position(*position) for source, *position in rows}
 
     def _set_position(self, source: str, position: _Position) -> None:

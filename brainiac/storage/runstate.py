@@ -51,12 +51,12 @@ class RunState:
 def read_run_state(state: Path) -> RunState:
     """Return what the last or running daemon of this brain wrote; an empty state where that is missing or damaged."""
     try:
-        found = RunState(**json.loads((state / FILE).read_bytes()))
+        run = RunState(**json.loads((state / FILE).read_bytes()))
     except (OSError, ValueError, TypeError):
         return RunState()
     kinds = [(name, type(value)) for name, value in _fields(RunState()) if name != "access_log"]
-    is_sound = all(isinstance(getattr(found, name), kind) for name, kind in kinds) and _is_mark(found.access_log)
-    return found if is_sound else RunState()
+    is_sound = all(isinstance(getattr(run, name), kind) for name, kind in kinds) and _is_mark(run.access_log)
+    return run if is_sound else RunState()
 
 
 def _fields(run: RunState) -> list[tuple[str, Any]]:
@@ -87,12 +87,12 @@ def last_good(root: Path, config: Path) -> Settings:
         config: Its settings file; the brain's id, by which this machine knows it, is taken from its very line.
     """
     try:
-        found = _BRAIN_ID.search(config.read_bytes())
+        line = _BRAIN_ID.search(config.read_bytes())
     except OSError:
-        found = None
-    brain_id = found[1].decode() if found else Settings().brain_id
-    told = read_run_state(LocalPlaces.of(root, brain_id).state).settings
+        line = None
+    brain_id = line[1].decode() if line else Settings().brain_id
+    settings = read_run_state(LocalPlaces.of(root, brain_id).state).settings
     try:
-        return Settings.model_validate_json(json.dumps(without_retired({**told, "brain_id": brain_id}, Settings)))
-    except ValidationError:  # told by a newer version
+        return Settings.model_validate_json(json.dumps(without_retired({**settings, "brain_id": brain_id}, Settings)))
+    except ValidationError:  # of a newer version
         return Settings(brain_id=brain_id)

@@ -10,7 +10,7 @@ from typing import Any
 from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import ConflictError, FormatError
+from brainiac.errors import ConflictError, FormatError, ModelError
 from brainiac.events import (
     AnswerDiscarded,
     Change,
@@ -172,8 +172,12 @@ def _answered(brain: Brain, request: AnswerRequest, told: commands.Told) -> Answ
 
 
 def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
-    """Let the model say what to look for; the prompt itself is always looked for too."""
-    found = brain.models.run(request)
+    """Let the model say what to look for; the prompt itself is always looked for too, and alone where that fails."""
+    try:
+        found = brain.models.run(request)
+    except ModelError as error:  # a step that only helps must not cost the answer
+        brain.log.info("queries_failed", prompt=request.prompt.path, problem=error.problem)
+        return searches(request.prompt.said, [])
     assert isinstance(found, Queries)
     return searches(request.prompt.said, found.queries)
 

@@ -7,9 +7,13 @@ from dataclasses import asdict
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.history.devices import require_active
+from brainiac.pipeline.daemon import is_running
 from brainiac.terminal import say
 
 from .run import Outcome
+from .run import organize as run
+from .upkeep import Upkeep
 
 
 def register(app: typer.Typer) -> None:
@@ -20,11 +24,6 @@ def register(app: typer.Typer) -> None:
 def organize(as_json: JsonOption = False) -> None:
     """Link, move up, split, compress and archive memories by how they were used; heal links; derive manifests."""
     from brainiac.cli.styling import spinner
-    from brainiac.history.devices import require_active
-    from brainiac.pipeline.daemon import is_running
-
-    from .run import organize as run
-    from .upkeep import Upkeep
 
     with opened_brain() as brain, spinner("looking at the tree") as progress:
         require_active(brain)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from brainiac import events
@@ -71,13 +72,10 @@ def organize(
         LockedError: Another run is at work.
     """
     with locked(brain.places.state / "organization.lock", wait_seconds=0):
-        for attempt in range(ATTEMPTS):
-            try:
+        for _ in range(ATTEMPTS - 1):
+            with suppress(ConflictError):
                 return _Run(brain, progress, abandon).run()
-            except ConflictError:
-                if attempt == ATTEMPTS - 1:
-                    raise
-    raise AssertionError("unreachable")
+        return _Run(brain, progress, abandon).run()
 
 
 class _Run:

@@ -149,7 +149,7 @@ class Upkeep:
             self._failed_at = brain.clock.now()
             raise
         self._last_at, self._failed_at = brain.clock.now(), None
-        self._are_links_due = bool(outcome.done)  # on pages that a person was at
+        self._are_links_due |= bool(outcome.done)  # on pages that a person was at
         return outcome
 
 

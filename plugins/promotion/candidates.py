@@ -17,6 +17,7 @@ from brainiac.events import Event, NoteCaptured
 from brainiac.formats.blocks import blocks_of, tags_in, wiki_links_in
 from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.frontmatter import split
+from brainiac.formats.prose import decoded
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
@@ -161,7 +162,7 @@ def _as_saved(brain: Brain, recorded: Event, said: str) -> str:
         if change.path != recorded.data.get("prompt") or not change.after:
             continue
         try:
-            text = brain.committer.text_of(change.after).decode("utf-8", "surrogateescape")
+            text = decoded(brain.committer.text_of(change.after))
             body = text[split(text)[1] :].removeprefix("\ufeff")
         except (BlobError, FormatError):
             break

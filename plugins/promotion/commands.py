@@ -9,9 +9,11 @@ from typing import Any
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.history.devices import require_active
 from brainiac.terminal import say
 
 from .run import Outcome
+from .run import promote as run
 
 
 def register(app: typer.Typer) -> None:
@@ -22,9 +24,6 @@ def register(app: typer.Typer) -> None:
 def promote(as_json: JsonOption = False) -> None:
     """Move what was said from short-term into long-term memory now."""
     from brainiac.cli.styling import bar
-    from brainiac.history.devices import require_active
-
-    from .run import promote as run
 
     with opened_brain() as brain, bar("Deciding what to remember") as progress:
         require_active(brain)

@@ -1,0 +1,105 @@
+"""Events in a person's words: what `run` tells as it happens and `log` tells afterwards."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from brainiac import events
+from brainiac.events import Event, StatementRecord
+
+_VERBS = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE": "heard again"}
+
+
+def sentence(event: Event) -> str:
+    """Say what happened; "" of what only the program's own order needs.
+
+    Of a plugin's own kinds the kind is said, as it is all that is known of them.
+    """
+    match event.what:
+        case events.PromptAnswered(prompt=path, model=model):
+            return f"{path} → answered ({model})"
+        case events.PromptRefused(prompt=path, reason=reason):
+            return f"{path} → not answered: {reason}"
+        case events.AnswerDiscarded(prompt=path):
+            return f"{path} → changed while it was answered, so that answer was thrown away"
+        case events.NoteCaptured(prompt=path):
+            return f"{path} → taken in"
+        case events.ResponseArrived(response=path):
+            return f"{path} → noted, by hand"
+        case events.PromptMoved(prompt=path, moved_from=former):
+            return f"{former} → moved to {path}, its answer with it"
+        case events.MemoryPromoted() as promoted:
+            return f"{_count(len(promoted.exchanges), 'exchange')} → {_changes(promoted.statements) or 'filed by day'}"
+        case events.ExchangesFiled(exchanges=exchanges):
+            return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
+        case events.MemoryOrganized(done=done) if done:
+            return f"memory → organized ({_count(len(done), 'change')})"
+        case events.ForgettingProposed() | events.CopyFound():
+            return "memory/review.md → asks you something"
+        case events.ProposalApplied():
+            return "memory/review.md → done as you ticked it"
+        case events.ProposalDeclined():
+            return "memory/review.md → left as you said"
+        case events.EventUndone(kind_=kind):
+            return f"{kind} → taken back: {_paths(event)}"
+        case events.ExchangeForgotten(exchanges=exchanges):
+            return f"{_count(len(exchanges), 'exchange')} → forgotten, with what rested on it alone"
+        case events.MemoryForgotten(path=path):
+            return f"{path} → forgotten"
+        case events.TextsPurged():
+            return "forgotten texts → destroyed for good"
+        case events.ExchangeMadePrivate(prompt=path):
+            return f"{path} → made private, with what came of it"
+        case events.StatementsAdopted(statements=statements):
+            return f"{_count(len(statements), 'statement')} → released by you"
+        case events.NoteMerged():
+            return f"{_paths(event)} → your save was merged with what was written meanwhile"
+        case events.NoteMoved() | events.NoteDeleted() | events.NotesDeleted() | events.NoteEdited():
+            return f"{_paths(event)} → {_BY_HAND[event.kind]} by hand"
+        case events.NotesEdited():
+            return f"{_paths(event)} → found changed at a start"
+        case events.DeletionsHeld(count=count):
+            return f"{_count(count, 'note')} vanished at once → nothing is forgotten until you confirm it"
+        case events.DeviceTookOver(device=device):
+            return f"{device} → runs the processes now"
+        case events.PluginTrusted(plugin=plugin):
+            return f"{plugin} → trusted on this machine"
+        case events.PluginDistrusted(plugin=plugin):
+            return f"{plugin} → trusted no more"
+        case events.PluginFailed(hook=hook, error=error):
+            return f"{event.by} → failed in {hook}: {error}"
+        case events.PluginEvent() if event.changes:
+            return f"{_paths(event)} → {event.kind}"
+    return ""
+
+
+_BY_HAND = {
+    events.NoteMoved.kind: "moved",
+    events.NoteDeleted.kind: "deleted",
+    events.NotesDeleted.kind: "deleted",
+    events.NoteEdited.kind: "edited",
+}
+
+
+def moment(at: datetime, now: datetime) -> str:
+    """Return a moment as a person says it: `12:01`, `yesterday 12:01`, `Mon 12:01`, `2025-09-16 12:01`."""
+    days = (now.date() - at.date()).days
+    day = {0: "", 1: "yesterday "}.get(days, f"{at:%a} " if 1 < days < 7 else f"{at:%Y-%m-%d} ")
+    return f"{day}{at:%H:%M}"
+
+
+def _changes(statements: tuple[StatementRecord, ...]) -> str:
+    counts: dict[str, int] = {}
+    for statement in statements:
+        name = _VERBS.get(statement.operation, statement.operation.lower())
+        counts[name] = counts.get(name, 0) + 1
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _paths(event: Event) -> str:
+    paths = [f"{change.source} to {change.path}" if change.source else change.path for change in event.changes]
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
