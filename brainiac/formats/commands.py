@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from brainiac.formats.short_term import Item
-
 
 UNRECORDED = frozenset({"off", "forget"})  # nothing of a prompt with one of these is kept
 NAMES = ("todo", "done", "tasks", "remember", "forget", "find", "private", "off", "help")
@@ -65,11 +60,3 @@ def _of_box(box: re.Match[str]) -> Command:
 def arguments(commands: Iterable[Command], name: str) -> list[str]:
     """Return what stands behind each command of a name, where anything does."""
     return [command.argument for command in commands if command.name == name and command.argument]
-
-
-def matching(items: Sequence[Item], words: str) -> list[Item]:
-    """Return the open items that hold all the words, case aside; those that are these words alone, if there are any."""
-    wanted = words.casefold().split()
-    open_items = [item for item in items if not item.is_done]
-    same = [item for item in open_items if item.text.casefold().split() == wanted]
-    return same or [item for item in open_items if all(word in item.text.casefold() for word in wanted)]

@@ -7,7 +7,7 @@ made a while ago holds beside what a person or another process has written since
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -37,7 +37,7 @@ from brainiac.formats.prose import (
     unescape,
 )
 
-__all__ = ["EMPTY", "Item", "ShortTermDocument", "ShortTermMemory", "StmEvent", "parse_short_term"]
+__all__ = ["EMPTY", "Item", "ShortTermDocument", "ShortTermMemory", "StmEvent", "matching", "parse_short_term"]
 
 EMPTY = """\
 # Short-Term Memory Scratchpad
@@ -111,6 +111,14 @@ class _PlacedItem:
     start: int
     end: int
     mark: int  # where the text of the item, with its box, begins
+
+
+def matching(items: Sequence[Item], words: str) -> list[Item]:
+    """Return the open items that hold all the words, case aside; those that are these words alone, if there are any."""
+    wanted = words.casefold().split()
+    open_items = [item for item in items if not item.is_done]
+    same = [item for item in open_items if item.text.casefold().split() == wanted]
+    return same or [item for item in open_items if all(word in item.text.casefold() for word in wanted)]
 
 
 def parse_short_term(text: str) -> ShortTermMemory:

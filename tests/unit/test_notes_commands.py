@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from brainiac.formats.commands import Command, matching, parse_commands
+from brainiac.formats.commands import Command, parse_commands
 from brainiac.formats.prompt import parse_prompt
-from brainiac.formats.short_term import Item
+from brainiac.formats.short_term import Item, matching
 
 
 @pytest.mark.parametrize(
