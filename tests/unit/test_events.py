@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from brainiac import events
 from brainiac.storage.journal import from_line, to_line
 
-DATA = Path(__file__).parent / "data/first_version"
+DATA = Path(__file__).parent.parent / "data/first_version"
 
 
 def test_ids_ascend_and_never_repeat() -> None:

@@ -13,7 +13,7 @@ from brainiac.formats.prompt import parse_prompt, parse_response, render_respons
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, parse_short_term
 from brainiac.storage.journal import from_line, to_line
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parent.parent
 PAGE = (TESTS.parent / "docs" / "format.md").read_text(encoding="utf-8")
 RULES = re.findall(r"^- \*\*(F-[A-Z]+-\d+)\*\*", PAGE, re.MULTILINE)
 EXAMPLES = dict(re.findall(r"^```\w+ ([a-z-]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
@@ -114,7 +114,7 @@ def test_every_rule_has_a_test_that_names_it(rule: str) -> None:
     """A rule that no test's docstring names is a promise that nobody keeps."""
     named = (
         docstring
-        for path in TESTS.glob("test_*.py")
+        for path in TESTS.rglob("test_*.py")
         for docstring in DOCSTRINGS.findall(path.read_text(encoding="utf-8"))
     )
     assert any(re.search(rf"\b{rule}\b", docstring) for docstring in named)

@@ -37,7 +37,7 @@ def test_each_hook_says_what_it_is(hook: str) -> None:
 def test_each_hook_is_named_by_a_test(hook: str) -> None:
     """Completeness is a test: a hook that no test implements or calls is a promise nobody checks."""
     this, word = Path(__file__), re.compile(rf"\b{hook}\b")
-    naming = [path.name for path in this.parent.glob("*.py") if path != this and word.search(path.read_text())]
+    naming = [path.name for path in this.parent.parent.rglob("*.py") if path != this and word.search(path.read_text())]
     assert naming
 
 

@@ -157,12 +157,12 @@ def test_foreign_journals_are_read_and_not_folded(kernel: Kernel) -> None:
 def test_processes_append_at_once_without_a_gap(kernel: Kernel) -> None:
     """Four processes record a dozen events each; the numbers are 1 to 48."""
     script = (
-        "import sys; from pathlib import Path; from kernel import *; from test_journal import event\n"
+        "import sys; from pathlib import Path; from tests.support.kernel import *; from tests.unit.test_journal import event\n"
         f"kernel = open_kernel(Path({str(kernel.tree.root)!r}))\n"
         "for n in range(12): kernel.journal.record(event())"
     )
     command = [sys.executable, "-c", script]
-    started = [subprocess.Popen(command, cwd=Path(__file__).parent) for _ in range(4)]
+    started = [subprocess.Popen(command, cwd=Path(__file__).parent.parent.parent) for _ in range(4)]
     assert [0] * 4 == [each.wait() for each in started]
     assert list(range(1, 49)) == [each.seq for each in kernel.journal.events()]
     assert 1 == len([path for path in kernel.tree.journal.iterdir() if path.is_dir()])

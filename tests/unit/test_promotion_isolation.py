@@ -257,9 +257,9 @@ def test_a_page_that_may_not_be_read_costs_nothing_but_itself(tmp_path: Path) ->
     """Run by somebody who may not read one page and one index page: the rest is filed, and doctor names them."""
     code = f"""
 import os, sys
-sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parent.parent.parent)]!r}
+sys.path[:0] = {[str(Path(__file__).parent.parent.parent)]!r}
 from pathlib import Path
-import conftest
+import tests.conftest
 from tests.unit.test_promotion_isolation import *
 root = Path({str(tmp_path / "b")!r})
 brain = make_brain(root)

@@ -139,7 +139,9 @@ def test_ten_processes_append_a_thousand_events(tmp_path: Path) -> None:
     brain = make_brain(tmp_path / "b")
     brain.close()
     processes = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "b"), str(n), str(Path(__file__).parent), "100"])
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path / "b"), str(n), str(Path(__file__).parent.parent.parent), "100"]
+        )
         for n in range(10)
     ]
     assert [0] * 10 == [process.wait(300) for process in processes]
