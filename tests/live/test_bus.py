@@ -22,7 +22,7 @@ def root(tmp_path: Path) -> Path:
     return make_folder(tmp_path / "brain")
 
 
-def test_a_dropped_prompt_is_answered_beside_itself_and_then_reflected(root: Path):
+def test_a_dropped_prompt_is_answered_beside_itself_and_then_reflected(root: Path) -> None:
     """Seeds: U2, U3."""
     with running(root) as run:
         run.drop("inbox/q.md", "Where do I live?\n")
@@ -36,7 +36,7 @@ def test_a_dropped_prompt_is_answered_beside_itself_and_then_reflected(root: Pat
 
 
 @pytest.mark.parametrize("name", ["q.txt", "deep/er/q.md", "with space é.md", "UPPER.md"])
-def test_prompts_of_every_read_type_and_depth_are_answered(root: Path, name: str):
+def test_prompts_of_every_read_type_and_depth_are_answered(root: Path, name: str) -> None:
     with running(root) as run:
         run.drop(f"inbox/{name}", "hello")
         run.wait_for(f"inbox/{name.removesuffix('.md')}.response.md")
@@ -45,7 +45,7 @@ def test_prompts_of_every_read_type_and_depth_are_answered(root: Path, name: str
 
 
 @pytest.mark.parametrize("how", ["rename", "link", "slow write", "empty first, sent"])
-def test_files_arrive_in_every_way_programs_write_them(root: Path, how: str):
+def test_files_arrive_in_every_way_programs_write_them(root: Path, how: str) -> None:
     with running(root) as run:
         target, aside = root / "inbox/q.md", root.parent / "aside.md"
         if how == "rename":
@@ -69,7 +69,7 @@ def test_files_arrive_in_every_way_programs_write_them(root: Path, how: str):
         assert ["hello"] == run.plugin.texts()
 
 
-def test_a_prompt_that_is_typed_is_answered_once_at_its_end(root: Path):
+def test_a_prompt_that_is_typed_is_answered_once_at_its_end(root: Path) -> None:
     """Saves while one types are not answered one by one."""
     with running(root) as run:
         target = run.drop("inbox/q.md", "")
@@ -81,7 +81,7 @@ def test_a_prompt_that_is_typed_is_answered_once_at_its_end(root: Path):
         assert ["What is new?"] == run.plugin.texts()
 
 
-def test_temporary_hidden_conflicting_and_foreign_files_are_passed_over(root: Path):
+def test_temporary_hidden_conflicting_and_foreign_files_are_passed_over(root: Path) -> None:
     temporary = [".q.md", "q.md~", ".q.md.swp", "q.md.tmp", "4913", "#q.md#", "q.part", ".hidden/q.md"]
     copies = ["q.sync-conflict-20250916-153000-ABCDEFG.md", "q (Ann's conflicted copy 2025-09-16).md"]
     with running(root) as run:
@@ -93,7 +93,7 @@ def test_temporary_hidden_conflicting_and_foreign_files_are_passed_over(root: Pa
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t\n", "---\nstatus: draft\n---\nnot yet\n"])
-def test_blank_files_and_drafts_wait_without_a_word(root: Path, text: str):
+def test_blank_files_and_drafts_wait_without_a_word(root: Path, text: str) -> None:
     with running(root) as run:
         target = run.drop("inbox/q.md", text)
         run.wait_idle()
@@ -102,7 +102,7 @@ def test_blank_files_and_drafts_wait_without_a_word(root: Path, text: str):
         run.wait_for("inbox/q.response.md")
 
 
-def test_a_burst_is_answered_each_exactly_once(root: Path):
+def test_a_burst_is_answered_each_exactly_once(root: Path) -> None:
     with running(root) as run:
         for number in range(100):
             run.drop(f"inbox/{number}.md", f"question {number}")
@@ -112,7 +112,7 @@ def test_a_burst_is_answered_each_exactly_once(root: Path):
         assert 100 == len(run.plugin.exchanges) == len({exchange.id for exchange in run.plugin.exchanges})
 
 
-def test_a_conversation_is_answered_in_order_and_others_side_by_side(root: Path):
+def test_a_conversation_is_answered_in_order_and_others_side_by_side(root: Path) -> None:
     """Seeds: S9."""
     release, plugin = threading.Event(), Scripted()
 
@@ -135,7 +135,7 @@ def test_a_conversation_is_answered_in_order_and_others_side_by_side(root: Path)
         assert ["one", "two"] == [text for text in plugin.texts() if text != "aside"]
 
 
-def test_reflection_never_blocks_the_next_prompt_and_goes_in_order(root: Path):
+def test_reflection_never_blocks_the_next_prompt_and_goes_in_order(root: Path) -> None:
     """Seeds: S9."""
     release, plugin = threading.Event(), Scripted()
 
@@ -162,7 +162,7 @@ def answered_one(run: Running, path: str = "inbox/q.md", text: str = "first") ->
     run.wait_idle()
 
 
-def test_a_prompt_saved_again_is_answered_again_and_supersedes(root: Path):
+def test_a_prompt_saved_again_is_answered_again_and_supersedes(root: Path) -> None:
     with running(root) as run:
         answered_one(run)
         run.drop("inbox/q.md", "second\n/send")
@@ -174,7 +174,7 @@ def test_a_prompt_saved_again_is_answered_again_and_supersedes(root: Path):
         assert ["q.md", "q.response.md"] == sorted(path.name for path in (root / "inbox").glob("*.md"))
 
 
-def test_saving_the_same_text_again_asks_nothing(root: Path):
+def test_saving_the_same_text_again_asks_nothing(root: Path) -> None:
     with running(root) as run:
         answered_one(run)
         run.drop("inbox/q.md", "first  \r\n\n/send\n")
@@ -182,7 +182,7 @@ def test_saving_the_same_text_again_asks_nothing(root: Path):
         assert ["first"] == run.plugin.texts()
 
 
-def test_going_back_to_an_answered_text_asks_nothing(root: Path):
+def test_going_back_to_an_answered_text_asks_nothing(root: Path) -> None:
     with running(root) as run:
         answered_one(run)
         run.drop("inbox/q.md", "second\n/send")
@@ -192,7 +192,7 @@ def test_going_back_to_an_answered_text_asks_nothing(root: Path):
         assert ["first", "second"] == run.plugin.texts()
 
 
-def test_a_response_that_a_person_edited_is_kept_and_reflected_as_it_stands(root: Path):
+def test_a_response_that_a_person_edited_is_kept_and_reflected_as_it_stands(root: Path) -> None:
     with running(root) as run:
         answered_one(run)
         edited = (run.text("inbox/q.response.md") or "") + "My own remark.\n"
@@ -204,7 +204,7 @@ def test_a_response_that_a_person_edited_is_kept_and_reflected_as_it_stands(root
         assert edited == run.text("inbox/q.response.md")
 
 
-def test_an_edit_of_the_answer_to_a_former_text_makes_no_exchange_with_the_new_one(root: Path):
+def test_an_edit_of_the_answer_to_a_former_text_makes_no_exchange_with_the_new_one(root: Path) -> None:
     """A person's remark on the first answer is not what was said to the second text."""
     with running(root) as run:
         answered_one(run)
@@ -223,7 +223,7 @@ def test_an_edit_of_the_answer_to_a_former_text_makes_no_exchange_with_the_new_o
         assert all(question in answer for question, answer in said)
 
 
-def test_deleting_a_response_is_not_a_request(root: Path):
+def test_deleting_a_response_is_not_a_request(root: Path) -> None:
     with running(root) as run:
         answered_one(run)
         (root / "inbox/q.response.md").unlink()
@@ -235,7 +235,7 @@ def test_deleting_a_response_is_not_a_request(root: Path):
         assert ["first"] == run.plugin.texts()
 
 
-def test_renaming_an_answered_prompt_moves_its_response_along(root: Path):
+def test_renaming_an_answered_prompt_moves_its_response_along(root: Path) -> None:
     with running(root) as run:
         answered_one(run)
         (root / "inbox/q.md").rename(root / "inbox/better name.md")
@@ -247,7 +247,7 @@ def test_renaming_an_answered_prompt_moves_its_response_along(root: Path):
         assert 1 == len(run.plugin.exchanges)
 
 
-def test_moving_a_whole_conversation_answers_nothing(root: Path):
+def test_moving_a_whole_conversation_answers_nothing(root: Path) -> None:
     with running(root) as run:
         for number in range(3):
             answered_one(run, f"inbox/trip/{number}.md", f"question {number}")
@@ -260,7 +260,7 @@ def test_moving_a_whole_conversation_answers_nothing(root: Path):
         assert 3 == len(run.plugin.prompts)
 
 
-def test_a_copy_of_an_answered_prompt_is_a_new_question(root: Path):
+def test_a_copy_of_an_answered_prompt_is_a_new_question(root: Path) -> None:
     with running(root) as run:
         answered_one(run)
         run.drop("inbox/copy.md", "first")
@@ -268,7 +268,7 @@ def test_a_copy_of_an_answered_prompt_is_a_new_question(root: Path):
         assert ["first", "first"] == run.plugin.texts()
 
 
-def test_a_deleted_prompt_s_name_may_serve_for_another_question(root: Path):
+def test_a_deleted_prompt_s_name_may_serve_for_another_question(root: Path) -> None:
     """A script that always drops the same file gets each one answered and remembered."""
     with running(root) as run:
         for _ in range(2):
@@ -280,7 +280,7 @@ def test_a_deleted_prompt_s_name_may_serve_for_another_question(root: Path):
         assert [None, None] == [exchange.supersedes for exchange in run.plugin.exchanges]
 
 
-def test_a_prompt_changed_while_it_is_answered_gets_the_answer_to_its_new_text(root: Path):
+def test_a_prompt_changed_while_it_is_answered_gets_the_answer_to_its_new_text(root: Path) -> None:
     plugin = Scripted()
 
     def change(prompt: Prompt) -> None:
@@ -295,7 +295,7 @@ def test_a_prompt_changed_while_it_is_answered_gets_the_answer_to_its_new_text(r
         assert ["Answer to: second"] == [e.response.text for e in plugin.exchanges if e.response]
 
 
-def test_a_prompt_deleted_while_it_is_answered_leaves_nothing(root: Path):
+def test_a_prompt_deleted_while_it_is_answered_leaves_nothing(root: Path) -> None:
     plugin = Scripted()
     plugin.before_answer = lambda prompt: (root / prompt.path).unlink()
     with running(root, plugin) as run:
@@ -309,7 +309,7 @@ def test_a_prompt_deleted_while_it_is_answered_leaves_nothing(root: Path):
 # --- what others write ----------------------------------------------------------------------------------
 
 
-def test_a_response_dropped_by_hand_is_reflected_and_not_written_over(root: Path):
+def test_a_response_dropped_by_hand_is_reflected_and_not_written_over(root: Path) -> None:
     with running(root) as run:
         run.drop("inbox/q.response.md", "Forty-two, says my other chat.\n")
         run.wait_idle()
@@ -327,7 +327,7 @@ def test_a_response_dropped_by_hand_is_reflected_and_not_written_over(root: Path
 
 
 @pytest.mark.parametrize("path", ["inbox/notes/thought.md", "inbox/later.md"])
-def test_captured_notes_go_straight_to_reflection(root: Path, path: str):
+def test_captured_notes_go_straight_to_reflection(root: Path, path: str) -> None:
     """Seeds: U3."""
     with running(root) as run:
         head = "" if "notes" in path else "---\nanswer: false\n---\n"
@@ -340,7 +340,7 @@ def test_captured_notes_go_straight_to_reflection(root: Path, path: str):
         assert [] == run.plugin.prompts
 
 
-def test_memories_edited_by_hand_are_told_to_plugins(root: Path):
+def test_memories_edited_by_hand_are_told_to_plugins(root: Path) -> None:
     """Seeds: U4."""
     note = "---\nuuid: 0199\n---\n- Lives in Portland ^a1b2\n"
     with running(root) as run:
@@ -354,7 +354,7 @@ def test_memories_edited_by_hand_are_told_to_plugins(root: Path):
         eventually(lambda: bool(run.plugin.of("memory_deleted")))
 
 
-def test_lines_added_to_the_access_log_are_told_to_plugins(root: Path):
+def test_lines_added_to_the_access_log_are_told_to_plugins(root: Path) -> None:
     """Seeds: U3."""
     line = "2025-09-16T15:30:00Z | READ | /elsewhere/memory/long_term/concrete/home.md\n"
     with running(root) as run:
@@ -378,7 +378,7 @@ def test_lines_added_to_the_access_log_are_told_to_plugins(root: Path):
         (b"---\nanswer: maybe\n---\nhello", "answer"),
     ],
 )
-def test_what_cannot_be_read_gets_an_error_file_until_it_is_mended(root: Path, content: bytes, why: str):
+def test_what_cannot_be_read_gets_an_error_file_until_it_is_mended(root: Path, content: bytes, why: str) -> None:
     (root / "system/config.yaml").write_text(CONFIG.replace("{settle_ms", "{max_bytes: 1000, settle_ms"))
     with running(root) as run:
         (root / "inbox/q.md").write_bytes(content)
@@ -391,7 +391,7 @@ def test_what_cannot_be_read_gets_an_error_file_until_it_is_mended(root: Path, c
         assert ["hello"] == run.plugin.texts()
 
 
-def test_a_prompt_that_was_refused_and_then_deleted_waits_no_longer(root: Path):
+def test_a_prompt_that_was_refused_and_then_deleted_waits_no_longer(root: Path) -> None:
     """Its error file goes with it, and a file that was passed over is forgotten likewise."""
     with running(root) as run:
         (root / "inbox/q.md").write_bytes(b"\xff\xfe broken")
@@ -404,7 +404,7 @@ def test_a_prompt_that_was_refused_and_then_deleted_waits_no_longer(root: Path):
         assert [] == run.daemon.bus.inbox.pending
 
 
-def test_folders_pipes_and_links_named_like_prompts_stop_nothing(root: Path):
+def test_folders_pipes_and_links_named_like_prompts_stop_nothing(root: Path) -> None:
     with running(root) as run:
         (root / "inbox/folder.md").mkdir()
         os.mkfifo(root / "inbox/pipe.md")
@@ -417,7 +417,7 @@ def test_folders_pipes_and_links_named_like_prompts_stop_nothing(root: Path):
         assert ["hello"] == run.plugin.texts()
 
 
-def test_a_provider_that_is_down_is_asked_again_ever_more_rarely(root: Path):
+def test_a_provider_that_is_down_is_asked_again_ever_more_rarely(root: Path) -> None:
     clock, plugin, asked = ManualClock(datetime(2025, 9, 16, tzinfo=UTC)), Scripted(), []
 
     def fail_twice(prompt: Prompt) -> None:
@@ -441,7 +441,7 @@ def test_a_provider_that_is_down_is_asked_again_ever_more_rarely(root: Path):
         assert 1 == len({prompt.id for prompt in plugin.prompts})
 
 
-def test_what_no_retry_mends_is_told_in_an_error_file_and_tried_again_when_settings_change(root: Path):
+def test_what_no_retry_mends_is_told_in_an_error_file_and_tried_again_when_settings_change(root: Path) -> None:
     plugin, is_broken = Scripted(), [True]
 
     def refuse(prompt: Prompt) -> None:
@@ -460,7 +460,7 @@ def test_what_no_retry_mends_is_told_in_an_error_file_and_tried_again_when_setti
         eventually(lambda: not (root / "inbox/q.error.md").exists())
 
 
-def test_deleting_an_error_file_asks_again(root: Path):
+def test_deleting_an_error_file_asks_again(root: Path) -> None:
     plugin, is_broken = Scripted(), [True]
 
     def refuse(prompt: Prompt) -> None:
@@ -477,7 +477,7 @@ def test_deleting_an_error_file_asks_again(root: Path):
         run.wait_for("inbox/q.response.md")
 
 
-def test_a_plugin_that_breaks_leaves_the_prompt_pending_and_everybody_else_working(root: Path):
+def test_a_plugin_that_breaks_leaves_the_prompt_pending_and_everybody_else_working(root: Path) -> None:
     plugin = Scripted()
 
     def break_once(prompt: Prompt) -> None:
@@ -493,7 +493,7 @@ def test_a_plugin_that_breaks_leaves_the_prompt_pending_and_everybody_else_worki
         assert ["plugin-failed"] == [e.kind for e in run.brain.journal.events() if e.kind == "plugin-failed"]
 
 
-def test_reflection_that_fails_is_tried_again(root: Path):
+def test_reflection_that_fails_is_tried_again(root: Path) -> None:
     plugin, fails = Scripted(), [ModelError("down", retryable=True)]
 
     def fail_once(exchange: object) -> None:
@@ -507,7 +507,7 @@ def test_reflection_that_fails_is_tried_again(root: Path):
 
 
 @pytest.mark.parametrize("name", ["inbox/fresh.md", "inbox/another/fresh.md"])
-def test_a_fresh_prompt_waits_for_no_backlog(root: Path, name: str):
+def test_a_fresh_prompt_waits_for_no_backlog(root: Path, name: str) -> None:
     """Behind five hundred conversations that wait and one that has two hundred prompts, one that comes fresh is among
     the next ten answered; so are the oldest of those that wait."""
     plugin, release = Scripted(), threading.Event()
@@ -542,7 +542,7 @@ class Echo:
         raise RuntimeError("always")
 
 
-def test_a_plugin_that_breaks_at_every_event_does_not_feed_itself(root: Path):
+def test_a_plugin_that_breaks_at_every_event_does_not_feed_itself(root: Path) -> None:
     with running(root) as run:
         echo = Echo()
         run.brain.plugins.register(echo, "echo")
@@ -556,7 +556,7 @@ def test_a_plugin_that_breaks_at_every_event_does_not_feed_itself(root: Path):
 # --- time -----------------------------------------------------------------------------------------------
 
 
-def test_quiet_counts_from_the_last_exchange_over_restarts_and_edits_do_not_reset_it(root: Path):
+def test_quiet_counts_from_the_last_exchange_over_restarts_and_edits_do_not_reset_it(root: Path) -> None:
     """Seeds: S9, U3."""
     clock, plugin = ManualClock(datetime(2025, 9, 16, 12, tzinfo=UTC)), Scripted()
     with running(root, plugin, clock) as run:

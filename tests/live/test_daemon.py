@@ -40,7 +40,7 @@ def drop(root: Path, *names: str) -> None:
         (root / "inbox" / name).write_text(f"question {name}")
 
 
-def test_one_daemon_serves_a_brain(root: Path):
+def test_one_daemon_serves_a_brain(root: Path) -> None:
     with running(root) as run:
         failed: list[Exception] = []
 
@@ -59,7 +59,7 @@ def test_one_daemon_serves_a_brain(root: Path):
     assert not is_running(opened(root, Scripted()))
 
 
-def test_what_was_dropped_while_no_daemon_ran_is_answered_at_the_start(root: Path):
+def test_what_was_dropped_while_no_daemon_ran_is_answered_at_the_start(root: Path) -> None:
     """Seeds: U3."""
     drop(root, "a.md", "deep/b.txt", "notes/n.md")
     with running(root) as run:
@@ -68,7 +68,7 @@ def test_what_was_dropped_while_no_daemon_ran_is_answered_at_the_start(root: Pat
         eventually(lambda: len(run.plugin.exchanges) == 3)
 
 
-def test_a_restart_asks_and_tells_nothing_twice(root: Path):
+def test_a_restart_asks_and_tells_nothing_twice(root: Path) -> None:
     drop(root, "a.md", "notes/n.md")
     plugin = Scripted()
     with running(root, plugin):
@@ -78,7 +78,7 @@ def test_a_restart_asks_and_tells_nothing_twice(root: Path):
     assert (1, 2) == (len(plugin.prompts), len(plugin.exchanges))
 
 
-def test_nothing_is_told_twice_where_no_plugin_reflects(root: Path):
+def test_nothing_is_told_twice_where_no_plugin_reflects(root: Path) -> None:
     """Where Reflection is disabled, the kernel notes that nothing followed."""
     drop(root, "a.md")
     plugin = Scripted()
@@ -95,7 +95,7 @@ def test_nothing_is_told_twice_where_no_plugin_reflects(root: Path):
     assert 1 == len(plugin.of("told"))
 
 
-def test_an_answer_that_was_not_reflected_is_reflected_by_the_next_run(root: Path):
+def test_an_answer_that_was_not_reflected_is_reflected_by_the_next_run(root: Path) -> None:
     drop(root, "a.md")
     plugin = Scripted()
     brain = opened(root, plugin)
@@ -109,7 +109,7 @@ def test_an_answer_that_was_not_reflected_is_reflected_by_the_next_run(root: Pat
         assert 1 == len(plugin.prompts)
 
 
-def test_an_exchange_that_another_process_left_is_reflected_although_later_ones_were(root: Path):
+def test_an_exchange_that_another_process_left_is_reflected_although_later_ones_were(root: Path) -> None:
     """`ask` was killed before it reflected, beside a daemon that went on: the next start hands its exchange out."""
     plugin = Scripted()
     with running(root, plugin) as run:
@@ -135,7 +135,7 @@ def answer_of_another(brain: Brain, hidden: str, path: str) -> None:
     answer(brain, replace(prompt, id=new_id()), raw)
 
 
-def test_an_exchange_that_a_plugin_failed_at_is_handed_out_by_the_next_start(root: Path):
+def test_an_exchange_that_a_plugin_failed_at_is_handed_out_by_the_next_start(root: Path) -> None:
     drop(root, "a.md")
     plugin, heard = Scripted(), []
 
@@ -152,7 +152,7 @@ def test_an_exchange_that_a_plugin_failed_at_is_handed_out_by_the_next_start(roo
     assert (2, 1) == (len(heard), len(plugin.exchanges))
 
 
-def test_prompts_moved_while_no_daemon_ran_are_followed(root: Path):
+def test_prompts_moved_while_no_daemon_ran_are_followed(root: Path) -> None:
     drop(root, "trip/a.md", "b.md")
     plugin = Scripted()
     with running(root, plugin):
@@ -166,7 +166,7 @@ def test_prompts_moved_while_no_daemon_ran_are_followed(root: Path):
     assert not (root / "inbox/b.response.md").exists()
 
 
-def test_a_response_saved_by_hand_while_no_daemon_ran_is_reflected(root: Path):
+def test_a_response_saved_by_hand_while_no_daemon_ran_is_reflected(root: Path) -> None:
     drop(root, "a.md")
     (root / "inbox/a.response.md").write_text("by hand")
     with running(root) as run:
@@ -177,7 +177,7 @@ def test_a_response_saved_by_hand_while_no_daemon_ran_is_reflected(root: Path):
 # --- backlog --------------------------------------------------------------------------------------------
 
 
-def test_a_backlog_goes_to_no_paid_model_until_a_person_says_so(root: Path):
+def test_a_backlog_goes_to_no_paid_model_until_a_person_says_so(root: Path) -> None:
     (root / "system/config.yaml").write_text(FEW.replace("plugins:", "llm: {model: openai/gpt-5}\nplugins:"))
     drop(root, *(f"{number}.md" for number in range(4)))
     plugin = Scripted()
@@ -193,7 +193,7 @@ def test_a_backlog_goes_to_no_paid_model_until_a_person_says_so(root: Path):
         eventually(lambda: not run.daemon.bus.inbox.pending)
 
 
-def test_a_few_go_to_a_paid_model_and_any_number_to_the_free_engine(root: Path):
+def test_a_few_go_to_a_paid_model_and_any_number_to_the_free_engine(root: Path) -> None:
     for config, count in ((PAID, 4), (FEW, 9)):
         (root / "system/config.yaml").write_text(config)
         drop(root, *(f"{count}/{number}.md" for number in range(count)))
@@ -227,7 +227,7 @@ def test_the_state_file_tells_status_what_waits_and_why(root: Path):
     assert 0 == read_run_state(run.brain.places.state).pid
 
 
-def test_another_device_that_runs_the_processes_is_left_to_answer(root: Path):
+def test_another_device_that_runs_the_processes_is_left_to_answer(root: Path) -> None:
     (root / "system/config.yaml").write_text(CONFIG + "active_device: laptop-123\n")
     drop(root, "a.md", "notes/n.md")
     with running(root) as run:
@@ -236,7 +236,7 @@ def test_another_device_that_runs_the_processes_is_left_to_answer(root: Path):
         assert ([], []) == (run.plugin.prompts, run.plugin.exchanges)
 
 
-def test_a_folder_that_vanishes_and_returns_is_served_again(root: Path):
+def test_a_folder_that_vanishes_and_returns_is_served_again(root: Path) -> None:
     with running(root) as run:
         drop(root, "a.md")
         run.wait_for("inbox/a.response.md")
@@ -251,7 +251,7 @@ def test_a_folder_that_vanishes_and_returns_is_served_again(root: Path):
 
 
 @pytest.mark.parametrize("table", ["pages", "pages_by_path"])
-def test_a_search_index_with_a_damaged_page_is_made_anew_and_keeps_nobody_waiting(root: Path, table: str):
+def test_a_search_index_with_a_damaged_page_is_made_anew_and_keeps_nobody_waiting(root: Path, table: str) -> None:
     """A page of zeros in the middle of the database: prompts are answered, and memory is found again."""
     (root / "memory/long_term/concrete/boat.md").write_text("# Boat\n\n- The boat is called Nerissa.\n")
     brain = opened(root, Scripted())
@@ -272,7 +272,7 @@ def test_a_search_index_with_a_damaged_page_is_made_anew_and_keeps_nobody_waitin
         assert "Nerissa" in run.brain.recall.search("What is the boat called?")[0].text
 
 
-def test_a_file_whose_first_handling_failed_is_found_by_the_rescan(root: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_whose_first_handling_failed_is_found_by_the_rescan(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk refuses once what is done between a file's rest and its answer: it is taken up again."""
     refusals = ["inbox/a.md"]
     note_change = Recall.note_change
@@ -292,7 +292,7 @@ def test_a_file_whose_first_handling_failed_is_found_by_the_rescan(root: Path, m
         run.wait_for("inbox/a.response.md")
 
 
-def test_a_memory_that_nobody_may_read_keeps_no_daemon_from_starting(root: Path):
+def test_a_memory_that_nobody_may_read_keeps_no_daemon_from_starting(root: Path) -> None:
     locked = root / "memory/long_term/concrete/locked.md"
     locked.write_text("# Locked\n")
     locked.chmod(0)
@@ -305,7 +305,7 @@ def test_a_memory_that_nobody_may_read_keeps_no_daemon_from_starting(root: Path)
     assert (root / "inbox/a.response.md").exists()
 
 
-def test_a_rescan_finds_what_no_event_told_of(root: Path):
+def test_a_rescan_finds_what_no_event_told_of(root: Path) -> None:
     clock, plugin = ManualClock(datetime(2025, 9, 16, tzinfo=UTC)), Scripted()
     with running(root, plugin, clock) as run:
         run.daemon.watcher.stop()
@@ -314,7 +314,7 @@ def test_a_rescan_finds_what_no_event_told_of(root: Path):
         assert ["question a.md"] == plugin.texts()
 
 
-def test_a_polled_brain_answers_too(root: Path):
+def test_a_polled_brain_answers_too(root: Path) -> None:
     (root / "system/config.yaml").write_text(CONFIG + "watch: {polling: true, polling_seconds: 0.05}\n")
     with running(root) as run:
         assert "polling" == run.daemon.watcher.health().mode
@@ -325,7 +325,7 @@ def test_a_polled_brain_answers_too(root: Path):
 # --- without a daemon -----------------------------------------------------------------------------------
 
 
-def test_one_pass_answers_reflects_and_ends(root: Path):
+def test_one_pass_answers_reflects_and_ends(root: Path) -> None:
     drop(root, "a.md", "b.md", "notes/n.md")
     plugin = Scripted()
     outcome = run_once(opened(root, plugin))
@@ -334,7 +334,7 @@ def test_one_pass_answers_reflects_and_ends(root: Path):
     assert (0, 0, 0) == (again.answered, again.reflected, again.waiting)
 
 
-def test_one_pass_does_not_wait_for_a_provider_that_is_down(root: Path):
+def test_one_pass_does_not_wait_for_a_provider_that_is_down(root: Path) -> None:
     plugin = Scripted()
 
     def refuse(prompt: object) -> None:
@@ -345,7 +345,7 @@ def test_one_pass_does_not_wait_for_a_provider_that_is_down(root: Path):
     assert (0, 1) == ((outcome := run_once(opened(root, plugin))).answered, outcome.waiting)
 
 
-def test_one_prompt_is_answered_and_reflected_in_this_process(root: Path):
+def test_one_prompt_is_answered_and_reflected_in_this_process(root: Path) -> None:
     drop(root, "a.md")
     brain = opened(root, plugin := Scripted())
     assert root / "inbox/a.response.md" == answer_one(brain, "inbox/a.md")
@@ -353,7 +353,7 @@ def test_one_prompt_is_answered_and_reflected_in_this_process(root: Path):
     assert (1, 1) == (len(plugin.prompts), len(plugin.exchanges))
 
 
-def test_one_prompt_can_be_answered_again(root: Path):
+def test_one_prompt_can_be_answered_again(root: Path) -> None:
     drop(root, "a.md")
     brain = opened(root, plugin := Scripted())
     answer_one(brain, "inbox/a.md")
@@ -362,7 +362,7 @@ def test_one_prompt_can_be_answered_again(root: Path):
     assert first.id == second.supersedes
 
 
-def test_what_cannot_be_answered_says_why(root: Path):
+def test_what_cannot_be_answered_says_why(root: Path) -> None:
     brain = opened(root, plugin := Scripted())
     with pytest.raises(UserError, match="no prompt"):
         answer_one(brain, "inbox/absent.md")
@@ -376,7 +376,7 @@ def test_what_cannot_be_answered_says_why(root: Path):
         answer_one(brain, "inbox/a.md")
 
 
-def test_a_daemon_learns_of_an_answer_that_another_process_gave(root: Path):
+def test_a_daemon_learns_of_an_answer_that_another_process_gave(root: Path) -> None:
     with running(root) as run:
         drop(root, "a.md")
         run.wait_for("inbox/a.response.md")

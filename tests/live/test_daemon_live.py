@@ -62,7 +62,7 @@ def wait_for_answer(root: Path, name: str) -> str:
     return path.read_text()
 
 
-def test_the_running_program_answers_and_reflects_and_ends_cleanly(root: Path):
+def test_the_running_program_answers_and_reflects_and_ends_cleanly(root: Path) -> None:
     """Seeds: U2, U3, S9."""
     with daemon(root) as process:
         drop(root, "told", "I live in Portland.")
@@ -76,7 +76,7 @@ def test_the_running_program_answers_and_reflects_and_ends_cleanly(root: Path):
     assert not is_running(Brain(root))
 
 
-def test_a_second_daemon_is_refused_in_words(root: Path):
+def test_a_second_daemon_is_refused_in_words(root: Path) -> None:
     with daemon(root) as process:
         second = subprocess.run(command(root), capture_output=True, text=True, timeout=60, check=False)
         assert 1 == second.returncode
@@ -84,7 +84,7 @@ def test_a_second_daemon_is_refused_in_words(root: Path):
         assert "Traceback" not in second.stderr
 
 
-def test_a_killed_daemon_loses_nothing(root: Path):
+def test_a_killed_daemon_loses_nothing(root: Path) -> None:
     """Prompts are dropped all along; whatever was under way when it was killed is done once by the next."""
     names = [f"n{number}" for number in range(12)]
     with daemon(root) as process:
@@ -105,7 +105,7 @@ def test_a_killed_daemon_loses_nothing(root: Path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the queue is inotify's")
-def test_an_overflow_of_the_system_s_queue_loses_no_prompt(root: Path):
+def test_an_overflow_of_the_system_s_queue_loses_no_prompt(root: Path) -> None:
     """The program is stopped while more happens than the system keeps; then it is let go on."""
     limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     if limit > OVERFLOWING_EVENTS:
@@ -123,7 +123,7 @@ def test_an_overflow_of_the_system_s_queue_loses_no_prompt(root: Path):
         eventually(lambda: read_run_state(Brain(root).places.state).watch["overflows"] >= 1, "the overflow is told")
 
 
-def test_one_pass_says_what_it_did(root: Path):
+def test_one_pass_says_what_it_did(root: Path) -> None:
     drop(root, "told", "I live in Portland.")
     done = subprocess.run(command(root, "--once"), capture_output=True, text=True, timeout=60, check=False)
     assert (0, "answered 1, reflected 1, waiting 0\n") == (done.returncode, done.stdout)

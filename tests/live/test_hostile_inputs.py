@@ -22,7 +22,7 @@ def is_quick(case: Case) -> bool:
 
 
 @pytest.mark.skipif(not UNPRIVILEGED, reason="needs setpriv, to be one to whom permissions apply")
-def test_each_gets_what_its_rule_says_and_the_daemon_lives(tmp_path: Path):
+def test_each_gets_what_its_rule_says_and_the_daemon_lives(tmp_path: Path) -> None:
     """An answer, an error file or nothing; the file untouched; an ordinary prompt answered after each kind."""
     rows = list(run(tmp_path / "brain", is_quick))
     assert len(rows) >= 200

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
 from soak import run
 
 
-def test_under_mixed_load_and_faults_nothing_is_lost_doubled_or_left_open(tmp_path: Path):
+def test_under_mixed_load_and_faults_nothing_is_lost_doubled_or_left_open(tmp_path: Path) -> None:
     """Prompts, edits, moves, a faulty plugin and provider: no edit lost, no answer doubled, no descriptor leaked."""
     report = run(tmp_path / "brain", 5.0, cycle_seconds=5.0)
     assert [] == report.wrong

@@ -224,7 +224,7 @@ def troubled_brain(root: Path) -> Path:
     return root
 
 
-def test_the_daemon_outlives_every_trouble_and_recovers(tmp_path: Path):
+def test_the_daemon_outlives_every_trouble_and_recovers(tmp_path: Path) -> None:
     """One daemon, one trouble after the other; at the end nothing is lost, nothing answered twice, and it ends."""
     root = troubled_brain(tmp_path / "brain")
     troubles = FOR_ALL + (HIDDEN_FROM_OWNER if shutil.which("setpriv") or os.geteuid() else [])
@@ -261,7 +261,7 @@ def loop_disk(folder: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", root], check=False)
 
 
-def test_a_disk_may_fill_turn_read_only_or_go_and_come_back(tmp_path: Path):
+def test_a_disk_may_fill_turn_read_only_or_go_and_come_back(tmp_path: Path) -> None:
     """With a real disk: nothing is written where it was mounted, and the daemon goes on when it is back."""
     with loop_disk(tmp_path) as root:
         shutil.rmtree(root / "lost+found")
@@ -304,7 +304,7 @@ for _name in OPERATIONS:
 
 
 @pytest.mark.parametrize("is_torn", [False, True])
-def test_a_disk_that_is_full_at_any_write_leaves_a_commit_whole_or_undone(tmp_path: Path, is_torn: bool):
+def test_a_disk_that_is_full_at_any_write_leaves_a_commit_whole_or_undone(tmp_path: Path, is_torn: bool) -> None:
     """At each operation in turn; freed, the same process goes on, and the tree is what the journal says."""
     for stop_at in range(1, 60):
         disk = FullDisk()
@@ -331,7 +331,7 @@ def test_a_disk_that_is_full_at_any_write_leaves_a_commit_whole_or_undone(tmp_pa
     assert stop_at > 8
 
 
-def test_nothing_is_written_where_the_tree_is_not(tmp_path: Path):
+def test_nothing_is_written_where_the_tree_is_not(tmp_path: Path) -> None:
     """An empty folder where a disk was mounted is no brain: a commit is refused in words."""
     kernel = open_kernel(make_root(tmp_path / "brain"))
     kernel.observed.adopt()
@@ -342,7 +342,7 @@ def test_nothing_is_written_where_the_tree_is_not(tmp_path: Path):
     assert [] == list((tmp_path / "brain").iterdir())
 
 
-def test_ids_ascend_although_the_clock_is_put_back(tmp_path: Path):
+def test_ids_ascend_although_the_clock_is_put_back(tmp_path: Path) -> None:
     """What is told of later sorts later, also after a last event that bears a time to come."""
     tomorrow = f"f{new_id()[1:]}"
     assert tomorrow < new_id(tomorrow) < new_id(new_id(tomorrow))
@@ -352,7 +352,7 @@ def test_ids_ascend_although_the_clock_is_put_back(tmp_path: Path):
     assert [tomorrow, *ids] == sorted([tomorrow, *ids])
 
 
-def test_of_daemons_started_at_once_exactly_one_serves(tmp_path: Path):
+def test_of_daemons_started_at_once_exactly_one_serves(tmp_path: Path) -> None:
     """The others say so and end; the one that serves is not disturbed."""
     root = living_brain(tmp_path / "brain")
     many = [subprocess.Popen(command(root), stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
@@ -371,7 +371,7 @@ def test_of_daemons_started_at_once_exactly_one_serves(tmp_path: Path):
             each.communicate()
 
 
-def test_what_a_power_failure_tears_is_mended_at_the_start(tmp_path: Path):
+def test_what_a_power_failure_tears_is_mended_at_the_start(tmp_path: Path) -> None:
     """Journal and write-ahead file with half a line, the table of what was seen and the run state as garbage."""
     root = living_brain(tmp_path / "brain")
     with living(root) as one:

@@ -56,7 +56,7 @@ def watching(root: Path, settings: dict[str, object] | None = None) -> Iterator[
 
 
 @pytest.mark.parametrize("settings", [{}, {"polling": True, "polling_seconds": 0.05}], ids=["events", "polling"])
-def test_changes_below_every_folder_are_told(root: Path, settings: dict[str, object]):
+def test_changes_below_every_folder_are_told(root: Path, settings: dict[str, object]) -> None:
     paths = [
         "inbox/a/b/q.md",
         "memory/long_term/concrete/m.md",
@@ -73,7 +73,7 @@ def test_changes_below_every_folder_are_told(root: Path, settings: dict[str, obj
         assert "" == watcher.health().reason
 
 
-def test_files_in_freshly_nested_folders_are_told_or_a_folder_above_them_is(root: Path):
+def test_files_in_freshly_nested_folders_are_told_or_a_folder_above_them_is(root: Path) -> None:
     """Events of files in a folder that was just made get lost; the folder itself is told."""
     with watching(root) as (_, seen):
         for number in range(100):
@@ -83,7 +83,7 @@ def test_files_in_freshly_nested_folders_are_told_or_a_folder_above_them_is(root
         eventually(lambda: all(seen.covers(f"inbox/{number}/deep/er/q.md") for number in range(100)))
 
 
-def test_links_to_folders_are_not_followed(root: Path, tmp_path: Path):
+def test_links_to_folders_are_not_followed(root: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (root / "inbox/link").symlink_to(outside)
@@ -95,7 +95,7 @@ def test_links_to_folders_are_not_followed(root: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("settings", [{}, {"polling": True, "polling_seconds": 0.05}], ids=["events", "polling"])
-def test_a_watched_folder_that_vanishes_and_returns_is_watched_again(root: Path, settings: dict[str, object]):
+def test_a_watched_folder_that_vanishes_and_returns_is_watched_again(root: Path, settings: dict[str, object]) -> None:
     with watching(root, settings) as (watcher, seen):
         (root / "inbox").rename(root.parent / "away")
         watcher.check()
@@ -108,7 +108,7 @@ def test_a_watched_folder_that_vanishes_and_returns_is_watched_again(root: Path,
         eventually(lambda: seen.covers("inbox/q.md"))
 
 
-def test_a_folder_s_return_is_noticed_without_waiting_for_the_rescan(root: Path):
+def test_a_folder_s_return_is_noticed_without_waiting_for_the_rescan(root: Path) -> None:
     with watching(root) as (watcher, seen):
         (root / "inbox").rename(root.parent / "away")
         eventually(lambda: watcher.health().missing == ("inbox",))
@@ -117,7 +117,7 @@ def test_a_folder_s_return_is_noticed_without_waiting_for_the_rescan(root: Path)
         assert seen.losses >= 1
 
 
-def test_a_folder_replaced_by_another_of_its_name_is_watched(root: Path):
+def test_a_folder_replaced_by_another_of_its_name_is_watched(root: Path) -> None:
     with watching(root) as (watcher, seen):
         (root / "inbox").rename(root.parent / "away")
         (root / "inbox").mkdir()
@@ -126,7 +126,7 @@ def test_a_folder_replaced_by_another_of_its_name_is_watched(root: Path):
         eventually(lambda: seen.covers("inbox/q.md"))
 
 
-def test_where_the_system_cannot_watch_the_tree_is_polled_and_said_to_be(root: Path):
+def test_where_the_system_cannot_watch_the_tree_is_polled_and_said_to_be(root: Path) -> None:
     """Real exhaustion: no file descriptor is left for the system's notifications."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = [os.open(os.devnull, os.O_RDONLY) for _ in range(8)]
@@ -144,7 +144,7 @@ def test_where_the_system_cannot_watch_the_tree_is_polled_and_said_to_be(root: P
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_polling_begins_and_ends_as_the_setting_says(root: Path):
+def test_polling_begins_and_ends_as_the_setting_says(root: Path) -> None:
     settings: dict[str, object] = {"polling_seconds": 0.05}
     with watching(root, settings) as (watcher, seen):
         settings["polling"] = True
@@ -157,7 +157,7 @@ def test_polling_begins_and_ends_as_the_setting_says(root: Path):
         eventually(lambda: seen.covers("inbox/q.md"))
 
 
-def test_lost_events_are_counted_and_everything_is_looked_over(root: Path):
+def test_lost_events_are_counted_and_everything_is_looked_over(root: Path) -> None:
     """The words are watchdog's; that they are still its words, the live test of an overflow proves."""
     with watching(root) as (watcher, seen):
         logging.getLogger("watchdog.observers.inotify_c").warning(
@@ -166,7 +166,7 @@ def test_lost_events_are_counted_and_everything_is_looked_over(root: Path):
         assert (1, 1) == (seen.losses, watcher.health().overflows)
 
 
-def test_a_stopped_watcher_says_so(root: Path):
+def test_a_stopped_watcher_says_so(root: Path) -> None:
     with watching(root) as (watcher, _):
         pass
     assert "stopped" == watcher.health().mode

@@ -39,7 +39,7 @@ def ask(brain: Brain, path: str, text: str) -> Prompt:
     return prompt
 
 
-def test_what_the_journal_says_is_known_at_once_and_after_a_restart(brain: Brain):
+def test_what_the_journal_says_is_known_at_once_and_after_a_restart(brain: Brain) -> None:
     prompt = ask(brain, "inbox/q.md", "first")
     (brain.root / "inbox/q.response.md").unlink()
     for answered in (brain.answered, Answered(brain)):
@@ -50,7 +50,7 @@ def test_what_the_journal_says_is_known_at_once_and_after_a_restart(brain: Brain
         assert answered.last_exchange_at is not None
 
 
-def test_another_device_s_journal_counts(brain: Brain):
+def test_another_device_s_journal_counts(brain: Brain) -> None:
     prompt = ask(brain, "inbox/q.md", "first")
     folder = brain.journal.folder
     folder.rename(folder.with_name("another-device"))
@@ -67,21 +67,23 @@ def test_another_device_s_journal_counts(brain: Brain):
         ("  \n", False),
     ],
 )
-def test_a_response_that_stands_answers_the_text_it_names_or_by_hand_any(brain: Brain, response: str, expected: bool):
+def test_a_response_that_stands_answers_the_text_it_names_or_by_hand_any(
+    brain: Brain, response: str, expected: bool
+) -> None:
     (brain.root / "inbox/q.md").write_text("first")
     prompt = prompt_of(brain, "inbox/q.md")
     (brain.root / "inbox/q.response.md").write_text(response.replace("{sha}", prompt.sha256))
     assert expected is brain.answered.is_answered(prompt)
 
 
-def test_a_response_by_hand_does_not_answer_a_revision(brain: Brain):
+def test_a_response_by_hand_does_not_answer_a_revision(brain: Brain) -> None:
     ask(brain, "inbox/q.md", "first")
     (brain.root / "inbox/q.response.md").write_text("by hand\n")
     (brain.root / "inbox/q.md").write_text("second")
     assert not brain.answered.is_answered(prompt_of(brain, "inbox/q.md"))
 
 
-def test_our_untouched_answer_is_replaced_and_a_person_s_is_kept(brain: Brain):
+def test_our_untouched_answer_is_replaced_and_a_person_s_is_kept(brain: Brain) -> None:
     ask(brain, "inbox/q.md", "first")
     prompt = ask(brain, "inbox/q.md", "second")
     assert "inbox/q.response.md" == brain.answered.response_target(prompt).path
@@ -95,7 +97,7 @@ def test_our_untouched_answer_is_replaced_and_a_person_s_is_kept(brain: Brain):
     assert "inbox/q.response-2.md" == brain.answered.response_target(prompt).path
 
 
-def test_a_prompt_whose_text_turns_up_elsewhere_has_moved_only_when_it_is_gone(brain: Brain):
+def test_a_prompt_whose_text_turns_up_elsewhere_has_moved_only_when_it_is_gone(brain: Brain) -> None:
     ask(brain, "inbox/q.md", "first")
     (brain.root / "inbox/copy.md").write_text("first")
     copy = prompt_of(brain, "inbox/copy.md")
@@ -106,7 +108,7 @@ def test_a_prompt_whose_text_turns_up_elsewhere_has_moved_only_when_it_is_gone(b
     assert "inbox/q.md" == moved.prompt
 
 
-def test_a_deleted_prompt_is_forgotten_and_what_came_after_is_not(brain: Brain):
+def test_a_deleted_prompt_is_forgotten_and_what_came_after_is_not(brain: Brain) -> None:
     """Events of other threads are announced late; they must not undo what is newer."""
     ask(brain, "inbox/q.md", "first")
     removed = brain.commit("note-deleted", by="person", changes=[remove("inbox/q.md", b"first")])
@@ -117,7 +119,7 @@ def test_a_deleted_prompt_is_forgotten_and_what_came_after_is_not(brain: Brain):
     assert brain.answered.of("inbox/q.md") is not None
 
 
-def test_exchanges_that_nothing_followed_from_are_handed_out_again(brain: Brain):
+def test_exchanges_that_nothing_followed_from_are_handed_out_again(brain: Brain) -> None:
     ask(brain, "inbox/a.md", "first")
     ask(brain, "inbox/b.md", "second")
     first, second = brain.answered.undelivered()
@@ -125,7 +127,7 @@ def test_exchanges_that_nothing_followed_from_are_handed_out_again(brain: Brain)
     assert [second.id] == [event.id for event in Answered(brain).undelivered()]
 
 
-def test_events_of_another_process_are_taken_in_by_a_refresh(brain: Brain):
+def test_events_of_another_process_are_taken_in_by_a_refresh(brain: Brain) -> None:
     """So are those of another device whose journal arrived meanwhile."""
     answered = brain.answered
     other = Brain(brain.root)
@@ -143,27 +145,27 @@ def test_events_of_another_process_are_taken_in_by_a_refresh(brain: Brain):
     assert "r" == getattr(answered.of("inbox/r.md"), "prompt_id", None)
 
 
-def test_a_fingerprint_tells_a_prompt_s_text_and_nothing_of_what_is_none(brain: Brain):
+def test_a_fingerprint_tells_a_prompt_s_text_and_nothing_of_what_is_none(brain: Brain) -> None:
     prompt = ask(brain, "inbox/q.md", "first")
     assert prompt.sha256 == brain.answered.fingerprint("inbox/q.md", b"first  \r\n/send\n")
     assert brain.answered.fingerprint("inbox/q.md", b"\xff") is None
 
 
-def test_a_stale_error_file_is_named_for_removal(brain: Brain):
+def test_a_stale_error_file_is_named_for_removal(brain: Brain) -> None:
     prompt = ask(brain, "inbox/q.md", "first")
     assert [] == brain.answered.error_of(prompt)
     (brain.root / "inbox/q.error.md").write_text("no")
     assert ["inbox/q.error.md"] == [change.path for change in brain.answered.error_of(prompt)]
 
 
-def test_a_journal_line_that_is_damaged_loses_no_other(brain: Brain):
+def test_a_journal_line_that_is_damaged_loses_no_other(brain: Brain) -> None:
     ask(brain, "inbox/a.md", "first")
     (journal,) = brain.journal.folder.glob("*.jsonl")
     journal.write_bytes(journal.read_bytes() + json.dumps({"seq": 99}).encode() + b"\n")
     assert Answered(brain).of("inbox/a.md") is not None
 
 
-def test_a_lost_line_of_the_journal_is_not_looked_for_again_and_again(brain: Brain):
+def test_a_lost_line_of_the_journal_is_not_looked_for_again_and_again(brain: Brain) -> None:
     """After a gap in the numbers, a refresh reads what is new and no more."""
     for number in range(9):
         brain.record("noted", by="t", data={"number": number})

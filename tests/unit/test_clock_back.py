@@ -14,7 +14,7 @@ LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
 
 @pytest.mark.skipif(LIBRARY is None, reason="needs Debian's package libfaketime, to put a process's clock back")
-def test_a_clock_put_back_by_a_day_loses_doubles_and_stops_nothing(tmp_path: Path):
+def test_a_clock_put_back_by_a_day_loses_doubles_and_stops_nothing(tmp_path: Path) -> None:
     """The journal ascends by `seq` and id whatever the time; what was said is answered, reflected and promoted once."""
     root = living_brain(tmp_path / "brain", CONFIG + "promotion: {idle_seconds: 1, min_events: 1}\n")
     shift = tmp_path / "shift"

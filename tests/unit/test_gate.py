@@ -66,7 +66,7 @@ def nodes(path: Path) -> Sequence[ast.AST]:
     return list(ast.walk(ast.parse(path.read_text("utf-8"))))
 
 
-def test_only_one_module_calls_models_and_takes_only_what_was_released():
+def test_only_one_module_calls_models_and_takes_only_what_was_released() -> None:
     """litellm is called in completion.py alone, with what `for_endpoint` gave; only the gate makes a `Released`."""
     calling, making, importing = set(), set(), set()
     for path in PRODUCT:
@@ -95,7 +95,7 @@ def test_only_one_module_calls_models_and_takes_only_what_was_released():
     assert "input=given," in source
 
 
-def test_what_was_released_for_this_machine_goes_nowhere_else():
+def test_what_was_released_for_this_machine_goes_nowhere_else() -> None:
     """Texts released for an endpoint here are refused by one elsewhere, messages and texts alike."""
     here, there = endpoint_of("ollama/x", REMOTE, {}), endpoint_of(MODEL, REMOTE, {})
     released = released_texts(["private"], here)
@@ -112,7 +112,7 @@ def private_requests() -> list[Request]:
     return [replace(request, is_private=True) for request in every_request().values()]
 
 
-def test_a_private_request_of_any_purpose_is_sent_nowhere(tmp_path: Path):
+def test_a_private_request_of_any_purpose_is_sent_nowhere(tmp_path: Path) -> None:
     """The gateway serves it here; the engine itself, asked directly, refuses it."""
     with ChatServer() as server:
         brain = remote_brain(tmp_path, server)
@@ -157,7 +157,7 @@ class Unheard(Request):
     text: str = ""
 
 
-def test_a_request_that_the_gate_does_not_know_is_refused(tmp_path: Path):
+def test_a_request_that_the_gate_does_not_know_is_refused(tmp_path: Path) -> None:
     """Nobody can tell what is private in it."""
     brain = make_brain(tmp_path)
     with pytest.raises(ModelError, match="Unheard"):
@@ -209,7 +209,7 @@ LONE = {
 
 
 @pytest.mark.parametrize("where", LONE)
-def test_a_mark_that_stands_alone_keeps_all_that_it_may_be_about(where: str, tmp_path: Path):
+def test_a_mark_that_stands_alone_keeps_all_that_it_may_be_about(where: str, tmp_path: Path) -> None:
     """F-STM-8: in short-term memory the Summary or all of it, for models and embedder; a note as a whole."""
     brain = make_brain(tmp_path)
     memory = parse_short_term(LONE[where])
@@ -221,7 +221,7 @@ def test_a_mark_that_stands_alone_keeps_all_that_it_may_be_about(where: str, tmp
     brain.close()
 
 
-def test_a_summary_without_marks_is_shown(tmp_path: Path):
+def test_a_summary_without_marks_is_shown(tmp_path: Path) -> None:
     """What bears no mark beside what does is shown as it stands."""
     brain = make_brain(tmp_path)
     memory = replace(short_term(), summary="Open.\n\nI hide quillwort. <!-- private -->\n\nMore.")
@@ -232,7 +232,7 @@ def test_a_summary_without_marks_is_shown(tmp_path: Path):
     brain.close()
 
 
-def test_an_answer_of_a_local_model_from_a_private_note_in_focus_is_private(tmp_path: Path):
+def test_an_answer_of_a_local_model_from_a_private_note_in_focus_is_private(tmp_path: Path) -> None:
     """F-RSP-4: only a model on this machine is shown it, and may put it in other words."""
     with ChatServer() as server:
         brain = model_brain(tmp_path, server)
@@ -246,7 +246,7 @@ def test_an_answer_of_a_local_model_from_a_private_note_in_focus_is_private(tmp_
 
 def test_what_is_put_on_the_clipboard_leaves_this_machine(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     """`context --copy` is pasted into a chat elsewhere: nothing private is in it, though the offline engine serves."""
     make_brain(tmp_path).close()
     name_brain(str(tmp_path))
@@ -263,7 +263,7 @@ def test_what_is_put_on_the_clipboard_leaves_this_machine(
         command.context("---\nprivate: true\n---\nWhat?", copy=True)
 
 
-def test_a_private_workflow_is_started_on_this_machine_alone(tmp_path: Path):
+def test_a_private_workflow_is_started_on_this_machine_alone(tmp_path: Path) -> None:
     """A remote model is not told that there is one; starting it says what to do."""
     with ChatServer() as server:
         server.default = say("So.")
@@ -281,7 +281,7 @@ def test_a_private_workflow_is_started_on_this_machine_alone(tmp_path: Path):
         brain.close()
 
 
-def test_a_private_template_gives_way_to_the_built_in_one(tmp_path: Path):
+def test_a_private_template_gives_way_to_the_built_in_one(tmp_path: Path) -> None:
     """Elsewhere the built-in instructions serve; here the brain's own."""
     brain = make_brain(tmp_path)
     (tmp_path / "system/prompts/answer.md").write_text("---\nprivate: true\n---\nSpeak of quillwort.\n")
@@ -293,7 +293,7 @@ def test_a_private_template_gives_way_to_the_built_in_one(tmp_path: Path):
     brain.close()
 
 
-def test_only_what_stands_openly_of_a_page_is_compared_elsewhere(tmp_path: Path):
+def test_only_what_stands_openly_of_a_page_is_compared_elsewhere(tmp_path: Path) -> None:
     """An existing statement that is marked, by a line below it too, is shown to no remote model."""
     from brainiac.llm.schemas import ConsolidateRequest, Existing
 
@@ -306,7 +306,7 @@ def test_only_what_stands_openly_of_a_page_is_compared_elsewhere(tmp_path: Path)
     brain.close()
 
 
-def test_released_is_immutable():
+def test_released_is_immutable() -> None:
     """What was let through cannot be changed after it was looked at."""
     released = Released(["a"], True)
     with pytest.raises(AttributeError):

@@ -18,7 +18,7 @@ def lanes(workers: int, bugs: list[BaseException] | None = None) -> KeyedExecuto
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.sampled_from("abc"), max_size=60))
-def test_jobs_of_one_key_run_in_order_and_each_once(keys: list[str]):
+def test_jobs_of_one_key_run_in_order_and_each_once(keys: list[str]) -> None:
     done: list[tuple[str, int]] = []
     tier = lanes(4)
     for number, key in enumerate(keys):
@@ -29,7 +29,7 @@ def test_jobs_of_one_key_run_in_order_and_each_once(keys: list[str]):
         assert [n for n, key in enumerate(keys) if key == each] == [n for key, n in done if key == each]
 
 
-def test_a_slow_key_keeps_no_other_waiting():
+def test_a_slow_key_keeps_no_other_waiting() -> None:
     release, done = threading.Event(), threading.Event()
     tier = lanes(2)
 
@@ -43,7 +43,7 @@ def test_a_slow_key_keeps_no_other_waiting():
     assert tier.stop(10)
 
 
-def test_a_job_that_breaks_is_told_and_ends_nothing():
+def test_a_job_that_breaks_is_told_and_ends_nothing() -> None:
     bugs: list[BaseException] = []
     done = threading.Event()
     tier = lanes(1, bugs)
@@ -54,7 +54,7 @@ def test_a_job_that_breaks_is_told_and_ends_nothing():
     assert tier.stop(5)
 
 
-def test_stopping_starts_nothing_more_and_tells_whether_work_ended():
+def test_stopping_starts_nothing_more_and_tells_whether_work_ended() -> None:
     release, begun, later = threading.Event(), threading.Event(), threading.Event()
     tier = lanes(1)
 
@@ -72,7 +72,7 @@ def test_stopping_starts_nothing_more_and_tells_whether_work_ended():
     assert not later.is_set()
 
 
-def test_while_a_tier_is_crowded_the_one_behind_it_stands_back():
+def test_while_a_tier_is_crowded_the_one_behind_it_stands_back() -> None:
     order: list[str] = []
     release = threading.Event()
     first = lanes(1)
@@ -104,7 +104,7 @@ def turns_of(tier: KeyedExecutor, submit: Callable[[Callable[[str], Job]], None]
     return order
 
 
-def test_one_that_comes_fresh_is_next_but_one_behind_thousands_that_wait():
+def test_one_that_comes_fresh_is_next_but_one_behind_thousands_that_wait() -> None:
     """Of 2,000 keys that wait, the newest and the oldest take turns; one in the middle waits for neither for ever."""
 
     def submit(job: Callable[[str], Job]) -> None:
@@ -119,7 +119,7 @@ def test_one_that_comes_fresh_is_next_but_one_behind_thousands_that_wait():
     assert 2001 == len(set(order)) == len(order)
 
 
-def test_a_key_with_a_thousand_jobs_takes_one_turn_of_each_round():
+def test_a_key_with_a_thousand_jobs_takes_one_turn_of_each_round() -> None:
     """Who has much to do is fresh once: others, and who comes later, have their turns between."""
 
     def submit(job: Callable[[str], Job]) -> None:

@@ -395,7 +395,7 @@ class SlowSave(Disk):
         return exchanged
 
 
-def test_a_save_that_our_write_cut_in_two_is_no_deletion(tmp_path: Path):
+def test_a_save_that_our_write_cut_in_two_is_no_deletion(tmp_path: Path) -> None:
     """The lines that the person's editor has not written yet never vanish from the file, nor does ours or theirs."""
     full = EMPTY_STM + "".join(
         f'### 2026-01-01T00:00:0{n}Z\n<!-- event: e{n} -->\n**User:** "token{n}"\n\n' for n in range(9, 0, -1)
@@ -440,7 +440,7 @@ def test_lines_that_recur_hide_no_version_that_a_buffer_grew_from(tmp_path: Path
     assert "by hand" in text
 
 
-def test_a_buffer_from_a_version_that_nobody_knows_takes_nothing_out(tmp_path: Path):
+def test_a_buffer_from_a_version_that_nobody_knows_takes_nothing_out(tmp_path: Path) -> None:
     """What stands is kept, what it holds besides is added: its own lines, and what was put to rest since."""
     kernel = open_kernel(make_root(tmp_path / "b"))
     line = "- [ ] task {}\n"

@@ -129,7 +129,7 @@ def found(words: dict[str, str], *folders: Path, but: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "file"), [(name, file) for name, _, file in forms()])
-def test_whatever_is_unclear_is_off_the_record(name: str, file: bytes):
+def test_whatever_is_unclear_is_off_the_record(name: str, file: bytes) -> None:
     """F-PRM-6: decided like `private`, on bytes, however long, broken or encoded they are."""
     assert is_off_record(file)
     if name not in UNREADABLE:
@@ -137,7 +137,7 @@ def test_whatever_is_unclear_is_off_the_record(name: str, file: bytes):
 
 
 @pytest.mark.parametrize("text", REMEMBERED)
-def test_what_only_speaks_of_remembering_is_remembered(text: str):
+def test_what_only_speaks_of_remembering_is_remembered(text: str) -> None:
     """The word in a text, in a value or in a sentence below a rule asks for nothing."""
     assert not is_off_record(text.encode())
     assert not is_off_record(b"")
@@ -191,7 +191,9 @@ def test_no_form_of_it_is_kept_through_answers_refusals_edits_and_kills(tmp_path
 
 @pytest.mark.parametrize("has_daemon", [False, True])
 @pytest.mark.parametrize("option", ["--off-record", "--private"])
-def test_ask_names_the_file_of_what_is_discreet_by_an_id(tmp_path: Path, machine: Path, option: str, has_daemon: bool):
+def test_ask_names_the_file_of_what_is_discreet_by_an_id(
+    tmp_path: Path, machine: Path, option: str, has_daemon: bool
+) -> None:
     """No word of it in a name, and off the record none in the journal, the state, the index or a blob either."""
     root = living_brain(tmp_path / "brain")
     words = {"said": "quillwortzanzibar", "also": "kieloffaacli"}
@@ -221,7 +223,7 @@ def test_ask_names_the_file_of_what_is_discreet_by_an_id(tmp_path: Path, machine
         assert [] == [word for word in words.values() if any(word in text for text in lines)]
 
 
-def test_a_fault_at_a_prompt_off_the_record_is_told_without_its_words(tmp_path: Path, machine: Path):
+def test_a_fault_at_a_prompt_off_the_record_is_told_without_its_words(tmp_path: Path, machine: Path) -> None:
     """What a plugin, a template or a model says of it may quote it: journal, log and `status` have only that it was."""
     root = tmp_path / "brain"
     plugin = Scripted()
@@ -241,7 +243,7 @@ def test_a_fault_at_a_prompt_off_the_record_is_told_without_its_words(tmp_path: 
     assert [] == found({"said": "quillwortzanzibar"}, root / "logs", machine)
 
 
-def test_a_page_off_the_record_is_in_no_index_page_blob_or_decision(tmp_path: Path, machine: Path):
+def test_a_page_off_the_record_is_in_no_index_page_blob_or_decision(tmp_path: Path, machine: Path) -> None:
     """Its first statement, its title and its place in the manifest are left out, when it begins or becomes so."""
     brain = make_brain(tmp_path / "brain")
     top = brain.root / "memory/long_term/concrete"
@@ -273,7 +275,7 @@ def retrieve(brain, query, limit):
 
 
 @pytest.mark.parametrize("asked", ["remember: n", "private: true"])
-def test_what_is_asked_for_while_the_answer_is_made_counts(tmp_path: Path, machine: Path, asked: str):
+def test_what_is_asked_for_while_the_answer_is_made_counts(tmp_path: Path, machine: Path, asked: str) -> None:
     """Front matter saved in that moment decides: answered anew as it asks for, and nothing is kept as it was before."""
     root = living_brain(tmp_path / "brain")
     trusted(root, "meddler", MEDDLER.format(asked))
@@ -288,7 +290,7 @@ def test_what_is_asked_for_while_the_answer_is_made_counts(tmp_path: Path, machi
         assert "<!-- private -->" in (root / "memory/short_term.md").read_text()
 
 
-def test_what_is_remembered_rests_on_no_page_off_the_record(tmp_path: Path):
+def test_what_is_remembered_rests_on_no_page_off_the_record(tmp_path: Path) -> None:
     """A remembered answer might repeat it and would be kept; one off the record may tell it."""
     brain = make_brain(tmp_path / "brain")
     page = brain.root / "memory/long_term/concrete/a.md"

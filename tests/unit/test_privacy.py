@@ -91,17 +91,17 @@ def serving(brain: Brain) -> Iterator[Brain]:
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_off_the_record_is_understood_in_every_spelling_of_yaml(spelling: str):
+def test_off_the_record_is_understood_in_every_spelling_of_yaml(spelling: str) -> None:
     assert is_off_record(f"---\n{spelling}\n---\nText.\n".encode())
     assert is_off_record(f"\ufeff---\r\n{spelling}\r\n---\r\nText.\r\n".replace("\n\r\n", "\n").encode())
 
 
 @pytest.mark.parametrize("text", ["remember: false\n", "---\nremember: true\n---\n", "---\na: remember: false\n"])
-def test_only_front_matter_asks_not_to_be_remembered(text: str):
+def test_only_front_matter_asks_not_to_be_remembered(text: str) -> None:
     assert not is_off_record(text.encode())
 
 
-def test_what_is_off_the_record_is_kept_in_no_file_but_its_own(tmp_path: Path, machine: Path):
+def test_what_is_off_the_record_is_kept_in_no_file_but_its_own(tmp_path: Path, machine: Path) -> None:
     """Answered, reflected, offered to Promotion, and the daemon ended: journal, blobs, state, index, log hold none."""
     root = living_brain(tmp_path / "brain", "inbox: {settle_ms: 20}\npromotion: {idle_seconds: 0, min_events: 1}\n")
     own = [root / "inbox/z.md", root / "inbox/z.response.md"]
@@ -125,7 +125,7 @@ def test_what_is_off_the_record_is_kept_in_no_file_but_its_own(tmp_path: Path, m
     assert [] == holding(CANARIES, tmp_path, but=tuple(own))  # the log too
 
 
-def test_what_is_off_the_record_is_kept_by_no_crash(tmp_path: Path, machine: Path):
+def test_what_is_off_the_record_is_kept_by_no_crash(tmp_path: Path, machine: Path) -> None:
     """Killed right after the answer, started and ended again: the write-ahead file is empty of it."""
     root = living_brain(tmp_path / "brain")
     own = (root / "inbox/z.md", root / "inbox/z.response.md")
@@ -158,7 +158,7 @@ def reply(captured: Captured) -> Behaviour:
     return say_json({})
 
 
-def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path):
+def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path) -> None:
     """Not by its own request, short-term memory, its lists, hits, tools, the conversation, focus or a link."""
     with ChatServer() as server:
         server.default = by_request(reply)
@@ -208,7 +208,7 @@ def drop(path: Path, text: str) -> None:
     aside.rename(path)
 
 
-def test_a_private_mark_in_a_list_is_read_kept_and_matched():
+def test_a_private_mark_in_a_list_is_read_kept_and_matched() -> None:
     """F-STM-8: the mark is no part of the item's text; ticking and adding heed the item as any other."""
     document = ShortTermDocument(EMPTY).with_items(tasks=["Buy it"], facts=["It is so"], is_private=True)
     assert (Item("Buy it", is_private=True),) == document.memory.tasks
@@ -219,7 +219,7 @@ def test_a_private_mark_in_a_list_is_read_kept_and_matched():
 
 
 @pytest.mark.parametrize("value", ["true", "yes", "on", '"true"', "'yes'", "1", "y", "maybe", "[a]"])
-def test_anything_but_a_plain_no_is_private(value: str, tmp_path: Path):
+def test_anything_but_a_plain_no_is_private(value: str, tmp_path: Path) -> None:
     """In every reader alike: the border, the search index, the page set."""
     text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
     page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
@@ -231,7 +231,7 @@ def test_anything_but_a_plain_no_is_private(value: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("value", ["false", "no", "off", "'false'", '"No"', "null", "~", "", "''", "0", "[]"])
-def test_a_plain_no_is_not_private(value: str):
+def test_a_plain_no_is_not_private(value: str) -> None:
     """What says false, no, off, null, 0 or nothing, with quotes or without, is shown."""
     text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
     page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
@@ -254,14 +254,14 @@ def test_a_plain_no_is_not_private(value: str):
         '### 2026-01-01T00:00:00Z\n<!-- event: e1 -->\n**User:** "quillwort"\n**AI:** "A."\n<!-- private -->',
     ],
 )
-def test_what_bears_a_mark_is_cut_whole(marked: str):
+def test_what_bears_a_mark_is_cut_whole(marked: str) -> None:
     """An item with its further lines, a paragraph, an exchange; wherever in it a person put the mark."""
     text = f'# Title\n\n- Before.\n\n{marked}\n\n### 2026-01-02T00:00:00Z\n<!-- event: e2 -->\n**User:** "After."\n'
     left = shareable(text) or ""
     assert [False, True, True] == [word in left for word in ("quillwort", "Before.", "After.")]
 
 
-def test_a_mark_in_a_heading_keeps_the_whole_note():
+def test_a_mark_in_a_heading_keeps_the_whole_note() -> None:
     """Where what it stands above ends is the person's to know: nothing is shown."""
     assert shareable("# A\n\nOpen.\n\n## Health <!-- private -->\n\nQuillwort.\n") is None
 
@@ -275,7 +275,7 @@ def test_a_mark_in_a_heading_keeps_the_whole_note():
         "- Is so\nto me <!-- private -->",
     ],
 )
-def test_a_mark_is_read_wherever_it_stands_in_an_item(line: str):
+def test_a_mark_is_read_wherever_it_stands_in_an_item(line: str) -> None:
     """F-STM-8: it is no part of the text, and the item is not added again."""
     document = ShortTermDocument(EMPTY.replace("### Tasks\n", f"### Tasks\n{line}\n"))
     assert (Item("Is so", is_private=True),) == document.memory.tasks
@@ -310,7 +310,7 @@ def sent(server: ChatServer) -> str:
     return "\n".join(request.text for request in server.requests).lower()
 
 
-def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path):
+def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path) -> None:
     """Not by an index page that is read or focused, a link, a list of files, nor a folder that holds nothing else."""
     index = "memory/long_term/concrete/_index.md"
     asked = ("memory/long_term/concrete", "memory/long_term/concrete/health")
@@ -362,7 +362,7 @@ def told_in_trip(brain: Brain, server: ChatServer) -> str:
     return sent(server)
 
 
-def test_no_secret_of_an_earlier_turn_reaches_a_remote_model(tmp_path: Path):
+def test_no_secret_of_an_earlier_turn_reaches_a_remote_model(tmp_path: Path) -> None:
     """Not by the conversation, a tool, a focused prompt or Reflection; the prompt itself is sent as it was written."""
     with ChatServer() as server:
         brain = remote_brain(tmp_path, server)
@@ -397,7 +397,7 @@ def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path):
     assert "has quillwort. ^h1" in (tmp_path / "memory/long_term/concrete/hidden.md").read_text()
 
 
-def test_a_summary_of_what_is_left_holds_nothing_private(tmp_path: Path):
+def test_a_summary_of_what_is_left_holds_nothing_private(tmp_path: Path) -> None:
     """The summary bears no mark and goes to every model: private events that stay for the next run are left out."""
     brain = make_promoting(tmp_path)
     tell(brain, "My sister Ruth lives in Bristol.", private=True)
@@ -415,7 +415,7 @@ def test_a_summary_of_what_is_left_holds_nothing_private(tmp_path: Path):
     brain.close()
 
 
-def test_a_private_fact_that_a_person_edits_stays_private(tmp_path: Path):
+def test_a_private_fact_that_a_person_edits_stays_private(tmp_path: Path) -> None:
     """Its words are theirs, its mark stands: Promotion files it on a private page."""
     brain = make_promoting(tmp_path)
     tell(brain, "Moss.", private=True)
@@ -430,7 +430,7 @@ def test_a_private_fact_that_a_person_edits_stays_private(tmp_path: Path):
 
 def test_keys_stand_in_no_file_whether_a_call_succeeds_or_fails(
     tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     """The key is sent, and nothing else keeps it: not the tree, the state, the cache or the log."""
     key = "sk-live-quillwort847219563301zanzibar"
     monkeypatch.setenv("OPENAI_API_KEY", key)
@@ -451,7 +451,7 @@ def test_keys_stand_in_no_file_whether_a_call_succeeds_or_fails(
     assert [] == holding((key.lower(),), tmp_path, machine)
 
 
-def test_what_is_written_is_readable_by_whom_it_was_before(tmp_path: Path):
+def test_what_is_written_is_readable_by_whom_it_was_before(tmp_path: Path) -> None:
     """A file keeps its mode through our writes; what we make new follows the umask; state is the person's alone."""
     old = os.umask(0o077)
     try:
@@ -467,7 +467,7 @@ def test_what_is_written_is_readable_by_whom_it_was_before(tmp_path: Path):
         os.umask(old)
 
 
-def test_blobs_and_state_are_for_their_owner_alone(tmp_path: Path, machine: Path):
+def test_blobs_and_state_are_for_their_owner_alone(tmp_path: Path, machine: Path) -> None:
     """Whatever the umask: the journal's texts, the write-ahead file and the run state are not for others to read."""
     root = living_brain(tmp_path / "brain")
     with living(root) as one:
@@ -495,7 +495,7 @@ def say_to(brain: Brain, name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("is_promoted", [False, True])
-def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Path, is_promoted: bool):
+def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Path, is_promoted: bool) -> None:
     """F-RSP-4: asked in public of a private fact, the offline engine tells it; exchange and pages stay here."""
     clock = ManualClock(NOW)
     brain = make_brain(tmp_path / "brain", clock=clock)
@@ -519,7 +519,7 @@ def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Pat
     brain.close()
 
 
-def test_what_is_off_the_record_is_told_to_no_turn_that_is_remembered(tmp_path: Path):
+def test_what_is_off_the_record_is_told_to_no_turn_that_is_remembered(tmp_path: Path) -> None:
     """In one conversation: a remembered question after it is not shown it, one off the record is."""
     brain = make_brain(tmp_path / "brain")
     say_to(brain, "trip/1.md", "---\nremember: false\n---\nThe zanzibar tickets are in the drawer.\n")

@@ -459,18 +459,18 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_no_private_word_is_sent(name: str, lives: Any):
+def test_no_private_word_is_sent(name: str, lives: Any) -> None:
     """F-STM-8, F-PRM-7: not for any purpose, not to the embedder, though the model asks for it by every tool."""
     assert [] == lives(True).purposes_with(canary(name))
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_each_would_be_sent_were_it_not_private(name: str, lives: Any):
+def test_each_would_be_sent_were_it_not_private(name: str, lives: Any) -> None:
     """What shows that the test above can fail: without mark and key the same word goes to the model."""
     assert lives(False).purposes_with(canary(name))
 
 
-def test_every_purpose_is_served_elsewhere(lives: Any):
+def test_every_purpose_is_served_elsewhere(lives: Any) -> None:
     """All eight purposes and the embedder were asked, in both lives; private prompts brought no request at all."""
     assert set(PURPOSES) == lives(True).sent.keys() == lives(False).sent.keys()
     assert 0 == lives(True).during_private
@@ -478,7 +478,7 @@ def test_every_purpose_is_served_elsewhere(lives: Any):
     assert len(SHAPES) >= 40
 
 
-def test_what_was_said_in_private_is_filed_on_no_open_page(tmp_path: Path, machine: Path):
+def test_what_was_said_in_private_is_filed_on_no_open_page(tmp_path: Path, machine: Path) -> None:
     """Beside a private page by hand that says something like it, a page begun for it is private and stays so."""
     with ChatServer() as server:
         model = Curious()

@@ -143,7 +143,9 @@ def test_loopback_is_recognized_by_where_it_leads(address: str, expected: bool) 
 
 
 @pytest.mark.parametrize(("hosts", "expected"), [(["127.0.0.1", "::1"], True), (["127.0.0.1", "192.0.2.7"], False)])
-def test_a_local_name_counts_where_it_resolves(hosts: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch):
+def test_a_local_name_counts_where_it_resolves(
+    hosts: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`localhost` that a hosts file leads elsewhere, if only for one of its addresses, is no longer this machine."""
     entries = [(0, 0, 0, "", (host, 0)) for host in hosts]
     monkeypatch.setattr("socket.getaddrinfo", lambda *_: entries)  # the resolver of the system, not our code

@@ -27,7 +27,7 @@ def finished(given_settler: Settler, now: float, standing: dict[str, Stamp | Non
     return [path for path in given_settler.take_due(now) if given_settler.finish(path, standing.get(path))]
 
 
-def test_a_file_seen_with_content_is_finished_after_the_settle_time():
+def test_a_file_seen_with_content_is_finished_after_the_settle_time() -> None:
     settling = settler()
     settling.saw("q.md", SHORT, 0.0, is_typed=True)
     assert [] == finished(settling, 0.099, {"q.md": SHORT})
@@ -35,7 +35,7 @@ def test_a_file_seen_with_content_is_finished_after_the_settle_time():
     assert settling.next_due() is None
 
 
-def test_growth_while_it_is_first_written_starts_the_settle_time_anew_and_is_not_typing():
+def test_growth_while_it_is_first_written_starts_the_settle_time_anew_and_is_not_typing() -> None:
     """A copy in several writes is not mistaken for somebody who types."""
     settling = settler()
     settling.saw("q.md", EMPTY, 0.0, is_typed=True)
@@ -46,7 +46,7 @@ def test_growth_while_it_is_first_written_starts_the_settle_time_anew_and_is_not
 
 
 @pytest.mark.parametrize("first", [EMPTY, SHORT])
-def test_a_file_that_rested_before_and_changes_again_is_being_typed(first: Stamp):
+def test_a_file_that_rested_before_and_changes_again_is_being_typed(first: Stamp) -> None:
     settling = settler()
     settling.saw("q.md", first, 0.0, is_typed=True)
     assert ["q.md"] == finished(settling, 0.1, {"q.md": first})
@@ -57,28 +57,28 @@ def test_a_file_that_rested_before_and_changes_again_is_being_typed(first: Stamp
     assert ["q.md"] == finished(settling, 35.0, {"q.md": LONGER})
 
 
-def test_a_last_line_of_send_ends_the_wait_at_once():
+def test_a_last_line_of_send_ends_the_wait_at_once() -> None:
     settling = settler(frozenset({"q.md"}))
     settling.prime("q.md", EMPTY)
     settling.saw("q.md", LONG, 1.0, is_typed=True)
     assert ["q.md"] == finished(settling, 1.0, {"q.md": LONG})
 
 
-def test_files_that_are_not_typed_for_us_settle_quickly_each_time():
+def test_files_that_are_not_typed_for_us_settle_quickly_each_time() -> None:
     settling = settler()
     settling.prime("memory/a.md", SHORT)
     settling.saw("memory/a.md", LONG, 1.0, is_typed=False)
     assert ["memory/a.md"] == finished(settling, 1.1, {"memory/a.md": LONG})
 
 
-def test_a_file_that_changed_in_the_very_moment_is_not_finished():
+def test_a_file_that_changed_in_the_very_moment_is_not_finished() -> None:
     settling = settler()
     settling.saw("q.md", SHORT, 0.0, is_typed=True)
     assert [] == finished(settling, 0.1, {"q.md": LONG})
     assert settling.is_waiting("q.md")
 
 
-def test_an_editor_that_moves_the_old_file_away_before_it_saves_deletes_nothing():
+def test_an_editor_that_moves_the_old_file_away_before_it_saves_deletes_nothing() -> None:
     settling = settler()
     settling.prime("memory/a.md", SHORT)
     settling.saw("memory/a.md", None, 1.0, is_typed=False)
@@ -87,7 +87,7 @@ def test_an_editor_that_moves_the_old_file_away_before_it_saves_deletes_nothing(
     assert {"memory/a.md": LONG} == settling.settled
 
 
-def test_a_change_that_is_taken_back_is_nothing():
+def test_a_change_that_is_taken_back_is_nothing() -> None:
     settling = settler()
     settling.prime("q.md", SHORT)
     settling.saw("q.md", None, 1.0, is_typed=True)
@@ -96,7 +96,7 @@ def test_a_change_that_is_taken_back_is_nothing():
     assert 0 == settling.waiting
 
 
-def test_a_deletion_is_told_once_and_forgets_the_file():
+def test_a_deletion_is_told_once_and_forgets_the_file() -> None:
     settling = settler()
     settling.prime("q.md", SHORT)
     settling.saw("q.md", None, 1.0, is_typed=True)
@@ -106,7 +106,7 @@ def test_a_deletion_is_told_once_and_forgets_the_file():
     assert {} == settling.settled
 
 
-def test_what_is_known_below_a_folder_is_found_without_its_neighbours():
+def test_what_is_known_below_a_folder_is_found_without_its_neighbours() -> None:
     settling = settler()
     settling.prime("inbox/a/q.md", SHORT)
     settling.prime("inbox/ab/q.md", SHORT)
@@ -126,7 +126,7 @@ Step = tuple[float, Stamp | None]
         max_size=30,
     )
 )
-def test_every_state_that_rests_is_told_exactly_once_and_no_other(steps: list[Step]):
+def test_every_state_that_rests_is_told_exactly_once_and_no_other(steps: list[Step]) -> None:
     """Whatever the order of changes and pauses: told is what rested, in order, without repetition."""
     settling, now, standing = settler(), 0.0, None
     told: list[Stamp | None] = [None]
@@ -153,13 +153,13 @@ def test_every_state_that_rests_is_told_exactly_once_and_no_other(steps: list[St
         ("x" * 100_000 + "\n/send\n", True),
     ],
 )
-def test_send_counts_as_the_last_line_only(tmp_path: Path, text: str, is_sent: bool):
+def test_send_counts_as_the_last_line_only(tmp_path: Path, text: str, is_sent: bool) -> None:
     path = tmp_path / "q.md"
     path.write_bytes(text.encode())
     assert is_sent == ends_with_send(path)
 
 
-def test_only_regular_files_have_a_stamp(tmp_path: Path):
+def test_only_regular_files_have_a_stamp(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to("file")
     (tmp_path / "folder").mkdir()

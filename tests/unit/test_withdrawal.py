@@ -76,7 +76,7 @@ def made_private(brain: Brain) -> list[dict[str, object]]:
     return [dict(event.data) for event in brain.journal.events(kinds={ExchangeMadePrivate})]
 
 
-def test_what_stands_in_short_term_memory_is_marked(brain: Brain):
+def test_what_stands_in_short_term_memory_is_marked(brain: Brain) -> None:
     """Its event and the items that came of it; what was said besides stays as it was."""
     exchange = say_to(brain, "a.md", "/todo water the quillwort\n/remember I decided on a quillwort.\n")
     say_to(brain, "b.md", "/todo buy moss\n")
@@ -91,7 +91,7 @@ def test_what_stands_in_short_term_memory_is_marked(brain: Brain):
     assert ["inbox/a.md"] == [each["prompt"] for each in made_private(brain)]
 
 
-def test_what_was_promoted_is_marked_statement_by_statement(brain: Brain):
+def test_what_was_promoted_is_marked_statement_by_statement(brain: Brain) -> None:
     """Pages, the day's words and the index lines; a page that rests on it alone is private with its name and title."""
     say_to(brain, "a.md", f"/remember {SECRET}\n/remember My sister lives in Oslo, #quilla\n")
     say_to(brain, "b.md", "/remember I have a bicycle in Bremen.\n")
@@ -112,7 +112,7 @@ def test_what_was_promoted_is_marked_statement_by_statement(brain: Brain):
     assert 1 == len(made_private(brain))
 
 
-def test_a_note_that_has_a_page_of_its_own_is_private_with_it(brain: Brain):
+def test_a_note_that_has_a_page_of_its_own_is_private_with_it(brain: Brain) -> None:
     """Its words stand there without being a statement of the page."""
     (brain.root / "inbox/notes").mkdir(exist_ok=True)
     (brain.root / "inbox/notes/a.md").write_text("Things\n\nA quillwort in Zanzibar,\nand moss.\n")
@@ -124,7 +124,7 @@ def test_a_note_that_has_a_page_of_its_own_is_private_with_it(brain: Brain):
     assert any("quillwort" in path.read_text() for path in (brain.tree.long_term / "concrete").rglob("*.md"))
 
 
-def test_what_was_said_openly_elsewhere_stays_open(brain: Brain):
+def test_what_was_said_openly_elsewhere_stays_open(brain: Brain) -> None:
     """A statement that another exchange speaks for too is no secret of this one."""
     say_to(brain, "a.md", "/remember I have a bicycle in Bremen.\n")
     promote(brain)
@@ -134,7 +134,7 @@ def test_what_was_said_openly_elsewhere_stays_open(brain: Brain):
     assert [path for path in telling(brain, "bicycle") if "/concrete/" in path]
 
 
-def test_an_answer_that_repeated_it_is_marked(brain: Brain):
+def test_an_answer_that_repeated_it_is_marked(brain: Brain) -> None:
     """Asked in the open what had been said, the engine told it word for word: that exchange is private now too."""
     say_to(brain, "a.md", "My locker code word is quillwort giraffe moss.\n")
     say_to(brain, "b.md", "What is my locker code word?\n")
@@ -149,7 +149,7 @@ def test_an_answer_that_repeated_it_is_marked(brain: Brain):
 
 
 @pytest.mark.parametrize("is_promoted", [False, True])
-def test_a_summary_made_in_sight_of_it_is_marked(brain: Brain, is_promoted: bool):
+def test_a_summary_made_in_sight_of_it_is_marked(brain: Brain, is_promoted: bool) -> None:
     """Each paragraph of it, since nobody can tell which tells of it; one that repeats it, in any case."""
     text = EMPTY.replace("## Summary\n", "## Summary\nUser said: I have a quillwort in Zanzibar.\n\nMore.\n")
     say_to(brain, "a.md", f"/remember {SECRET}\n")
@@ -163,7 +163,7 @@ def test_a_summary_made_in_sight_of_it_is_marked(brain: Brain, is_promoted: bool
     assert "quillwort" in brain.tree.short_term.read_text()
 
 
-def test_remember_false_later_is_taken_back_and_told(brain: Brain):
+def test_remember_false_later_is_taken_back_and_told(brain: Brain) -> None:
     """What was kept is private at once; `review.md` says that it stays until it is purged, and how."""
     say_to(brain, "a.md", f"/remember {SECRET}\n")
     promote(brain)
@@ -177,7 +177,7 @@ def test_remember_false_later_is_taken_back_and_told(brain: Brain):
     assert [] == [path for path in standing if path != brain.tree.review]
 
 
-def test_an_answer_made_private_takes_its_exchange_along(brain: Brain):
+def test_an_answer_made_private_takes_its_exchange_along(brain: Brain) -> None:
     """`private: true` in the response counts as in the prompt."""
     say_to(brain, "a.md", f"{SECRET}\n")
     response = brain.root / "inbox/a.response.md"
@@ -187,7 +187,7 @@ def test_an_answer_made_private_takes_its_exchange_along(brain: Brain):
     assert 1 == len(made_private(brain))
 
 
-def test_a_revision_that_is_private_takes_the_former_one_along(brain: Brain):
+def test_a_revision_that_is_private_takes_the_former_one_along(brain: Brain) -> None:
     """Text and front matter changed at once: what came of the open wording is private as well."""
     say_to(brain, "a.md", f"/remember {SECRET}\n")
     promote(brain)
@@ -195,7 +195,7 @@ def test_a_revision_that_is_private_takes_the_former_one_along(brain: Brain):
     assert [] == telling(brain)
 
 
-def test_while_a_promotion_runs_it_is_done_now_and_once_more(brain: Brain):
+def test_while_a_promotion_runs_it_is_done_now_and_once_more(brain: Brain) -> None:
     """The run may still write what it took in before: the last word is not said until it is over."""
     say_to(brain, "a.md", f"{SECRET}\n")
     file = brain.root / "inbox/a.md"
@@ -211,7 +211,7 @@ def test_while_a_promotion_runs_it_is_done_now_and_once_more(brain: Brain):
     daemon.stop()
 
 
-def test_it_can_be_explained_forgotten_and_undone(brain: Brain):
+def test_it_can_be_explained_forgotten_and_undone(brain: Brain) -> None:
     """A marked statement keeps its sources: `why` tells them, `forget` finds it; `undo` opens it again."""
     say_to(brain, "a.md", f"/remember {SECRET}\n")
     say_to(brain, "b.md", "I have a bicycle in Bremen.\n")
@@ -236,7 +236,7 @@ def remote(root: Path, server: ChatServer) -> Brain:
     return brain
 
 
-def test_what_had_been_sent_and_to_whom_is_told(tmp_path: Path):
+def test_what_had_been_sent_and_to_whom_is_told(tmp_path: Path) -> None:
     """Model, purposes, times: of the calls about it apart from those since, in the journal and in `review.md`."""
     with ChatServer() as server:
         server.default = by_request(Curious())
@@ -260,7 +260,7 @@ def test_what_had_been_sent_and_to_whom_is_told(tmp_path: Path):
     assert all(word in line for word in (MODEL, "answer", own["first"], "nothing can take back", "<!-- private -->"))
 
 
-def test_what_was_answered_here_is_told_to_have_been_sent_nowhere(brain: Brain):
+def test_what_was_answered_here_is_told_to_have_been_sent_nowhere(brain: Brain) -> None:
     """No call, no line in `review.md`."""
     say_to(brain, "a.md", f"{SECRET}\n")
     ask_for(brain, "a.md")
@@ -268,7 +268,7 @@ def test_what_was_answered_here_is_told_to_have_been_sent_nowhere(brain: Brain):
     assert not brain.tree.review.exists()
 
 
-def test_the_gate_heeds_a_prompt_before_anybody_has_dealt_with_it(tmp_path: Path):
+def test_the_gate_heeds_a_prompt_before_anybody_has_dealt_with_it(tmp_path: Path) -> None:
     """No daemon runs, nothing is marked yet: its event and the day's words are shown to nobody elsewhere."""
     with ChatServer() as server:
         server.default = by_request(Curious())
@@ -288,7 +288,7 @@ def test_the_gate_heeds_a_prompt_before_anybody_has_dealt_with_it(tmp_path: Path
     assert "quillwort" not in sent
 
 
-def test_a_running_daemon_takes_it_back_by_itself(tmp_path: Path, machine: Path):
+def test_a_running_daemon_takes_it_back_by_itself(tmp_path: Path, machine: Path) -> None:
     """Saved in an editor: within moments the event is marked, and the next question is asked without it."""
     with ChatServer() as server:
         server.default = by_request(Curious())
