@@ -207,7 +207,8 @@ def test_a_killed_process_leaves_all_or_nothing(tmp_path: Path) -> None:
         root = tmp_path / "brain"
         stm = prepare(root)
         script = (
-            "import sys; from pathlib import Path; from tests.support.kernel import *; from tests.crash.test_commit_crash import commit\n"
+            "import sys; from pathlib import Path; from tests.support.kernel import *\n"
+            "from tests.crash.test_commit_crash import commit\n"
             f"commit(open_kernel(Path({str(root)!r}), CountingDisk({number}, 'torn', is_killed=True)))"
         )
         folder = str(Path(__file__).parent.parent.parent)

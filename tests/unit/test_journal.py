@@ -157,7 +157,8 @@ def test_foreign_journals_are_read_and_not_folded(kernel: Kernel) -> None:
 def test_processes_append_at_once_without_a_gap(kernel: Kernel) -> None:
     """Four processes record a dozen events each; the numbers are 1 to 48."""
     script = (
-        "import sys; from pathlib import Path; from tests.support.kernel import *; from tests.unit.test_journal import event\n"
+        "import sys; from pathlib import Path; from tests.support.kernel import *\n"
+        "from tests.unit.test_journal import event\n"
         f"kernel = open_kernel(Path({str(kernel.tree.root)!r}))\n"
         "for n in range(12): kernel.journal.record(event())"
     )
