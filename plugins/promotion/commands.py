@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
 from brainiac.terminal import say
 
@@ -27,7 +28,10 @@ def promote(as_json: JsonOption = False) -> None:
 
     with opened_brain() as brain, bar("Deciding what to remember") as progress:
         require_active(brain)
-        outcome = run(brain, progress=progress)
+        try:
+            outcome = run(brain, progress=progress)
+        except LockedError as error:
+            raise UserError("a promotion is running already; `brainiac log --follow` shows when it is done") from error
     if as_json:
         print_json(_plain(outcome))
     elif outcome.event is None:
