@@ -22,7 +22,7 @@ from brainiac.llm.schemas import Operation, Page
 from brainiac.storage.relinking import placed
 from brainiac.storage.statements import sources_of, text_hash
 
-from .draft import Draft, Known, Working, free_day_page
+from .draft import Draft, Known, Working, folded, free_day_page
 
 HIGH, LOW = 0.75, 0.4
 _VERBS = {"new": "NEW", "replace": "UPDATE", "end": "DELETE", "forget": "DELETE", "same": "REINFORCE"}
@@ -223,7 +223,7 @@ def _state(draft: Draft, working: Working, step: Step, record: StatementRecord) 
     """State what is new; where it stands on the page in the same words, it was said again."""
     text = one_line(step.operation.text)
     for statement in working.current:
-        if text_hash(statement.text).casefold() == text_hash(text).casefold():
+        if folded(statement.text) == folded(text):
             return _again(draft, working, statement, record)
     line = _dated(draft, step) if step.operation.marked_by else text
     block = working.document.block_id_for(line)
@@ -352,7 +352,7 @@ def _steps_of(working: Working) -> list[Statement]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.casefold().split()).rstrip(".")
+    return folded(text).rstrip(".")
 
 
 # --- what synthesis made of a page -------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import coverage, words
 
 from .apply import Candidate
-from .checks import Problem, Sources, Target, origin_of, problems_of
+from .checks import Problem, Sources, origin_of, problems_of
 from .draft import USER, Draft, Known, folded
 from .placing import with_fitting_steps
 
@@ -279,8 +279,7 @@ class Consolidator:
 
     def _problems(self, operation: Operation, shown: Shown) -> list[Problem]:
         existing = {statement.id: statement for statement in shown.request.existing}
-        found = [existing[name] for name in operation.ids if name in existing]
-        targets = [Target(statement.content, statement.since) for statement in found]
+        targets = [existing[name] for name in operation.ids if name in existing]
         problems = problems_of(operation, targets, self._sources(shown))
         if operation.action in ("replace", "end", "forget") and not shown.taken.isdisjoint(operation.ids):
             text = f"{', '.join(operation.ids)} is changed by another operation already"
