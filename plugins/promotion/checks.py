@@ -66,7 +66,7 @@ class Sources:
 
 def origin_of(operation: Operation, sources: Sources) -> str:
     """Return whose words an operation rests on: the least trusted of its quotes."""
-    speakers = (sources.speaker_of(each.exchange, each.quote) for each in operation.evidence)
+    speakers = (sources.speaker_of(quoted.exchange, quoted.quote) for quoted in operation.evidence)
     return max((speaker for speaker in speakers if speaker), key=ORIGINS.index, default=ORIGINS[0])
 
 
@@ -83,6 +83,7 @@ def problems_of(operation: Operation, targets: Sequence[Existing], sources: Sour
         return problems  # what it rests on is not known
     if operation.action in ("replace", "end", "forget"):
         problems += _change_problems(operation, targets, sources)
+    # Digits are the same in every language; which of them is a date, an age or a price is not asked.
     problems += _number_problems(operation, targets, sources)
     return [*problems, *_word_problems(operation, targets, sources)]
 
@@ -135,10 +136,11 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
         ]
     )
     text = "\n".join([operation.text, *operation.steps])
-    for found in dict.fromkeys(_DATE.findall(text)):
-        if not numbers([found]) <= known and any(_is_near(found, day) for day in days):
-            yield Problem(f"{found} was not said; is it what was meant?", is_hard=False)
-            text = text.replace(found, " ")
+    # "yesterday" names no day: one that was worked out is asked about, since refusing it would lose what was said.
+    for stated in dict.fromkeys(_DATE.findall(text)):
+        if not numbers([stated]) <= known and any(_is_near(stated, day) for day in days):
+            yield Problem(f"{stated} was not said; is it what was meant?", is_hard=False)
+            text = text.replace(stated, " ")
     if unsaid := sorted(numbers([text]) - known):
         named = ", ".join(map(str, unsaid[:8]))
         yield Problem(f"the number {named} stands in no quote, in no day and not in the former statement")
@@ -149,9 +151,9 @@ def numbers(texts: Iterable[str]) -> set[int]:
     return {int(digits[:18]) for text in texts for digits in _NUMBER.findall(text)} - {0}
 
 
-def _is_near(found: str, day: str) -> bool:
+def _is_near(stated: str, day: str) -> bool:
     try:
-        return abs((date.fromisoformat(found) - date.fromisoformat(day)).days) <= WORKED_OUT_DAYS
+        return abs((date.fromisoformat(stated) - date.fromisoformat(day)).days) <= WORKED_OUT_DAYS
     except ValueError:
         return False
 
@@ -168,6 +170,7 @@ def _word_problems(operation: Operation, targets: Sequence[Existing], sources: S
     events = (sources.events[evidence.exchange] for evidence in operation.evidence)
     known = [*(text for event in events for text in (event.user, event.ai)), *(target.content for target in targets)]
     heard = set(words(" ".join([*known, *sources.names, "User"])))
+    # The first word of a sentence has a capital whatever it is; of the others German asks oftener than English.
     new = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper() and not _has_word(heard, word)]
     if new:
         yield Problem(f"nobody said {_listed(new)}", is_hard=False)
@@ -179,8 +182,8 @@ def _has_word(texts: Collection[str], word: str) -> bool:
     return folded in texts or any(likeness(folded, other) >= SAME_WORD for other in texts)
 
 
-def _listed(found: Sequence[str]) -> str:
-    return ", ".join(f"“{word}”" for word in dict.fromkeys(found[:12]))
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"“{word}”" for word in dict.fromkeys(names[:12]))
 
 
 def _folded(text: str) -> str:

@@ -299,6 +299,7 @@ class _Run:
                 self._settle(candidates)
             self._keep_marked([event for event in events if event not in judged], is_whole=not judged)
         except ModelError as error:
+            # nothing was decided, so that there is nothing to commit, and whoever called is told why
             if not work.steps and not work.endings:
                 raise
             self._problem = error.problem
@@ -430,6 +431,7 @@ class _Run:
 
     def _name_changed(self, steps: Sequence[Step]) -> None:
         """Have pages that changed much named and ordered anew; where nobody can now, they stay as they are."""
+        # a name is no reason to leave what was decided: without one the page stays as it is called
         for path in dict.fromkeys(step.path for step in steps if step.path not in self._work.named):
             with suppress(ModelError, UserError, ValueError, OSError):
                 here = [step for step in steps if step.path == path]
