@@ -3,15 +3,18 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: install demo test lint fix bench clean
+.PHONY: install demo quick test lint fix bench clean
 
 install: $(VENV)/.installed
 
 demo: $(VENV)/.installed  ## the real daemon on a scratch brain, every line read from disk
 	@$(BIN)/python examples/demo.py
 
-test: $(VENV)/.installed  ## the whole test suite
-	$(BIN)/python -m pytest -n auto --dist loadfile
+quick: lint  ## lint and unit tests: before each commit
+	$(BIN)/python -m pytest tests/unit -n auto --dist worksteal -m "not slow"
+
+test: $(VENV)/.installed  ## the whole test suite: crashes, live daemons, editors
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -46,8 +46,8 @@ from brainiac.llm.context.long_term import page_text
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest, QueriesRequest
 from brainiac.search.documents import Hit
-from tests.models import make_brain, write_machine, write_memory
-from tests.openai_server import Captured, ChatServer, by_request, say
+from tests.support.models import make_brain, write_machine, write_memory
+from tests.support.openai_server import Captured, ChatServer, by_request, say
 
 OPENAI, ANTHROPIC = "openai/gpt-5-mini", "anthropic/claude-sonnet-4-5"
 OUTPUT_TOKENS = 75  # a call

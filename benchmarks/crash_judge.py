@@ -1,6 +1,6 @@
 """What a person did in a crash run, and the judgement of what became of it, by the files alone.
 
-Nothing of Brainiac is imported, here or in tests/plain_reader.py: the formats are read from docs/format.md.
+Nothing of Brainiac is imported, here or in tests/support/plain_reader.py: the formats are read from docs/format.md.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent.parent / "tests")]
-from openai_server import ChatServer
-from plain_reader import (
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from tests.support.openai_server import ChatServer
+from tests.support.plain_reader import (
     Blobs,
     Said,
     decoded,

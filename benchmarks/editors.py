@@ -3,7 +3,7 @@
     python benchmarks/editors.py
 
 For each: how many answers and events of short-term memory its prompt cost (one each), and which of its edits were lost.
-Tools that are not installed are named. The suite (tests/test_editors.py) runs the same with shorter waits.
+Tools that are not installed are named. The suite (tests/live/test_editors.py) runs the same with shorter waits.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent.parent / "tests"), str(Path(__file__).parent.parent)]
-from living import Living, events_of, living, living_brain, unfolded
-from pipeline import eventually
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from tests.support.living import Living, events_of, living, living_brain, unfolded
+from tests.support.pipeline import eventually
 
 PAGE = "memory/long_term/concrete/portland.md"
 STM = "memory/short_term.md"

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent.parent / "tests"), str(Path(__file__).parent.parent)]
-from hostile import PASSED_OVER, Case, cases, outcome, remove
-from living import Living, living, living_brain, unprivileged
-from pipeline import eventually
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from tests.support.hostile import PASSED_OVER, Case, cases, outcome, remove
+from tests.support.living import Living, living, living_brain, unprivileged
+from tests.support.pipeline import eventually
 
 WAIT_SECONDS = 120.0  # sixty odd texts took 21 s at a load of eight on two cores; reflection of a megabyte takes 2-6 s
 

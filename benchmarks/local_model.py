@@ -24,7 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parent.parent / "tests"), str(Path(__file__).parent.parent)]
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from brainiac.host.sources import open_namespace
+
+open_namespace()  # `brainiac_plugins`
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
@@ -45,7 +48,7 @@ from brainiac.llm.schemas import (
     SynthesizeRequest,
 )
 from brainiac.pipeline.daemon import answer_one
-from tests.models import NOW, UUID, event_of, hit_of, make_brain, prompt_of, short_term, write_machine
+from tests.support.models import NOW, UUID, event_of, hit_of, make_brain, prompt_of, short_term, write_machine
 
 MODEL = "openai/local"
 SERVE = """

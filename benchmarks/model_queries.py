@@ -38,7 +38,7 @@ from brainiac.llm.schemas import Queries, QueriesRequest
 from brainiac.search.documents import Hit
 from brainiac.search.query import merged, searches
 from brainiac.search.search import Recall
-from tests.models import make_brain, write_machine
+from tests.support.models import make_brain, write_machine
 
 OFFLINE = "offline"
 Kept = dict[str, list[str]]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT)]
 
 Figures = dict[str, Any]
 
@@ -32,9 +32,9 @@ def constructed(folder: Path) -> Figures:
     """Three memories cited 30 times, a pair co-cited 10 times, 20 unused for 180 days, a folder of 260."""
     from brainiac_plugins.organization.run import organize
     from brainiac_plugins.organization.upkeep import Upkeep
-    from organized import construct, expected_places, make_scene
 
     from brainiac.health.doctor import examine
+    from tests.support.organized import construct, expected_places, make_scene
 
     scene = make_scene(folder / "brain")
     made = construct(scene)
@@ -64,7 +64,7 @@ def constructed(folder: Path) -> Figures:
 
 def crashes(folder: Path, step: int) -> Figures:
     """Crash at disk operations of a whole organization; each must recover to all or nothing and then end well."""
-    from test_organization_crash import Rounds
+    from tests.crash.test_organization_crash import Rounds
 
     rounds = Rounds(folder)
     total = rounds.count()
@@ -83,9 +83,10 @@ def crashes(folder: Path, step: int) -> Figures:
 def races(folder: Path, rounds: int) -> Figures:
     """A person keeps saving pages that are moved, split, archived and relinked."""
     from brainiac_plugins.organization.upkeep import Upkeep
-    from organized import construct, make_scene
-    from test_organization_crash import by_rename, in_place, race
-    from test_organization_run import SMALL
+
+    from tests.crash.test_organization_crash import by_rename, in_place, race
+    from tests.support.organized import construct, make_scene
+    from tests.unit.test_organization_run import SMALL
 
     saves = lost = 0
     for number in range(rounds):
@@ -109,9 +110,9 @@ def large(folder: Path, pages: int) -> Figures:
     from brainiac_plugins.organization.run import organize
     from brainiac_plugins.organization.upkeep import Upkeep
     from brainiac_plugins.organization.usage import find_stale
-    from organized import NOW, make_scene
 
     from brainiac.events import FileChange, PathKind
+    from tests.support.organized import NOW, make_scene
 
     scene = make_scene(folder / "large", config="\nrecall: {embedder: none}\n")
     target = scene.page("concrete/people/mira")

@@ -27,11 +27,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parent.parent / "tests"), str(Path(__file__).parent.parent)]
-from living import Living, journal_of, living, living_brain, model_machine, temporaries, trusted, unfolded
-from pipeline import eventually
-
-from tests.openai_server import Behaviour, Captured, ChatServer, cut, hang, raw, say, say_json, status
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from tests.support.living import Living, journal_of, living, living_brain, model_machine, temporaries, trusted, unfolded
+from tests.support.openai_server import Behaviour, Captured, ChatServer, cut, hang, raw, say, say_json, status
+from tests.support.pipeline import eventually
 
 CONFIG = """\
 inbox: {settle_ms: 20, typing_seconds: 1}

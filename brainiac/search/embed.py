@@ -297,9 +297,12 @@ class VectorFile:
         if not len(self._keys):
             return []
         # all are compared: a graph saves little beside embedding the query (docs/decisions/search-engine.md)
-        near = self._cosines(slice(None), self._centred(vector))
-        best = np.argpartition(-near, min(limit, len(near) - 1))[:limit]
-        keys: list[int] = self._keys[best[np.argsort(-near[best], kind="stable")]].tolist()
+        direction = self._centred(vector)
+        near = self._vectors @ direction
+        rows = np.argpartition(-near, min(2 * limit, len(near) - 1))[: 2 * limit]
+        rows = rows[np.argsort(-near[rows], kind="stable")]
+        best = np.argsort(-self._cosines(rows, direction), kind="stable")[:limit]
+        keys: list[int] = self._keys[rows[best]].tolist()
         return keys
 
     def _centred(self, vector: Matrix) -> Matrix:
@@ -316,7 +319,7 @@ class VectorFile:
         direction: Matrix = moved / max(float(np.linalg.norm(moved)), 1e-9)
         return direction
 
-    def _cosines(self, rows: NDArray[Any] | slice, direction: Matrix) -> Matrix:
+    def _cosines(self, rows: NDArray[Any], direction: Matrix) -> Matrix:
         ahead: Matrix = self._vectors[rows] @ direction - self._centre @ direction
         lengths: Matrix = np.maximum(self._lengths[rows], np.float32(1e-9))
         return ahead / lengths

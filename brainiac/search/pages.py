@@ -529,7 +529,8 @@ class Pages:
             return {
                 **engine,
                 "freshness": "rebuilding" if unread > READ_AT_ONCE else "fresh",
-                "not_yet_embedded": len(self._unembedded),
+                # the page that is being embedded is not in the list any more
+                "not_yet_embedded": len(self._unembedded) + bool(self._vectors and self._embedding.locked()),
                 "not_yet_indexed": unread + pages,
                 "problem": self._problem,
             }

@@ -1,0 +1,223 @@
+"""A commit is interrupted at every disk operation: it is whole or not at all, and nothing is in no file."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from brainiac.events import append, create, move, observe, remove, update
+from brainiac.tree import LocalPlaces
+from tests.support.kernel import EMPTY_STM, STM, CountingDisk, Crash, Kernel, PowerDisk, make_root, open_kernel
+
+NOTES = "memory/long_term/concrete/"
+BEFORE = {
+    "inbox/q.md": b"What is due?\n",
+    "logs/access.log": b"old line\n",
+    NOTES + "kept.md": b"kept, first\n",
+    NOTES + "gone.md": b"to be removed\n",
+    NOTES + "here.md": b"to be moved\n",
+}
+AFTER = {
+    "inbox/q.md": b"What is due?\n",
+    "inbox/q.response.md": b"The report.\n",
+    "logs/access.log": b"old line\nnew line\n",
+    NOTES + "kept.md": b"kept, second\n",
+    NOTES + "deep/there.md": b"moved\n",
+    NOTES + "large.md": b"0123456789abcdef" * 5000,
+}
+WRITTEN = [NOTES + "kept.md", NOTES + "gone.md", NOTES + "here.md", "inbox/q.response.md", NOTES + "deep/there.md", STM]
+
+
+def prepare(root: Path) -> bytes:
+    """Make the brain that each round begins with; from the second time on, put its files back."""
+    state, kept = LocalPlaces.of(root.parent, "test").device, root.parent / "kept"
+    if kept.exists():
+        for name, folder in (("root", root), ("state", state)):
+            shutil.rmtree(folder)
+            shutil.copytree(kept / name, folder)
+        return EMPTY_STM.encode()
+    kernel = open_kernel(make_root(root))
+    for path, text in BEFORE.items():
+        kernel.write(path, text)
+    kernel.committer.recover()
+    kernel.observed.adopt()
+    kernel.committer.close()
+    shutil.copytree(root, kept / "root")
+    shutil.copytree(state, kept / "state")
+    return EMPTY_STM.encode()
+
+
+def commit(kernel: Kernel) -> None:
+    stm = kernel.read(STM) or b""
+    kernel.committer.commit(
+        "prompt-answered",
+        by="test",
+        changes=[
+            update(STM, stm, stm + b"### event\n"),
+            observe("inbox/q.md", BEFORE["inbox/q.md"]),
+            append("logs/access.log", "new line\n"),
+            create("inbox/q.response.md", AFTER["inbox/q.response.md"]),
+            create(NOTES + "large.md", AFTER[NOTES + "large.md"]),
+            update(NOTES + "kept.md", BEFORE[NOTES + "kept.md"], AFTER[NOTES + "kept.md"]),
+            remove(NOTES + "gone.md", BEFORE[NOTES + "gone.md"]),
+            move(NOTES + "here.md", NOTES + "deep/there.md", BEFORE[NOTES + "here.md"], b"moved\n"),
+        ],
+    )
+
+
+def whole(kernel: Kernel, stm: bytes) -> tuple[dict[str, bytes], dict[str, bytes], dict[str, bytes]]:
+    paths = BEFORE.keys() | AFTER.keys() | {STM}
+    standing = {path: text for path in paths if (text := kernel.read(path)) is not None}
+    return standing, {**BEFORE, STM: stm}, {**AFTER, STM: stm + b"### event\n"}
+
+
+def count_operations(tmp_path: Path) -> int:
+    root = tmp_path / "brain"
+    prepare(root)
+    disk = CountingDisk()
+    kernel = open_kernel(root, disk)
+    commit(kernel)
+    kernel.committer.file_states.close()
+    return len(disk.done)
+
+
+@pytest.mark.parametrize("how", ["before", "torn", "after"])
+def test_a_crash_at_any_operation_leaves_all_or_nothing(tmp_path: Path, how: str) -> None:
+    """After recovery the tree is as before the commit or as after it, and the fold says the same."""
+    total = count_operations(tmp_path)
+    seen = set()
+    for number in range(1, total + 1):
+        root = tmp_path / "brain"
+        stm = prepare(root)
+        broken = open_kernel(root, CountingDisk(number, how))
+        with pytest.raises(Crash):
+            commit(broken)
+        texts = broken.everything()
+        for text in (*BEFORE.values(), stm):
+            assert any(text in found for found in texts), (number, text)
+        broken.committer.file_states.close()
+
+        kernel = open_kernel(root)
+        kernel.committer.recover()
+        standing, before, after = whole(kernel, stm)
+        assert standing in (before, after), number
+        seen.add(standing == after)
+        if standing == after:
+            for text in (*BEFORE.values(), *AFTER.values()):
+                assert any(text in found for found in kernel.everything()), (number, text)
+        assert [] == kernel.observed.adopt()
+        assert kernel.tracked() == kernel.folded()
+        assert 1 == sum(e.kind == "prompt-answered" for e in kernel.journal.events()) + (standing == before)
+        kernel.committer.file_states.close()
+    assert {True, False} == seen
+
+
+@pytest.mark.parametrize("how", ["before", "torn", "after"])
+def test_a_power_failure_at_any_operation_leaves_all_or_nothing(tmp_path: Path, how: str) -> None:
+    """What was not fsynced is cut off; the commit is still whole or not at all, its texts and journal line with it."""
+    total = count_operations(tmp_path)
+    for number in range(1, total + 1):
+        root = tmp_path / "brain"
+        stm = prepare(root)
+        disk = PowerDisk(number, how)
+        broken = open_kernel(root, disk)
+        with pytest.raises(Crash):
+            commit(broken)
+        broken.committer.file_states.close()
+        disk.fail()
+        (broken.places.state / "observed.sqlite").unlink()
+
+        kernel = open_kernel(root)
+        kernel.committer.recover()
+        standing, before, after = whole(kernel, stm)
+        assert standing in (before, after), number
+        assert [] == kernel.observed.adopt()
+        assert kernel.tracked() == kernel.folded()
+        kernel.committer.file_states.close()
+
+
+@pytest.mark.parametrize("path", WRITTEN)
+def test_a_file_edited_between_crash_and_recovery_is_left_or_merged(tmp_path: Path, path: str) -> None:
+    """Wherever the crash fell, the person's text stands, and the rest is whole.
+
+    What was to be made or removed is left and named; what was to be changed holds our change beside the person's.
+    """
+    total, line = count_operations(tmp_path), b"a person was here\n"
+    is_update = path in (STM, NOTES + "kept.md")
+    for number in range(1, total + 1, 3):
+        root = tmp_path / "brain"
+        stm = prepare(root)
+        broken = open_kernel(root, CountingDisk(number, "after"))
+        with pytest.raises(Crash):
+            commit(broken)
+        broken.committer.file_states.close()
+        broken.write(path, stm + line if path == STM else line)
+
+        kernel = open_kernel(root)
+        recovery = kernel.committer.recover()
+        kernel.observed.adopt()
+        for each in kernel.observed.open_paths:
+            kernel.observed.note_change(each)
+        event = next(kernel.journal.events(kinds={"prompt-answered"}), None)
+        assert line in (kernel.read(path) or b""), number
+        assert (bool(recovery.finished) and not is_update) == (path in recovery.left), number
+        assert (path in recovery.left) == (event is not None and path in event.data.get("left", ())), number
+        assert path != STM or (event is not None) == (b"### event\n" in (kernel.read(STM) or b"")), number
+        standing, before, after = whole(kernel, stm)
+        moved = {NOTES + "here.md", NOTES + "deep/there.md"} if path.endswith("there.md") else set()
+        expected = before if event is None else after
+        others = (standing.keys() | expected.keys()) - {path} - moved
+        assert {p: expected.get(p) for p in others} == {p: standing.get(p) for p in others}, number
+        assert kernel.tracked() == kernel.folded()
+        kernel.committer.file_states.close()
+
+
+def test_recovery_itself_may_crash_at_any_operation(tmp_path: Path) -> None:
+    """A recovery that is interrupted is taken up by the next one."""
+    total = count_operations(tmp_path)
+    for number in range(1, 40, 3):
+        root = tmp_path / "brain"
+        stm = prepare(root)
+        broken = open_kernel(root, CountingDisk(total // 2, "torn"))
+        with pytest.raises(Crash):
+            commit(broken)
+        broken.committer.file_states.close()
+        again = open_kernel(root, CountingDisk(number, "torn"))
+        with contextlib.suppress(Crash):
+            again.committer.recover()
+        again.committer.file_states.close()
+        kernel = open_kernel(root)
+        kernel.committer.recover()
+        standing, _, after = whole(kernel, stm)
+        assert after == standing
+        assert [] == kernel.observed.adopt()
+        assert kernel.tracked() == kernel.folded()
+        kernel.committer.file_states.close()
+
+
+def test_a_killed_process_leaves_all_or_nothing(tmp_path: Path) -> None:
+    """The same with a real process and SIGKILL, for a sample of the operations."""
+    total = count_operations(tmp_path)
+    for number in range(2, total + 1, max(1, total // 7)):
+        root = tmp_path / "brain"
+        stm = prepare(root)
+        script = (
+            "import sys; from pathlib import Path; from tests.support.kernel import *\n"
+            "from tests.crash.test_commit_crash import commit\n"
+            f"commit(open_kernel(Path({str(root)!r}), CountingDisk({number}, 'torn', is_killed=True)))"
+        )
+        folder = str(Path(__file__).parent.parent.parent)
+        ended = subprocess.run([sys.executable, "-c", script], cwd=folder, check=False, capture_output=True)
+        assert -9 == ended.returncode, ended.stderr.decode()
+        kernel = open_kernel(root)
+        kernel.committer.recover()
+        standing, before, after = whole(kernel, stm)
+        assert standing in (before, after), number
+        assert [] == kernel.observed.adopt()
+        assert kernel.tracked() == kernel.folded()
+        kernel.committer.file_states.close()

@@ -1,0 +1,133 @@
+"""`brainiac ask` and `brainiac run`: through the same inbox, with a daemon or without one."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brainiac.brain import Brain
+from brainiac.pipeline.daemon import is_running
+from brainiac.testing import make_brain
+from tests.support.commands import Shell
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    brain = make_brain(tmp_path / "brain")
+    yield brain
+    brain.close()
+
+
+@pytest.fixture
+def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys, str(brain.root))
+
+
+def test_ask_answers_from_what_was_told(shell: Shell, brain: Brain) -> None:
+    """Without daemon, key or network: what was told is recalled, and both stand as files in the inbox.
+
+    Seeds: U3.
+    """
+    assert 0 == shell("ask", "I live in Portland.").code
+    done = shell("ask", "Where do I live?", "--json")
+    assert 0 == done.code
+    assert "Portland" in done.json["text"]
+    assert (brain.root / done.json["prompt"]).read_text() == "Where do I live?\n"
+    assert done.json["text"] in (brain.root / done.json["response"]).read_text()
+    assert 2 == brain.tree.short_term.read_text().count("<!-- event: ")
+
+
+def test_ask_goes_through_a_running_daemon(shell: Shell, brain: Brain) -> None:
+    """With a daemon, ask drops its file and shows the daemon's answer: one answer, not two."""
+    command = [sys.executable, "-m", "brainiac", "--brain", str(brain.root), "run"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)}
+    daemon = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert daemon.stdout is not None
+        assert daemon.stdout.readline().startswith("Watching")
+        while not is_running(brain):
+            assert daemon.poll() is None
+        done = shell("ask", "I live in Portland.", "--json")
+    finally:
+        daemon.terminate()
+        daemon.wait(30)
+    assert 0 == done.code
+    assert 1 == len(list(brain.journal.events(kinds={"prompt-answered"})))
+
+
+def test_ask_in_a_conversation_and_again(shell: Shell, brain: Brain) -> None:
+    """`--in` names the conversation's folder; `--again` answers a prompt once more."""
+    first = shell("ask", "--in", "trip", "I fly to Oslo on Monday.", "--json").json
+    assert first["prompt"].startswith("inbox/trip/")
+    again = shell("ask", "--again", first["prompt"], "--json")
+    assert (0, first["prompt"]) == (again.code, again.json["prompt"])
+    assert 2 == len(list(brain.journal.events(kinds={"prompt-answered"})))
+
+
+def test_prompts_that_begin_alike_stand_side_by_side(brain: Brain) -> None:
+    """Of several that ask at once, each in a process of its own, every one has a file with its own words."""
+    words = "Please remember that my good old friend number"
+    folder = brain.root / "inbox" / "alike"
+    script = (
+        "import sys; from brainiac.brain import Brain; from brainiac.cli.ask import _drop\n"
+        "from brainiac.clock import ManualClock; from datetime import UTC, datetime\n"
+        "brain = Brain(sys.argv[1], clock=ManualClock(datetime(2025, 9, 16, tzinfo=UTC)))\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        f"for number in range(20): _drop(brain, f'{words} {{sys.argv[2]}}-{{number}}', 'alike', {{}})\n"
+    )
+    asking = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(brain.root), str(who)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for who in range(2)
+    ]
+    for each in asking:
+        assert each.stdout
+        assert b"ready\n" == each.stdout.readline()
+    for each in asking:
+        assert each.stdin
+        each.stdin.write(b"\n")
+        each.stdin.flush()
+    for each in asking:
+        each.communicate()
+    assert [0, 0] == [each.returncode for each in asking]
+    expected = sorted(f"{words} {who}-{number}\n" for who in range(2) for number in range(20))
+    assert expected == sorted(path.read_text() for path in folder.iterdir())
+
+
+def test_ask_off_the_record(shell: Shell, brain: Brain) -> None:
+    """What is off the record leaves nothing in short-term memory."""
+    assert 0 == shell("ask", "--off-record", "I like jazz.").code
+    assert "jazz" not in brain.tree.short_term.read_text()
+
+
+def test_ask_reads_standard_input(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text can be piped in; nothing at all is wrong use."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("I live in\nPortland.\n"))
+    assert 0 == shell("ask").code
+    monkeypatch.setattr("sys.stdin", io.StringIO(" \n"))
+    assert 2 == shell("ask", "-").code
+
+
+@pytest.mark.parametrize("folder", ["..", "/tmp", "../../etc"])
+def test_ask_stays_in_the_inbox(shell: Shell, brain: Brain, folder: str) -> None:
+    """A conversation is a folder of the inbox and nothing else."""
+    done = shell("ask", "--in", folder, "hello")
+    assert (1, True) == (done.code, "leads outside" in done.err)
+
+
+def test_run_once_answers_what_is_there(shell: Shell, brain: Brain) -> None:
+    """`run --once` deals with the inbox and ends; a second time there is nothing to do.
+
+    Seeds: P8.
+    """
+    for number in range(3):
+        (brain.tree.inbox / f"{number}.md").write_text(f"I have {number} cats.\n")
+    assert "answered 3, reflected 3, waiting 0\n" == shell("run", "--once").out
+    assert "answered 0, reflected 0, waiting 0\n" == shell("run", "--once").out

@@ -1,0 +1,265 @@
+"""What reaches a terminal: nothing that was read from a file, a model or a plugin has a control character in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from brainiac.brain import Brain
+from brainiac.cli.app import app, register_all
+from brainiac.events import Event, new_id
+from brainiac.storage.journal import to_line
+from brainiac.testing import install_plugin, make_brain, run_once
+from tests.support.openai_server import ChatServer, say
+from tests.support.screen import BIDI, CONTROLS, ROOT, Seen, on_terminal
+
+# every control character but newline, tab and NUL, with sequences that terminals obey
+EVIL = (
+    "\x1b]0;owned\x07\x1b]52;c;ZXZpbA==\x1b\\\x1b[2J\x1b[3;7H\x1b[8;5;7mhidden\x1b(0\x9b31m\x9d0;x\x9c\x85\x8d"
+    + "".join(map(chr, (*range(1, 9), 11, 12, *range(14, 32), *range(0x7F, 0xA0))))
+    + "\u202eoverridden\u202c\u2066apart\u2069\u2028\u2029\rOVERWRITTEN"
+)
+NAME = "\x1b]0;owned\x07\x1b[2J\u202e\x9d\rOVERWRITTEN\nnext"  # what a file may be called
+YAML = json.dumps(NAME)
+VISIBLE = re.compile(r"\\u001b|\\x1b|&#27;")  # as we show it, as `repr` does, and as it stands in memory
+STATEMENT = f"Mira lives in Porto {EVIL}."
+WORDS = "Mira lives in Porto"
+
+ANSWER = f"Mira lives in Porto. [link](https://x.example/a) entity &#8238; {EVIL}\n\n```py\n{EVIL}\n```\n"
+
+PLUGIN = f"""\
+import sys, warnings
+import typer
+import brainiac
+EVIL = {EVIL!r}
+
+@brainiac.hookimpl
+def event_recorded(brain, event):
+    raise RuntimeError(EVIL)
+
+@brainiac.hookimpl
+def register_commands(cli):
+    @cli.command(help="Greets. " + EVIL)
+    def greet(name: str = typer.Option("x", help=EVIL)):
+        print(EVIL)
+        print(EVIL, file=sys.stderr)
+        warnings.warn(EVIL)
+        typer.echo(EVIL)
+        typer.secho(EVIL, fg="red", err=True)
+        raise typer.BadParameter(EVIL)
+
+    @cli.command()
+    def crash():
+        raise RuntimeError(EVIL)
+"""
+
+
+# What commands are given and whether some of what is evil must be seen, made harmless. One that is not named here gets
+# a word for each argument. What changes memory is last.
+CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
+    "search": [(("Mira",), True), (("Mira", "--explain"), True), (("nothingofthiskind",), False)],
+    "context": [(("Where does Mira live?",), False), (("Where does Mira live?", "--copy"), False)],
+    "why": [((WORDS,), True), (("memory/long_term/concrete/mira.md",), True), (("no-such-thing" + EVIL,), True)],
+    "log": [(("-n", "500"), True), (("--follow",), True)],
+    "ask": [(("Where does Mira live?",), True), (("--model", "openai/m", "Where does Mira live?"), True)],
+    "plugins": [((), True)],
+    "plugins list": [((), True)],
+    "plugins trust": [(("--yes", "friendly"), False), ((NAME,), True), (("greedy",), False)],
+    "init": [(("{new}" + NAME,), True), (("{root}",), False)],
+    "status": [((), True)],
+    "doctor": [((), True), (("--fix",), True)],
+    "costs": [((), True)],
+    "greet": [((), True)],
+    "crash": [((), True)],
+    "adopt": [(("--yes", "memory/long_term/concrete/mira.md"), True)],
+    "run": [(("--once",), False), ((), True)],
+    "undo": [(("--last",), False), ((EVIL,), True)],
+    "forget": [(("memory/long_term/concrete/mira.md",), False), ((EVIL,), True), (("--yes", "Mira " + EVIL), True)],
+    "plugins distrust": [((NAME,), True), (("greedy",), False)],
+}
+LAST = ("adopt", "promote", "organize", "run", "undo", "forget", "takeover", "plugins distrust")
+OF_THE_PLUGIN = ("greet", "crash")
+ENDLESS = {"run": 6.0, "log": 3.0}
+
+
+def commands() -> dict[str, Any]:
+    """Return every command there is, by full name, from the command line itself."""
+    register_all(app)
+    found = {**dict(_walk(typer.main.get_command(app), "")), **dict.fromkeys(OF_THE_PLUGIN)}
+    return dict(sorted(found.items(), key=lambda each: LAST.index(each[0]) if each[0] in LAST else -1))
+
+
+def _walk(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    for key, each in getattr(command, "commands", {}).items():
+        yield from _walk(each, f"{name} {key}".strip())
+    if name:
+        yield name, command
+
+
+def cases_of(name: str) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Yield what to run of a command: what it is given above, also as JSON, its help, and a mistake."""
+    parameters = getattr(COMMANDS[name], "params", ())
+    words = tuple(EVIL for each in parameters if each.param_type_name == "argument" and each.required)
+    has_json = any("--json" in each.opts for each in parameters)
+    for given, is_telling in CASES.get(name, [(words, False)]):
+        yield given, is_telling
+        if has_json and "--copy" not in given:
+            yield (*given, "--json"), False
+    yield ("--help",), name == "greet"
+    yield ("--no-such-option" + NAME,), True
+
+
+COMMANDS = commands()
+
+
+@pytest.fixture(scope="module")
+def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A brain in which everything that can be is poisoned, and the environment of a machine of its own."""
+    home = tmp_path_factory.mktemp("poisoned")
+    with pytest.MonkeyPatch.context() as patch, ChatServer() as server:
+        machine = {f"XDG_{each}_HOME": str(home / each) for each in ("STATE", "CACHE", "CONFIG")}
+        machine |= {"HOME": str(home), "OPENAI_API_KEY": "k"}
+        for variable, value in machine.items():
+            patch.setenv(variable, value)
+        none = say('{"queries": []}')
+        server.default = lambda asked: (none if "sister Mara" in asked.request.text else say(ANSWER))(asked)
+        yield poison(home / "brain", server.url), machine
+
+
+def poison(root: Path, url: str) -> Path:
+    """Make the brain."""
+    brain = make_brain(root)
+    brain_id = brain.settings.brain_id
+    (brain.tree.inbox / "told.md").write_text(f"{STATEMENT}\nWe decided to paint the house {EVIL}.\n")
+    run_once(brain)
+    brain.close()
+    brain = Brain(root)
+    from brainiac_plugins.promotion.run import promote
+
+    promote(brain)
+    (brain.tree.inbox / "asked.md").write_text(f"I like tea {EVIL}. Mira likes tea.\n")
+    run_once(brain)
+    brain.record("poisoned" + NAME, by="plugin" + NAME, data={"what": EVIL, EVIL: [EVIL]})
+    costs = {"purpose": NAME, "model": NAME, "cost_usd": 0.1, "tokens_in": 1, "tokens_out": 1, "process": NAME}
+    brain.record("model-called", by=NAME, data=costs)
+    brain.record("plugin-failed", by=NAME, data={"hook": NAME, "error": EVIL})
+    brain.close()
+    page = root / "memory/long_term/concrete/mira.md"
+    page.write_text(
+        f"---\ntitle: {YAML}\ntags: [{YAML}]\nuuid: {YAML}\n---\n# Mira {EVIL}\n\n- {STATEMENT} ^mira\n"
+        f'- See [{EVIL}](../nowhere{NAME}.md "uuid:{EVIL}").\n'
+    )
+    (root / "memory/long_term/concrete/broken.md").write_text(f"---\na: [{EVIL}\n---\n")
+    write(root / f"memory/long_term/concrete/{NAME}.md", f"# {EVIL}\n")
+    write(root / f"memory/long_term/{NAME}/x.md", "# x\n")
+    write(root / f"inbox/{NAME}.pdf", "x")
+    write(root / f"inbox/{NAME}.md", "Hello?\n")
+    os.makedirs(os.fsencode(root / "inbox") + b"/\x9b31m\xff")
+    write(root / "inbox/\udc9b31m\udcff/q.md", "Hello?\n")
+    (root / "inbox/refused.md").write_text(f"---\nfocus: {YAML}\nmodel: {YAML}\n---\nHello?\n")
+    with (root / "logs/access.log").open("a") as log:
+        log.write(EVIL + "\n")
+    write(root / f"plugins/{NAME.replace('/', '')}.py", "x = 1\n")
+    (root / "plugins/friendly.py").write_text("x = 1\n")
+    (root / "greedy.py").write_text(PLUGIN)
+    write(root / f"logs/journal/{NAME}/2999-01-01.jsonl", "no event " + EVIL + "\n")
+    with next((root / "logs/journal").glob("[a-z]*-*/2*.jsonl")).open("ab") as journal:
+        journal.write(b'{"kind": "' + EVIL.encode() + b'"}\n')
+        event = Event(10_000, new_id(), "2999-01-01T00:00:00Z", "note-edited" + NAME, NAME, NAME, {"x": EVIL}, ())
+        journal.write(to_line(event))
+    config = root / "system/config.yaml"
+    config.write_text(
+        f"brain_id: {brain_id}\nrecall: {{embedder: {YAML}}}\nplugins: {{disabled: [{YAML}]}}\n"
+        f"llm: {{models: {{answer: offline}}, prices: {{{YAML}: [1, 2]}}}}\n"
+    )
+    brain = Brain(root)
+    install_plugin(brain, root / "greedy.py")
+    brain.places.config.parent.mkdir(parents=True, exist_ok=True)
+    brain.places.config.write_text(f"api_bases: {{openai: {url}, {YAML}: {YAML}}}\n")
+    brain.close()
+    return root
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize("words", [[NAME], ["--brain", "/no/such" + NAME, "status"], ["crash"]])
+def test_mistakes_and_tracebacks_are_cleaned(poisoned: tuple[Path, dict[str, str]], words: list[str]) -> None:
+    """A command that is none, a brain that is none, and the traceback of a bug that somebody asked for."""
+    root, machine = poisoned
+    line = words if "--brain" in words else ["--brain", str(root), *words]
+    (seen,) = on_terminal([(line, 30.0)], env={**machine, "BRAINIAC_TRACEBACK": "1"})
+    check(seen)
+    assert VISIBLE.search(seen.text), seen.text
+
+
+def test_a_pipe_gets_clean_text_and_json_that_reads_back(poisoned: tuple[Path, dict[str, str]]) -> None:
+    """What is piped (to `less`, which shows it on the terminal) is clean too; JSON holds the very characters."""
+    root, machine = poisoned
+    for words in (["search", "Mira"], ["why", WORDS], ["log", "-n", "500"], ["doctor"]):
+        done = run_piped(root, machine, *words)
+        assert not (CONTROLS | BIDI) & set(done.stdout + done.stderr), words
+        assert VISIBLE.search(done.stdout), words
+    found = json.loads(run_piped(root, machine, "search", "Mira", "--json").stdout)
+    assert any(NAME == hit["title"] for hit in found["hits"])
+
+
+def run_piped(root: Path, machine: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "brainiac", "--brain", str(root), *words]
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **machine}, capture_output=True, text=True)
+
+
+def test_an_answer_that_a_daemon_wrote_is_rendered_clean(poisoned: tuple[Path, dict[str, str]]) -> None:
+    """Markdown on a terminal: entities that stand for control characters, code and links, none of which steers it."""
+    root, machine = poisoned
+    command = [sys.executable, "-m", "brainiac", "--brain", str(root), "run"]
+    daemon = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **machine}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert daemon.stdout
+        assert daemon.stdout.readline().startswith("Watching")
+        line = ["--brain", str(root), "ask", "--model", "openai/m", "Tell me of Mira."]
+        (seen,) = on_terminal([(line, 60.0)], env=machine)
+    finally:
+        daemon.terminate()
+        daemon.communicate()
+    check(seen)
+    assert "Mira lives in Porto. link (https://x.example/a) entity" in seen.text
+    assert "entity \\u202e" in seen.text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_lets_a_control_character_through(
+    poisoned: tuple[Path, dict[str, str]], name: str, tmp_path: Path
+) -> None:
+    """Every command, on a real terminal, over a brain whose every text, name and message is poisoned."""
+    root, machine = poisoned
+    places = {"{new}": str(tmp_path / "new"), "{root}": str(root)}
+    cases = list(cases_of(name))
+    lines = [
+        ["--brain", str(root), *name.split(), *(re.sub(r"\{\w+\}", lambda m: places[m[0]], word) for word in words)]
+        for words, _ in cases
+    ]
+    all_seen = on_terminal([(line, ENDLESS.get(name, 60.0)) for line in lines], typed=b"y\n" * 9, env=machine)
+    for (words, is_telling), seen in zip(cases, all_seen, strict=True):
+        check(seen)
+        assert not is_telling or VISIBLE.search(seen.text), f"{words}: {seen.text}"
+
+
+def check(seen: Seen) -> None:
+    assert set() == seen.controls, seen.text[-3000:]
+    assert "\rOVERWRITTEN" not in seen.text
+    assert b"\x1b[8;5;7m" not in seen.raw
+    assert b"\x1b]8;" not in seen.raw, "a hidden link"

@@ -1,0 +1,264 @@
+"""Days are the person's: what is shown, what is told a model and the folders of days; stamps in files stay UTC."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from brainiac_plugins.organization.actions import Action, Draft, divide
+from brainiac_plugins.promotion.draft import day_page
+from brainiac_plugins.promotion.run import promote
+from freezegun import freeze_time
+
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock, day_in, moment_in
+from brainiac.events import ModelCalled
+from brainiac.formats.memory import parse_exchanges
+from brainiac.llm.costs import Ledger, cost_rows
+from brainiac.llm.schemas import AnswerRequest, Consolidation, Evidence, Operation, Page, Purpose
+from brainiac.search.query import parse_query
+from brainiac.search.text import Analyzer
+from brainiac.settings import Settings, load
+from brainiac.skeleton import create_brain
+from tests.support.commands import Shell
+from tests.support.models import hit_of, prompt_of
+from tests.support.promotions import LTM, ScriptedEngine, make_brain, pages, tell
+
+ZONE = "Pacific/Auckland"
+NIGHT = datetime(2026, 11, 21, 11, 42, tzinfo=UTC)  # there 00:42 of Sunday the 22nd
+FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+
+
+def in_zone(root: Path, zone: str = ZONE) -> None:
+    """Put a brain's person into a time zone."""
+    config = root / "system/config.yaml"
+    config.write_text(config.read_text().replace("time_zone: UTC", f"time_zone: {zone}"))
+
+
+def auckland(root: Path, engine: ScriptedEngine | None = None) -> Brain:
+    """Make a brain in Auckland, some minutes after midnight."""
+    brain = make_brain(root, engine=engine)
+    in_zone(root)
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance((NIGHT - brain.clock.now()).total_seconds())
+    return brain
+
+
+def program(root: Path, *arguments: str, **environment: str) -> str:
+    """Run the real program as a process of its own and return what it printed."""
+    command = [sys.executable, "-m", "brainiac", *(("--brain", str(root)) if root.exists() else ()), *arguments]
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [(ZONE, ZONE), ("Europe/Lisbon", "Europe/Lisbon"), ("UTC", "UTC"), ("No/Where", "")],
+)
+def test_init_takes_the_time_zone_from_the_machine(tmp_path: Path, machine: str, expected: str) -> None:
+    """By its IANA name; one that there is none of is not taken. A second init elsewhere changes nothing."""
+    root = tmp_path / "brain"
+    program(root, "init", str(root), TZ=machine)
+    zone = load(root / "system/config.yaml", Settings).time_zone
+    assert zone == expected or not expected
+    program(root, "init", str(root), TZ="Asia/Tokyo")
+    assert zone == load(root / "system/config.yaml", Settings).time_zone
+
+
+@pytest.mark.skipif(not FAKETIME.exists(), reason="needs libfaketime")
+@pytest.mark.parametrize("machine", [ZONE, "America/Los_Angeles"])
+def test_at_night_in_auckland_the_program_says_the_right_day(tmp_path: Path, machine: str) -> None:
+    """The file's name, the answer's, `log`, `search` and `why`; whatever zone the machine has that runs it.
+
+    The journal's file and the stamps are UTC.
+    """
+    root = tmp_path / "brain"
+    program(root, "init", str(root), TZ=ZONE)
+    utc = {"LD_PRELOAD": str(FAKETIME), "FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1", "TZ": machine}
+    moment = {ZONE: "@2026-11-22 00:42:00", "America/Los_Angeles": "@2026-11-21 03:42:00"}[machine]
+    night = {**utc, "FAKETIME": moment}
+    program(root, "ask", "The cat is called Tilda.", **night)
+    (prompt,) = (path for path in root.glob("inbox/*.md") if ".response" not in path.name)
+    assert prompt.name.startswith("2026-11-22-0042")
+    program(root, "ask", "--in", "b", "What is the cat called?", **night)
+    (response,) = root.glob("inbox/b/*.response.md")
+    assert "— 2026-11-22, [" in response.read_text()
+    assert "created_at: 2026-11-21T11:4" in response.read_text()
+    assert "### 2026-11-21T11:4" in (root / "memory/short_term.md").read_text()
+    assert {"2026-11-21.jsonl"} == {path.name for path in root.glob("logs/journal/*/*.jsonl")}
+    assert {"2026-11-22 00"} == {line[:13] for line in program(root, "log", **night).splitlines()}
+    assert "· 2026-11-22 ·" in program(root, "search", "Tilda", **night)
+
+
+def test_at_night_in_auckland_commands_say_the_right_day(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As above, in this process: `ask`, `log`, `search`; a fault in `status`; a sentence that `why` dates."""
+    root = tmp_path / "brain"
+    create_brain(root)
+    in_zone(root)
+    shell = Shell(capsys, str(root))
+    with freeze_time(NIGHT, tick=True):
+        assert 0 == shell("ask", "The cat is called Tilda.").code
+        (prompt,) = (path for path in root.glob("inbox/*.md") if ".response" not in path.name)
+        assert re.fullmatch(r"2026-11-22-0042\d\d-the-cat-is-called-tilda\.md", prompt.name)
+        assert {"2026-11-22 00:42"} == {line[:16] for line in shell("log").out.splitlines()}
+        assert "· 2026-11-22 ·" in shell("search", "Tilda").out
+        brain = Brain(root)
+        brain.record("plugin-failed", by="toy", data={"hook": "quiet", "error": "Oops"})
+        brain.close()
+        assert "  2026-11-22 00:42:0" in shell("status").out
+        brain = Brain(root)
+        page = f"{LTM}concrete/tilda.md"
+        brain.tree.absolute(page).write_text("# Tilda\n\n- The cat is called Tilda. ^a1b2\n")
+        brain.observed.adopt()
+        brain.close()
+        assert "2026-11-22 00:42:0" in shell("why", page).out
+
+
+def test_what_was_said_goes_to_the_persons_day(tmp_path: Path) -> None:
+    """Folder, file name and title of the day's page; the page's stamps are UTC.
+
+    A page of the same moment under the UTC day, from before, stays as it is. F-ALL-5, F-MEM-7.
+    """
+    evidence = [Evidence(exchange="e1", quote="I have a cat")]
+    cat = Operation(action="new", text="User has a cat", subject="Pets", evidence=evidence)
+    page = Page(kind="concrete", folder="concrete/pets", title="Pets")
+    answers = {Purpose.CONSOLIDATE: Consolidation(operations=[cat]), Purpose.SYNTHESIZE: page}
+    brain = auckland(tmp_path / "brain", ScriptedEngine(answers))
+    in_zone(brain.root)
+    former = brain.tree.absolute(f"{LTM}events/2026/11/21/2026-11-21.md")
+    former.parent.mkdir(parents=True)
+    former.write_text("# Yesterday in UTC\n\n## Conversation\n")
+    brain.observed.adopt()
+    tell(brain, "I have a cat.")
+    tell(brain, "I had lunch.", minutes=24 * 60)
+    promoted = promote(brain).event
+    assert promoted is not None
+    assert ["2026-11-22"] == [record["since"] for record in promoted.data["statements"]]
+    days = {path: page for path, page in pages(brain).items() if path.startswith("events/")}
+    first, second = "events/2026/11/22/2026-11-22.md", "events/2026/11/23/2026-11-23.md"
+    assert [first.replace("22", "21"), first, second] == sorted(days)
+    assert "# Yesterday in UTC\n\n## Conversation\n" == former.read_text().split("---\n")[-1].lstrip("\n")
+    assert ["I have a cat."] == [event.user for event in parse_exchanges(days[first].text)]
+    assert ["2026-11-21T11:43:00Z"] == [event.at for event in parse_exchanges(days[first].text)]
+    assert "22 November 2026" in days[first].title
+
+
+def test_devices_with_one_config_give_the_same_folders(tmp_path: Path) -> None:
+    """Whatever zone their own machine has."""
+    root = tmp_path / "brain"
+    create_brain(root)
+    in_zone(root)
+    script = (
+        "import sys; from brainiac.brain import Brain; from brainiac.host.sources import open_namespace\n"
+        "open_namespace(); from brainiac_plugins.promotion.draft import day_page\n"
+        "print(day_page(Brain(sys.argv[1]), '2026-11-21T11:42:00Z', is_private=False)[0])"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script, str(root)],
+            env={**os.environ, "TZ": zone},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for zone in ("UTC", "America/Los_Angeles", ZONE)
+    }
+    assert {f"{LTM}events/2026/11/22/2026-11-22.md"} == found
+
+
+def test_without_a_time_zone_days_are_those_of_utc(tmp_path: Path) -> None:
+    """A config from before there was the setting means what it meant."""
+    brain = make_brain(tmp_path / "brain")
+    assert "2026-11-21" == brain.day_of("2026-11-21T23:59:00Z")
+    path, _ = day_page(brain, "2026-11-21T23:59:00Z", is_private=True)
+    assert f"{LTM}events/2026/11/21/2026-11-21-private.md" == path
+
+
+def test_a_model_is_told_the_persons_time(tmp_path: Path) -> None:
+    """Now, the event log, the conversation and what was found bear the same clock; a day is that day."""
+    brain = auckland(tmp_path / "brain")
+    tell(brain, "I have a cat.")
+    hits = [replace(hit_of(), at="2026-11-20T20:00:00Z"), replace(hit_of(path="memory/x.md"), at="2024-05-31")]
+    request = AnswerRequest(
+        now=brain.now(), prompt=prompt_of("What day is it?"), short_term=brain.short_term().memory, hits=hits
+    )
+    shown = brain.models.working_memory(request).text
+    assert f"(It is Sunday, 2026-11-22 00:43 {ZONE}.)" in shown
+    assert "#### 2026-11-22T00:43:00+13:00" in shown
+    assert ", 2026-11-21\n" in shown
+    assert ", 2024-05-31\n" in shown
+
+
+def test_days_of_a_query_are_the_persons(tmp_path: Path) -> None:
+    """Of `yesterday`, `2d` and "today"."""
+    brain = auckland(tmp_path / "brain")
+    analyzer = Analyzer("english", brain.zone)
+    day = datetime(2026, 11, 22).toordinal()
+    assert day - 1 == parse_query("after:yesterday cat", analyzer, brain.now()).narrowing.after
+    assert day - 2 == parse_query("cat before:2d", analyzer, brain.now()).narrowing.before
+    assert (day, day) == parse_query("what did I do today", analyzer, brain.now()).days
+
+
+def test_the_budget_begins_anew_at_the_persons_midnight(tmp_path: Path) -> None:
+    """What was spent before it counts no more, and `costs` has it on the day before."""
+    brain = auckland(tmp_path / "brain")
+    assert isinstance(brain.clock, ManualClock)
+    call = {"purpose": "answer", "model": "m", "cost_usd": 0.5}
+    brain.clock.advance(-43 * 60)  # 23:59
+    brain.record(ModelCalled.kind, by="core_loop", data=call)
+    ledger = Ledger(brain)
+    assert (0.5, 0.0) == ledger.spent_today()
+    brain.clock.advance(120)  # 00:01
+    assert (0.0, 0.0) == ledger.spent_today()
+    brain.record(ModelCalled.kind, by="core_loop", data=call)
+    assert (0.5, 0.0) == ledger.spent_today() == Ledger(brain).spent_today()
+    rows = cost_rows(brain)
+    assert [("2026-11-22", 1), ("2026-11-21", 1)] == [(row.day, row.calls) for row in rows]
+    assert ["2026-11-22"] == [row.day for row in cost_rows(brain, "2026-11-22")]
+
+
+def test_a_digest_and_the_parts_of_a_folder_bear_the_persons_days(tmp_path: Path) -> None:
+    """A line of the digest names the day on which it was said there; a page of that night lies in that day's part."""
+    brain = auckland(tmp_path / "brain", ScriptedEngine({Purpose.CONSOLIDATE: Consolidation()}))
+    tell(brain, "I have a cat.")
+    promote(brain)
+    (day,) = (page for path, page in pages(brain).items() if path.startswith("events/"))
+    draft = Draft(brain, brain.pages(), lambda path: True)
+    draft.carry_out([Action("compress", (day.path,), f"{LTM}events/2026/11")])
+    assert ["2026-11-22"] == [record.since for record in draft.statements]
+    assert "- 2026-11-22: “I have a cat.”" in (draft.text(f"{LTM}events/2026/11/digest.md") or "")
+    night = [replace(day, path=f"{LTM}events/{n}.md", created_at="2026-10-31T11:30:00Z") for n in range(6)]
+    noon = [replace(day, path=f"{LTM}events/{n}.md", created_at="2026-10-30T01:00:00Z") for n in range(6, 12)]
+    assert {"2026-10", "2026-11"} == set(divide([*night, *noon], 0, 8, brain.day_of))
+
+
+@pytest.mark.parametrize(
+    ("at", "day"),
+    [("2026-11-21T11:42:00Z", "2026-11-22"), ("2026-11-21", "2026-11-21"), ("", ""), ("last Monday at", "last Monda")],
+)
+def test_a_day_without_an_hour_is_nobodys_to_move(tmp_path: Path, at: str, day: str) -> None:
+    """What a person wrote as a date stays that date in every zone; what is no moment stays as it is."""
+    brain = auckland(tmp_path / "brain")
+    assert day == brain.day_of(at) == day_in(brain.zone, at)
+
+
+def test_a_moment_bears_its_offset() -> None:
+    """So that no reader takes it for UTC; in UTC it is written as in the files."""
+    assert "2026-11-22T00:42:00+13:00" == moment_in(ZoneInfo(ZONE), "2026-11-21T11:42:00Z")
+    assert "2026-11-21" == moment_in(ZoneInfo(ZONE), "2026-11-21")
+    assert "2026-11-21T11:42:00Z" == moment_in(UTC, "2026-11-21T11:42:00Z")
+    assert "Last Monday" == moment_in(UTC, "Last Monday")
+
+
+def test_no_moment_is_shown_in_the_zone_of_the_machine() -> None:
+    """`astimezone()` without a zone takes the machine's; nothing in the program does."""
+    top = Path(__file__).parent.parent.parent
+    sources = [*(top / "brainiac").rglob("*.py"), *(top / "plugins").rglob("*.py")]
+    assert [] == [path.name for path in sources if ".astimezone()" in path.read_text(encoding="utf-8")]

@@ -1,0 +1,204 @@
+"""The real program as a process of its own, for tests and benchmarks that are hard on it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from brainiac.brain import Brain
+from brainiac.events import Event
+from brainiac.formats.short_term import EMPTY
+from brainiac.host.trust import TrustStore
+from brainiac.storage.journal import Journal
+from brainiac.storage.runstate import RunState, read_run_state
+from brainiac.tree import LocalPlaces, Tree
+from tests.support.pipeline import eventually, make_folder
+
+CONFIG = "inbox: {settle_ms: 20, typing_seconds: 1}\nwatch: {rescan_seconds: 1}\n"
+START_SECONDS = 60.0
+
+
+def living_brain(root: Path, config: str = CONFIG) -> Path:
+    """Make a brain with an empty short-term memory."""
+    make_folder(root, config)
+    (root / "memory/short_term.md").write_text(EMPTY)
+    return root
+
+
+def trusted(root: Path, name: str, source: str) -> None:
+    """Put a plugin of its own into a brain, trusted on this machine."""
+    (root / f"plugins/{name}.py").write_text(source)
+    TrustStore(places_of(root).state / "trust.json", root / "plugins").trust(name)
+
+
+def model_machine(url: str) -> None:
+    """Let this machine's own config name a server as the one of OpenAI's models."""
+    config = LocalPlaces.of(Path("/"), "default").config
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f"api_bases: {{openai: {url}}}\n")
+
+
+def command(root: Path, *arguments: str) -> list[str]:
+    """Return the command line of the daemon."""
+    return [sys.executable, "-m", "brainiac", "--brain", str(root), "run", *arguments]
+
+
+def unprivileged() -> tuple[str, ...]:
+    """Return a command that runs another as one to whom permissions apply, also where we are root."""
+    if os.geteuid() != 0:
+        return ()
+    return "setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"
+
+
+class Living:
+    """A brain's folder and the process that serves it."""
+
+    def __init__(self, root: Path, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.root, self.process, self.log = root, process, log
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def state(self) -> RunState:
+        return read_run_state(places_of(self.root).state)
+
+    def drop(self, path: str, text: str | bytes) -> Path:
+        """Put a whole file below the inbox."""
+        target = self.root / "inbox" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = self.root / f".aside-{target.name}"
+        aside.write_bytes(text if isinstance(text, bytes) else text.encode())
+        aside.rename(target)
+        return target
+
+    def response(self, path: str) -> str | None:
+        """Return the response of a prompt of the inbox, or None."""
+        file = self.root / "inbox" / (path.removesuffix(".md") + ".response.md")
+        return file.read_text() if file.is_file() else None
+
+    def wait_for_answer(self, path: str, seconds: float = 30) -> str:
+        """Wait for the response of a prompt of the inbox."""
+        eventually(lambda: self.response(path) is not None or not self.is_alive, f"an answer to {path}", seconds)
+        answer = self.response(path)
+        assert answer is not None, f"the daemon ended: {self.log.read_text()[-2000:]}"
+        return answer
+
+    def wait_for_event(self, kind: str, seconds: float = 30, **data: object) -> Event:
+        """Wait until an event of a kind, with such data, stands in the journal."""
+        found: list[Event] = []
+
+        def has_come() -> bool:
+            found[:] = [event for event in events_of(self.root, kind) if data.items() <= event.data.items()]
+            return bool(found)
+
+        eventually(has_come, f"{kind} {data}", seconds)
+        return found[0]
+
+    def answer(self, path: str, text: str = "I live in Portland.") -> str:
+        """Drop a prompt and wait for its response: the proof that the daemon lives."""
+        self.drop(path, text)
+        return self.wait_for_answer(path)
+
+    def terminate(self) -> int:
+        """End it as a person does and return its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+    def kill(self) -> None:
+        """End it as a power failure does."""
+        self.process.kill()
+        self.process.wait(30)
+
+
+@contextmanager
+def living(
+    root: Path,
+    *arguments: str,
+    limits: Mapping[int, int] = {},
+    before: Callable[[], None] | None = None,
+    environment: Mapping[str, str] = {},
+    is_awaited: bool = True,
+    prefix: Sequence[str] = (),
+) -> Iterator[Living]:
+    """Run the program until it watches; kill it at the end if the test did not end it.
+
+    Args:
+        root: A brain.
+        arguments: More of the command line.
+        limits: `resource.RLIMIT_*` and their values.
+        before: Called in the child before the program begins.
+        environment: More variables.
+        is_awaited: Whether to wait until it watches.
+        prefix: A command that runs the program.
+    """
+
+    def prepare() -> None:
+        for limit, value in limits.items():
+            resource.setrlimit(limit, (value, value))
+        if before:
+            before()
+
+    log = root.parent / f"{root.name}.log"
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            [*prefix, *command(root, *arguments)],
+            stdout=out,
+            stderr=out,
+            preexec_fn=prepare,
+            env={**os.environ, **environment},
+        )
+    one = Living(root, process, log)
+    try:
+        if is_awaited:
+            eventually(lambda: not one.is_alive or one.state.pid == process.pid, "start", START_SECONDS)
+            assert one.is_alive, f"it did not start: {log.read_text()[-3000:]}"
+        yield one
+    finally:
+        if one.is_alive:
+            process.kill()
+        process.wait(30)
+
+
+def places_of(root: Path) -> LocalPlaces:
+    """Return the machine-local places of a brain with the default id."""
+    return LocalPlaces.of(root, "default")
+
+
+def journal_of(root: Path) -> Journal:
+    """Open a brain's journal for reading."""
+    return Journal(Tree(root), places_of(root))
+
+
+def events_of(root: Path, *kinds: str) -> list[Event]:
+    """Return the journal's events of some kinds."""
+    return list(journal_of(root).events(kinds=set(kinds)))
+
+
+def temporaries(root: Path) -> list[str]:
+    """Return the temporary files of ours that stand in the tree."""
+    return sorted(path.name for path in root.rglob(".brainiac-*"))
+
+
+def unfolded(root: Path) -> list[str]:
+    """Return the tracked files that are not, byte for byte, what the journal folds to; none is as it must be."""
+    brain = Brain(root)
+    try:
+        brain.observed.adopt()
+        fold = {path: digest for path, digest in brain.journal.fold().items() if brain.tree.is_tracked(path)}
+        standing = {
+            path: (root / path).read_bytes()
+            for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system)
+            if brain.tree.is_tracked(path := brain.tree.relative(entry.path))
+        }
+        differ = [path for path in fold if standing.get(path) != brain.committer.text_of(fold[path])]
+        return sorted({*differ, *(standing.keys() - fold.keys())})
+    finally:
+        brain.close()

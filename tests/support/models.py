@@ -1,0 +1,122 @@
+"""A brain, requests and a model on loopback for tests of the gateway and of working memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock
+from brainiac.formats.prompt import Prompt, parse_prompt
+from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
+from brainiac.llm.schemas import AnswerRequest, QueriesRequest
+from brainiac.search.documents import Hit
+from tests.support.openai_server import ChatServer
+
+NOW = datetime(2025, 9, 16, 15, 30, tzinfo=UTC)
+MODEL = "openai/test-model"
+UUID = "0199aaaa-0000-7000-8000-00000000000"
+
+
+def make_brain(folder: Path, settings: dict[str, Any] | None = None, *, clock: ManualClock | None = None) -> Brain:
+    """Make a brain with an identity and two linked memories."""
+    for name in ("inbox", "memory/long_term/concrete", "memory/long_term/events", "system/prompts", "plugins", "logs"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "system/core_identity.md").write_text("# Core Identity\n\nBe brief and kind.\n")
+    write_settings(folder, settings or {})
+    write_memory(folder, "concrete/portland.md", "Portland", 1, "User lives in Portland, since 2020. ^f3k9")
+    link = f'- [Portland](portland.md "uuid:{UUID}1")'
+    write_memory(
+        folder, "concrete/mara.md", "Mara", 2, "Mara is User's sister. ^m1", f"\n## Related Memories\n\n{link}\n"
+    )
+    return Brain(folder, clock=clock or ManualClock(NOW))
+
+
+def write_settings(folder: Path, settings: dict[str, Any]) -> None:
+    """Write `system/config.yaml`."""
+    (folder / "system/config.yaml").write_text(yaml.safe_dump(settings))
+
+
+def set_sections(folder: Path, sections: str) -> None:
+    """Put sections in place of those that `system/config.yaml` has."""
+    path = folder / "system/config.yaml"
+    write_settings(folder, (yaml.safe_load(path.read_text()) or {}) | (yaml.safe_load(sections) or {}))
+
+
+def write_memory(folder: Path, path: str, title: str, number: int, statement: str, tail: str = "") -> None:
+    """Write a memory page with one statement."""
+    file = folder / "memory/long_term" / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    meta = f"uuid: {UUID}{number}\ncreated_at: 2025-01-01T00:00:00Z\nupdated_at: 2025-01-0{number}T00:00:00Z\n"
+    file.write_text(
+        f"---\n{meta}tags: []\nemotion: ''\nreinforcement_count: 0\n---\n# {title}\n\n- {statement}\n{tail}"
+    )
+
+
+def model_brain(folder: Path, server: ChatServer, model: str = MODEL, **llm: Any) -> Brain:
+    """Make a brain whose model is served on loopback, as this machine's own config says."""
+    brain = make_brain(folder, {"llm": {"model": model, "timeout_seconds": 10, **llm}})
+    provider = model.partition("/")[0]
+    base = server.url.removesuffix("/v1") if provider == "anthropic" else server.url
+    write_machine(brain, {"api_bases": {provider: base}})
+    return brain
+
+
+def write_machine(brain: Brain, machine: dict[str, Any]) -> None:
+    """Write this machine's own config."""
+    brain.places.config.parent.mkdir(parents=True, exist_ok=True)
+    brain.places.config.write_text(yaml.safe_dump(machine))
+
+
+def prompt_of(text: str = "Where do I live?", meta: str = "", path: str = "inbox/q.md") -> Prompt:
+    """Parse a prompt."""
+    head = f"---\n{meta}\n---\n" if meta else ""
+    return parse_prompt(path, (head + text).encode(), at="2025-09-16T15:30:00Z")
+
+
+def hit_of(text: str = "User lives in Portland, since 2020.", *, number: int = 1, **fields: Any) -> Hit:
+    """Make a hit on a memory page."""
+    values: dict[str, Any] = {
+        "kind": "statement",
+        "path": "memory/long_term/concrete/portland.md",
+        "title": "Portland",
+        "text": text,
+        "score": 1.0,
+        "uuid": f"{UUID}{number}",
+        "anchor": "f3k9",
+        "at": "2025-01-01T00:00:00Z",
+    }
+    return Hit(**{**values, **fields})
+
+
+def event_of(number: int, user: str = "", ai: str = "", **fields: Any) -> StmEvent:
+    """Make an event; a higher number is later."""
+    at = f"2025-09-{1 + number // 24:02d}T{number % 24:02d}:00:00Z"
+    return StmEvent(f"e{number}", at, user or f"Thing {number} happened.", ai or f"Noted {number}.", **fields)
+
+
+def short_term(events: int | Sequence[StmEvent] = 2, **fields: Any) -> ShortTermMemory:
+    """Make short-term memory with so many events, or with these, newest first."""
+    values: dict[str, Any] = {
+        "summary": "User plans a trip.",
+        "goals": (Item("See Gotland"),),
+        "facts": (Item("User has a bicycle"),),
+        "tasks": (Item("Buy milk"),),
+        "events": tuple(map(event_of, reversed(range(events)))) if isinstance(events, int) else tuple(events),
+    }
+    return ShortTermMemory(**{**values, **fields})
+
+
+def answer_request(prompt: Prompt | None = None, hits: Sequence[Hit] | None = None, **fields: Any) -> AnswerRequest:
+    """Make a request for an answer."""
+    values: dict[str, Any] = {"now": NOW, "short_term": short_term(), "hits": [hit_of()] if hits is None else hits}
+    return AnswerRequest(prompt=prompt or prompt_of(), **{**values, **fields})
+
+
+def queries_request(prompt: Prompt | None = None, **fields: Any) -> QueriesRequest:
+    """Make a request for queries."""
+    return QueriesRequest(**{"now": NOW, "prompt": prompt or prompt_of(), "short_term": short_term(), **fields})

@@ -1,0 +1,197 @@
+"""What holds for the code as a whole: who may write, who may import what, and how large things are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from brainiac.events import KINDS
+
+ROOT = Path(__file__).parent.parent.parent
+PRODUCT = sorted([*(ROOT / "brainiac").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")])
+
+# Who writes files by themselves, and why that is no change of the tree that a commit would have to carry.
+WRITERS = {
+    "brainiac/storage/files.py": "the one place that writes the tree",
+    "brainiac/storage/journal.py": "the device id, in the state folder",
+    "brainiac/storage/file_state.py": "removes a damaged table from the state folder",
+    "brainiac/storage/projection.py": "removes a damaged projection from the cache",
+    "brainiac/storage/heartbeat.py": "a daemon's heartbeat, which is no note and is told from one by its name",
+    "brainiac/storage/runstate.py": "the daemon's report, in the state folder",
+    "brainiac/llm/costs.py": "what calls in flight may cost, in the state folder",
+    "brainiac/host/trust.py": "trust, in the state folder",
+    "brainiac/history/purge.py": "throws the index away, in the cache",
+    "brainiac/search/index.py": "the search index, in the cache",
+    "brainiac/search/embed.py": "vectors, in the cache",
+    "brainiac/cli/ask.py": "drops a prompt as a person does",
+    "brainiac/tree.py": "which brain is the default, in the state folder",
+    "brainiac/testing.py": "puts a plugin where a person would",
+}
+WRITING = {
+    "write_text", "write_bytes", "touch", "rename", "renames", "unlink", "remove", "rmtree", "copy", "copyfile",
+    "copy2", "move", "symlink", "symlink_to", "truncate", "link",
+}  # fmt: skip
+
+
+def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    """Yield the calls of functions of a module or object, by name."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call):
+            function = node.func
+            if isinstance(function, ast.Attribute):
+                owner = function.value.id if isinstance(function.value, ast.Name) else ""
+                yield f"{owner}.{function.attr}", node
+            elif isinstance(function, ast.Name):
+                yield function.id, node
+
+
+def is_writing(name: str, call: ast.Call) -> bool:
+    owner, _, function = name.rpartition(".")
+    if name in ("open", "os.open"):
+        modes = [each.value for each in call.args[1:2] if isinstance(each, ast.Constant)]
+        return any(isinstance(mode, str) and set(mode) & set("wax+") for mode in modes)
+    if function in ("write_text", "write_bytes", "touch", "symlink_to"):
+        return True
+    return owner in ("os", "shutil") and function in WRITING | {"replace"}
+
+
+def test_only_commits_write_the_tree() -> None:
+    """Files are written in one place; each exception writes outside of the tree, or stands for a person.
+
+    Seeds: P2.
+    """
+    found = {path.relative_to(ROOT).as_posix() for path in PRODUCT if any(is_writing(*each) for each in calls(path))}
+    assert set() == found - set(WRITERS)
+
+
+def test_only_one_module_prints() -> None:
+    """What is shown to a person passes the gate of `terminal.py`; rich's tables and trees pass `cli/styling.py`."""
+    printing = {"print", "typer.echo", "typer.secho", "click.echo", "rich.print"}
+    found = {path.relative_to(ROOT).as_posix() for path in PRODUCT if any(name in printing for name, _ in calls(path))}
+    assert set() == found
+
+
+def test_formats_and_text_do_no_io() -> None:
+    """What parses and renders is text in, text out."""
+    files = [path for folder in ("formats", "text") for path in (ROOT / "brainiac" / folder).glob("*.py")]
+    assert files
+    with_io = {"os", "pathlib", "shutil", "socket", "subprocess", "tempfile"}
+    assert {} == {path.name: names for path in files if (names := with_io & imported(path.read_text("utf-8")))}
+
+
+def imported(source: str) -> set[str]:
+    """Name the modules that a source imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+# The floors, lowest first. A module stands on the floor of its own name, else of the package it is in; it imports from
+# floors below and from its own, and no imports go round in a circle: not for types and not inside a function either.
+FLOORS = (
+    "brainiac.errors brainiac.clock brainiac.terminal",
+    "brainiac.events brainiac.logs brainiac.tree brainiac.text",
+    "brainiac.formats",
+    "brainiac.storage.files",
+    "brainiac.settings",
+    "brainiac.storage brainiac.search.documents brainiac.search.links",
+    "brainiac.search",
+    "brainiac.library",
+    "brainiac.llm",
+    "brainiac.host brainiac.skeleton",
+    "brainiac.brain",
+    "brainiac.history brainiac.pipeline brainiac.health",
+    "brainiac.testing brainiac",
+    "plugins.core_loop plugins.reflection plugins.promotion plugins.organization",
+    "brainiac.cli.session brainiac.cli.styling",
+    "plugins.promotion.commands plugins.organization.commands brainiac.cli",
+    "brainiac.__main__",
+)
+FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name of a module of the product."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in PRODUCT}
+
+
+def place(module: str) -> str:
+    """Return the entry of `FLOORS` that a module stands by."""
+    while module not in FLOOR:
+        module = module.rpartition(".")[0]
+        assert module, "every module has a floor"
+    return module
+
+
+def imports_of(module: str) -> set[str]:
+    """Name the modules of the product that one imports, wherever in its source it does."""
+    path = MODULES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            source = ".".join(filter(None, (package if node.level else "", node.module)))
+            source = source.replace("brainiac_plugins", "plugins")
+            names.add(source)
+            names.update(f"{source}.{alias.name}" for alias in node.names)
+    return {name for name in names if name in MODULES and name != module and not module.startswith(f"{name}.")}
+
+
+IMPORTS = {module: imports_of(module) for module in MODULES}
+
+
+def test_imports_point_down() -> None:
+    """Nothing imports what stands above it."""
+    upward = {
+        f"{module} imports {name}"
+        for module, names in IMPORTS.items()
+        for name in names
+        if FLOOR[place(name)] > FLOOR[place(module)]
+    }
+    assert set() == upward
+
+
+def test_no_imports_go_round_in_a_circle() -> None:
+    """Every module can be understood without one that needs it."""
+    left = {module: set(names) for module, names in IMPORTS.items()}
+    while free := [module for module, names in left.items() if not names & left.keys()]:
+        for module in free:  # it needs nobody who is left
+            del left[module]
+    while free := left.keys() - {name for names in left.values() for name in names}:
+        for module in free:  # nobody who is left needs it
+            del left[module]
+    assert {} == left
+
+
+def test_nobody_imports_a_plugin() -> None:
+    """A process can be taken out: neither the program nor another process knows it."""
+    known = {
+        f"{module} imports {name}"
+        for module, names in IMPORTS.items()
+        for name in names
+        if name.startswith("plugins.") and module.split(".")[:2] != name.split(".")[:2]
+    }
+    assert set() == known
+
+
+def test_kinds_of_events_are_classes() -> None:
+    """No kind of ours stands as a text but in its class, so that whoever writes or reads one can be found."""
+    texts = {
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in PRODUCT
+        if path.relative_to(ROOT).as_posix() != "brainiac/events.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in KINDS
+    }
+    assert set() == texts

@@ -1,0 +1,103 @@
+"""What a person tries in the first hour: a default brain, a version, a conversation, a daemon that tells."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from brainiac import __version__
+from brainiac.brain import Brain
+from brainiac.cli.wording import sentence
+from brainiac.errors import NotABrainError
+from brainiac.llm.gate import is_hidden
+from brainiac.pipeline.daemon import answer_one
+from brainiac.testing import make_brain
+from brainiac.tree import default_brain, find_root
+from tests.support.commands import Shell
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys)
+
+
+def test_the_first_brain_is_meant_from_any_folder(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`init` makes the default brain; a second one does not take its place unless it is told to."""
+    monkeypatch.chdir(tmp_path)
+    assert 0 == shell("init", "first").code
+    assert 0 == shell("init", "second").code
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert str(tmp_path / "first") == shell("status", "--json").json["brain"]
+    monkeypatch.chdir(tmp_path / "second/memory")
+    assert str(tmp_path / "second") == shell("status", "--json").json["brain"]
+    assert 0 == shell("init", str(tmp_path / "second"), "--default").code
+    assert tmp_path / "second" == default_brain()
+
+
+def test_a_named_folder_that_is_no_brain_is_not_replaced_by_the_default(
+    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who names a folder means that one: a mistyped name must not write elsewhere."""
+    shell("init", str(tmp_path / "first"))
+    with pytest.raises(NotABrainError):
+        find_root(tmp_path)
+    monkeypatch.setenv("BRAINIAC_HOME", str(tmp_path))
+    with pytest.raises(NotABrainError):
+        find_root()
+
+
+def test_a_brain_whose_identity_was_deleted_is_one(tmp_path: Path, shell: Shell) -> None:
+    """Deleting `system/core_identity.md` loses the identity, not the brain."""
+    brain = make_brain(tmp_path / "brain")
+    brain.tree.core_identity.unlink()
+    assert brain.root == find_root(brain.root)
+    assert 0 == shell("ask", "I live in Portland.", "--brain", str(brain.root)).code
+
+
+def test_the_version_and_help_are_no_mistakes(shell: Shell) -> None:
+    """`--version` prints it, and `brainiac` alone shows the commands."""
+    assert (0, f"brainiac {__version__}\n") == ((done := shell("--version")).code, done.out)
+    done = shell()
+    assert 0 == done.code
+    assert "promote" in done.out
+
+
+def test_a_conversation_is_a_folder(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`chat` holds one in the terminal: each turn is a pair of files, and an empty line ends it."""
+    root = make_brain(tmp_path / "brain").root
+    monkeypatch.setattr(sys, "stdin", io.StringIO("My locker is 118.\nWhere is my locker?\n\nnot read\n"))
+    done = shell("chat", "gym", "--brain", str(root))
+    assert 0 == done.code
+    assert "> My locker is 118." in done.out
+    assert 4 == len(list((root / "inbox/gym").glob("*.md")))
+
+
+@pytest.mark.parametrize("name", ["a.MD", "b.markdown", "c.Markdown"])
+def test_other_spellings_of_markdown_are_read(tmp_path: Path, name: str) -> None:
+    """The answer stands beside the whole name."""
+    brain: Brain = make_brain(tmp_path / "brain")
+    (brain.tree.inbox / name).write_text("I live in Portland.")
+    answer_one(brain, f"inbox/{name}")
+    assert (brain.tree.inbox / f"{name}.response.md").is_file()
+    events = list(brain.journal.events())
+    assert any(sentence(event).startswith(f"inbox/{name} → answered") for event in events)
+    brain.close()
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-be"])
+def test_a_prompt_in_utf_16_is_read(tmp_path: Path, codec: str) -> None:
+    """An editor of Windows saves so; what such a file asks for in its front matter holds too."""
+    brain: Brain = make_brain(tmp_path / "brain")
+    mark = b"" if codec == "utf-16" else b"\xfe\xff"
+    (brain.tree.inbox / "a.md").write_bytes(mark + "---\nprivate: true\n---\nGrüße aus Zürich.\n".encode(codec))
+    answer_one(brain, "inbox/a.md")
+    (event,) = brain.short_term().memory.events
+    assert ("Grüße aus Zürich.", True) == (event.user, event.is_private)
+    assert is_hidden(brain.tree, "inbox/a.md")
+    brain.close()

@@ -1,0 +1,181 @@
+"""Budget and tokens: what is cut, in which order, and what never is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brainiac.errors import ModelError
+from brainiac.llm.catalog import count
+from brainiac.llm.context.assembler import Assembler
+from brainiac.llm.context.blocks import Block, Stability, budget_tokens, fit, shortened, tokens_of
+from brainiac.settings import ContextSettings, Settings
+from tests.support.models import MODEL, answer_request, hit_of, make_brain, prompt_of, short_term
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def block(name: str, parts: int, order: int | None, **fields: object) -> Block:
+    return Block(name, [f"{name} part {n}" for n in range(parts)], Stability.LONG_TERM, cut_order=order, **fields)  # type: ignore[arg-type]
+
+
+def test_cut_order_takes_whole_parts_of_the_least_needed_first() -> None:
+    """Long-term memory goes before background, the event log last, identity never.
+
+    Seeds: C3.
+    """
+    blocks = [
+        block("identity", 2, None),
+        block("log", 5, 60, drops="first-quarters"),
+        block("hubs", 5, 20),
+        block("ltm", 5, 10),
+    ]
+    left = []
+    for limit in (70, 60, 45, 30, 16):
+        fitted, _ = fit(blocks, limit, words)
+        left.append({b.name: len(b.parts) for b in fitted})
+        assert sum(tokens_of(b, words) for b in fitted) <= limit
+    assert {"identity": 2, "log": 5, "hubs": 5, "ltm": 5} == left[0]
+    assert {"identity": 2, "log": 5, "hubs": 5, "ltm": 3} == left[1]
+    assert {"identity": 2, "log": 5, "hubs": 4} == left[2]
+    assert {"identity": 2, "log": 5} == left[3]
+    assert {"identity", "log"} == set(left[4])
+
+
+def test_cuts_are_told_with_their_reason() -> None:
+    """What was left out is counted, by block."""
+    _, cuts = fit([block("identity", 1, None), block("ltm", 5, 10)], 16, words)
+    assert [("ltm", 2, "over the budget of all blocks")] == [(cut.block, cut.parts, cut.reason) for cut in cuts]
+
+
+def test_what_is_never_cut_and_does_not_fit_is_an_error() -> None:
+    """The error names the largest block, the sizes and what to do."""
+    with pytest.raises(ModelError, match="`prompt` takes 400") as caught:
+        fit([block("identity", 1, None), block("prompt", 100, None)], 50, words)
+    assert not caught.value.retryable
+    assert "Shorten" in caught.value.advice
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=80), st.integers(40, 300))
+def test_trimming_by_quarters_keeps_the_front_still(sizes: list[int], room: int) -> None:
+    """As a log grows, its front moves only in steps of a quarter, never back, and what is kept always fits."""
+    fronts = []
+    for upto in range(1, len(sizes) + 1):
+        parts = [" ".join([f"{n}"] * sizes[n]) for n in range(upto)]
+        log = Block("log", parts, Stability.EVENT_LOG, cut_order=60, drops="first-quarters", share=room / 1000)
+        fitted, _ = fit([log], 1000, words)
+        kept = fitted[0].parts if fitted else []
+        assert sum(words(part) + 1 for part in kept) <= room
+        fronts.append(int(kept[0].split()[0]) if kept else upto)
+    assert sorted(fronts) == fronts
+    total = sum(size + 1 for size in sizes)
+    assert len(set(fronts)) <= 2 + total // max(1, room // 4)
+
+
+def test_event_log_stays_the_prefix_while_it_grows(tmp_path: Path) -> None:
+    """With a log far over its share, most turns begin with the turn before, and a trim comes once a quarter.
+
+    Seeds: C3, C4.
+    """
+    assembler = Assembler(make_brain(tmp_path, {"context": {"budget_tokens": 4000}}))
+    previous, shared = "", 0
+    for events in range(120, 160):
+        memory = assembler.assemble(
+            answer_request(short_term=short_term(events, goals=(), facts=(), tasks=())), model=MODEL
+        )
+        log = memory.text[: memory.text.index("## Relevant Long-Term Memory")].rstrip()
+        shared += bool(previous) and log.startswith(previous)
+        assert memory.tokens <= 4000
+        assert f"Thing {events - 1} happened." in log
+        previous = log
+    assert shared >= 36
+
+
+def test_prompt_over_the_window_is_a_clear_error(tmp_path: Path) -> None:
+    """Identity and prompt are never cut: a prompt that is too long is said to be."""
+    brain = make_brain(tmp_path, {"context": {"budget_tokens": 3000}})
+    with pytest.raises(ModelError, match="`user prompt` takes"):
+        Assembler(brain).assemble(answer_request(prompt_of("word " * 4000)), model=MODEL)
+
+
+def test_long_term_memory_is_chosen_by_relevance_and_capped(tmp_path: Path) -> None:
+    """The best pages go in while there is room, each by whole statements."""
+    brain = make_brain(tmp_path, {"context": {"budget_tokens": 2000, "max_memories": 50}})
+    hits = [
+        hit_of(f"Statement {n} is of some length. " * 6, path=f"memory/long_term/concrete/{n}.md", anchor=f"a{n}")
+        for n in range(50)
+    ]
+    memory = Assembler(brain).assemble(answer_request(hits=hits), model=MODEL)
+    (found,) = [b for b in memory.blocks if b.name == "long-term memory"]
+    assert 3 < len(found.parts) < 15
+    assert "Statement 0 " in found.parts[0]
+    assert memory.block_tokens["long-term memory"] <= 0.36 * 2000
+
+
+def test_tokens_sent_do_not_grow_with_memory(tmp_path: Path) -> None:
+    """However much is found, working memory takes `max_memories` pages."""
+    assembler = Assembler(make_brain(tmp_path))
+    sizes = []
+    for found in (8, 80, 800):
+        hits = [hit_of(f"Statement {n}.", path=f"memory/long_term/concrete/{n}.md") for n in range(found)]
+        sizes.append(assembler.assemble(answer_request(hits=hits), model=MODEL).tokens)
+    assert sizes[0] == sizes[1] == sizes[2]
+
+
+def test_budget_follows_the_window_and_the_setting() -> None:
+    """A published window bounds the setting; a model no list knows takes the setting as its window.
+
+    Seeds: R11.
+    """
+    small = Settings(context=ContextSettings(budget_tokens=3000))
+    huge = Settings(context=ContextSettings(budget_tokens=10**6))
+    assert [32_000, 3000] == [budget_tokens(given, "openai/gpt-4o") for given in (Settings(), small)]
+    assert 128_000 - 4096 == budget_tokens(huge, "openai/gpt-4o")
+    assert [8192 - 2048, 3000, 10**6] == [budget_tokens(given, "openai/own") for given in (Settings(), small, huge)]
+
+
+def test_shortening_keeps_whole_sentences() -> None:
+    """Nothing ends mid-sentence; an ellipsis says that there is more."""
+    text = "One is here. Two is there. Three is gone.\nFour stays."
+    assert text == shortened(text, 50, words)
+    assert "One is here.\nTwo is there.\n…" == shortened(text, 10, words)
+    assert "…" == shortened("a " * 100, 10, words)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a" * 300_000, " " * 300_000, "\n" * 50_000, "日本語" * 10_000, "🙂" * 5_000, "<|endoftext|>"]
+)
+def test_counting_survives_any_text(text: str) -> None:
+    """Long runs that overflow a tokenizer, other scripts and special tokens are counted."""
+    assert (count(text) > 0) is bool(text)
+
+
+def test_counting_errs_on_the_safe_side_for_other_families() -> None:
+    """A model of unknown tokenizer is given a margin."""
+    text = "The user lives in Portland, since 2020. " * 20
+    assert count(text, "openai/gpt-4o") < count(text, "anthropic/claude-sonnet-4-5")
+
+
+def test_lists_are_right_however_much_is_cut(tmp_path: Path) -> None:
+    """Lists above the log and the changes told in it add up to what stands, through trims, ticks and removals."""
+    import re
+
+    from brainiac.formats.short_term import Item
+
+    assembler = Assembler(make_brain(tmp_path, {"context": {"budget_tokens": 2500}}))
+    for turn in range(1, 90):
+        tasks = tuple(Item(f"Task {n}", is_done=n % 3 == turn % 2) for n in range(turn // 4, turn // 2))
+        text = assembler.assemble(
+            answer_request(short_term=short_term(turn, goals=(), facts=(), tasks=tasks)), model=MODEL
+        ).text
+        text = text[text.index("## Short-Term Memory") : text.index("## User Prompt")]
+        shown = set(re.findall(r"^> - (\[[x ]\] Task \d+)$", text, re.MULTILINE))
+        for change, line in re.findall(r"^> - (now in|no longer in) Tasks: (.*)$", text, re.MULTILINE):
+            shown = shown | {line} if change == "now in" else shown - {line}
+        assert {f"[{'x' if item.is_done else ' '}] {item.text}" for item in tasks} == shown

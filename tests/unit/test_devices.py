@@ -1,0 +1,271 @@
+"""Two devices share a brain by copying files both ways: one runs the processes, the other captures, searches, waits."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from brainiac_plugins.promotion.run import promote
+
+from brainiac.brain import Brain
+from brainiac.errors import UserError
+from brainiac.formats.discretion import is_private_note
+from brainiac.health.overview import overview
+from brainiac.history.devices import takeover, with_setting
+from brainiac.history.forget import find_target
+from brainiac.history.purge import purge
+from brainiac.settings import Settings, load
+from brainiac.testing import make_brain, run_once
+from tests.support.commands import Shell
+from tests.support.pipeline import eventually, running
+from tests.unit.test_purge import holders
+
+SECRET = "My neighbour Rosalind hides emeralds under the old willow."
+
+
+class Device:
+    """A machine with a copy of the brain and state of its own."""
+
+    def __init__(self, home: Path, root: Path, patch: pytest.MonkeyPatch) -> None:
+        self.home, self.root, self._patch = home, root, patch
+
+    @contextmanager
+    def opened(self) -> Iterator[Brain]:
+        self.enter()
+        brain = Brain(self.root)
+        try:
+            yield brain
+        finally:
+            brain.close()
+
+    def enter(self) -> None:
+        for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+            self._patch.setenv(variable, str(self.home / variable))
+
+    def run(self) -> None:
+        with self.opened() as brain:
+            run_once(brain)
+
+    def drop(self, path: str, text: str) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def holds(self, path: str) -> bool:
+        return (self.root / path).exists()
+
+
+def synced(source: Device, target: Device) -> None:
+    """Copy as a sync does: what is new or newer, and what was deleted is deleted, journals of the other excepted."""
+    theirs = {path.name for path in (target.root / "logs/journal").glob("*/")}
+    mine = {path.name for path in (source.root / "logs/journal").glob("*/")}
+    for folder, _, names in os.walk(source.root):
+        for name in names:
+            path = Path(folder, name)
+            other = target.root / path.relative_to(source.root)
+            if name.startswith(".brainiac-") or name == "access.log":
+                continue
+            if not other.exists() or other.stat().st_mtime_ns < path.stat().st_mtime_ns:
+                other.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, other)
+    for folder, _, names in os.walk(target.root):
+        for name in names:
+            path = Path(folder, name)
+            relative = path.relative_to(target.root)
+            is_theirs = relative.parts[:2] == ("logs", "journal") and relative.parts[2] in theirs - mine
+            if not is_theirs and name != "access.log" and not (source.root / relative).exists():
+                path.unlink()
+
+
+@pytest.fixture
+def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Device, Device]:
+    """A desk that runs the processes and a laptop with a copy."""
+    desk = Device(tmp_path / "desk-home", tmp_path / "desk", monkeypatch)
+    laptop = Device(tmp_path / "laptop-home", tmp_path / "laptop", monkeypatch)
+    desk.enter()
+    make_brain(desk.root).close()
+    with desk.opened() as brain:
+        takeover(brain)
+    laptop.root.mkdir()
+    synced(desk, laptop)
+    return desk, laptop
+
+
+def test_a_setting_is_set_in_place() -> None:
+    """Comments, order and every other line stay byte for byte; the file still validates."""
+    text = (
+        "# mine\nbrain_id: abc # here\n\ninbox:\n  # settle_ms: 100\nactive_device: old # was\nllm:\n  model: offline\n"
+    )
+    assert text.replace("old", "new") == with_setting(text, "active_device", "new")
+    bare = text.replace("active_device: old # was\n", "")
+    assert bare + "active_device: new\n" == with_setting(bare, "active_device", "new")
+
+
+def test_taking_over_is_a_commit(devices: tuple[Device, Device]) -> None:
+    """The shipped settings gain one line and keep their comments; again changes nothing."""
+    desk, _ = devices
+    with desk.opened() as brain:
+        (event,) = brain.journal.events(kinds={"device-took-over"})
+        assert brain.journal.device == load(brain.tree.config, Settings).active_device == event.data["device"]
+        before = brain.journal.blobs.get(str(event.changes[0].before)).decode()
+        assert before + f"active_device: {brain.journal.device}\n" == brain.read_text(brain.tree.config)
+        assert takeover(brain) is None
+
+
+def test_the_other_device_captures_and_waits(devices: tuple[Device, Device]) -> None:
+    """A prompt dropped on the laptop is answered at the desk, once, and the answer comes back with the sync.
+
+    Seeds: S1.
+    """
+    desk, laptop = devices
+    laptop.drop("inbox/one.md", "I live in Portland.\n")
+    laptop.run()
+    assert not laptop.holds("inbox/one.response.md")
+    synced(laptop, desk)
+    desk.run()
+    assert desk.holds("inbox/one.response.md")
+    synced(desk, laptop)
+    laptop.run()
+    with laptop.opened() as brain:
+        assert [] == list(brain.journal.events(kinds={"prompt-answered", "exchange-reflected", "response-arrived"}))
+        assert any("Portland" in hit.text for hit in brain.recall.search("Portland"))
+        assert ["e"] == ["e" for event in brain.short_term().memory.events]
+
+
+def test_a_handover(devices: tuple[Device, Device]) -> None:
+    """After a takeover the laptop answers and the desk waits; what was answered is not answered again."""
+    desk, laptop = devices
+    desk.drop("inbox/one.md", "I live in Portland.\n")
+    desk.run()
+    synced(desk, laptop)
+    with laptop.opened() as brain:
+        takeover(brain)
+    laptop.drop("inbox/two.md", "I prefer tea.\n")
+    laptop.run()
+    synced(laptop, desk)
+    desk.drop("inbox/three.md", "My sister is Anna.\n")
+    desk.run()
+    assert [True, False] == [desk.holds(f"inbox/{name}.response.md") for name in ("two", "three")]
+    with laptop.opened() as brain:
+        assert ["inbox/two.md"] == [event.data["prompt"] for event in brain.journal.events(kinds={"prompt-answered"})]
+
+
+def test_a_waiting_daemon_begins_when_it_takes_over(
+    devices: tuple[Device, Device], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While another device is named no hook is called and `status` says who; the changed setting counts at once."""
+    _, laptop = devices
+    laptop.enter()
+    config = laptop.root / "system/config.yaml"
+    disabled = "[core_loop, reflection, promotion, organization]"
+    config.write_text(config.read_text().replace("# disabled: [organization]", f"disabled: {disabled}"))
+    with running(laptop.root) as pair:
+        pair.drop("inbox/one.md", "Hello?\n/send\n")
+        eventually(lambda: bool(pair.daemon.bus.inbox.pending), "held")
+        pair.drop("memory/long_term/concrete/a.md", "# A\n")
+        pair.wait_idle()
+        assert ([], []) == (pair.plugin.prompts, pair.plugin.of("memory_created"))
+        (pending,) = pair.daemon.bus.inbox.pending
+        assert "brainiac takeover" in pending.reason
+        shell = Shell(capsys, str(laptop.root))
+        assert "runs the processes; `brainiac takeover`" in shell("status").out
+        assert "runs the processes now instead of" in shell("takeover").out
+        pair.wait_for("inbox/one.response.md")
+        assert "already" in shell("takeover").out
+
+
+def test_asking_on_a_waiting_device_drops_the_prompt(
+    devices: tuple[Device, Device], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ask` captures and says who will answer; `promote` is refused."""
+    _, laptop = devices
+    laptop.enter()
+    shell = Shell(capsys, str(laptop.root))
+    done = shell("ask", "Where do I live?")
+    assert (0, True) == (done.code, "runs the processes" in done.out)
+    assert 1 == len(list((laptop.root / "inbox").glob("*where-do-i-live.md")))
+    assert 1 == shell("promote").code
+
+
+def test_what_another_device_noted_was_written_by_no_person(devices: tuple[Device, Device]) -> None:
+    """Facts that it reflected are not taken for a person's own lines here, and private ones stay private."""
+    desk, laptop = devices
+    desk.drop("inbox/p.md", "---\nprivate: true\n---\n/remember We decided to hide emeralds.\n")
+    desk.drop("inbox/q.md", "/remember We decided to move to Lisbon.\n")
+    desk.run()
+    synced(desk, laptop)
+    with laptop.opened() as brain:
+        assert 2 == len(brain.short_term().memory.facts)
+        takeover(brain)
+        outcome = promote(brain)
+        assert outcome.event
+        assert [] == [one for one in outcome.event.data["exchanges"] if one.startswith("line-")]
+        pages = [brain.tree.relative(each.path) for each in brain.tree.walk(brain.tree.long_term)]
+        texts = [brain.read_text(page) or "" for page in pages if not page.endswith("_index.md")]
+        assert [True, True] == [is_private_note(text) for text in texts if "emeralds" in text]
+
+
+def test_two_that_both_run_are_told(devices: tuple[Device, Device]) -> None:
+    """Where no device is named and both journals grow, `status` says what to do."""
+    desk, laptop = devices
+    config = laptop.root / "system/config.yaml"
+    config.write_text("".join(line for line in config.read_text().splitlines(True) if "active_device" not in line))
+    desk.run()
+    with desk.opened() as brain:
+        device = brain.journal.device
+        assert [] == overview(brain).problems
+    synced(desk, laptop)
+    config.write_text("".join(line for line in config.read_text().splitlines(True) if "active_device" not in line))
+    with laptop.opened() as brain:
+        assert [True] == [device in problem and "takeover" in problem for problem in overview(brain).problems]
+
+
+def test_a_purge_is_honoured_by_the_other_device(devices: tuple[Device, Device]) -> None:
+    """A tombstone synced over: the laptop's own versions, its index and what a late copy brings back go too."""
+    desk, laptop = devices
+    desk.drop("inbox/one.md", "I live in Portland.\n")
+    desk.drop("inbox/two.md", f"{SECRET}\n")
+    desk.run()
+    synced(desk, laptop)
+    laptop.run()
+    stm = laptop.root / "memory/short_term.md"
+    edited = stm.read_text().replace("I live in Portland.", "I live in Portland, Oregon.")
+    stm.write_text(edited)  # a version that only the laptop has
+    with laptop.opened() as brain:
+        run_once(brain)
+        assert brain.recall.search("emeralds")
+        brain.recall.flush()
+    late = {path: (laptop.root / path).read_text() for path in ("inbox/two.md", "inbox/two.response.md")}
+    with desk.opened() as brain:
+        exchange = next(
+            e for e in brain.journal.events(kinds={"prompt-answered"}) if e.data["prompt"] == "inbox/two.md"
+        )
+        purge(brain, find_target(brain, exchange.id))
+    assert [] == holders(desk.root, desk.home)
+    synced(desk, laptop)
+    stm.write_text(edited)  # its own version was newer
+    laptop.run()
+    assert [] == holders(laptop.root, laptop.home)
+    for path, text in late.items():
+        laptop.drop(path, text)
+    laptop.run()
+    assert [] == holders(laptop.root, laptop.home)
+    assert "Portland, Oregon" in stm.read_text()
+
+
+def test_what_another_device_did_is_undone_there(devices: tuple[Device, Device]) -> None:
+    """Foreign journals are provenance: their events are found and not taken back here."""
+    desk, laptop = devices
+    desk.drop("inbox/one.md", "I live in Portland.\n")
+    desk.run()
+    with desk.opened() as brain:
+        event = next(brain.journal.events(kinds={"prompt-answered"}))
+    synced(desk, laptop)
+    from brainiac.storage.record import find_event
+
+    with laptop.opened() as brain, pytest.raises(UserError, match="undo it there"):
+        find_event(brain, event.id)

@@ -1,0 +1,134 @@
+"""Events and changes as values."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brainiac import events
+from brainiac.storage.journal import from_line, to_line
+
+DATA = Path(__file__).parent.parent / "data/first_version"
+
+
+def test_ids_ascend_and_never_repeat() -> None:
+    """Ids made one after the other sort in that order, so that an id tells its age."""
+    made = [events.new_id() for _ in range(1000)]
+    assert made == sorted(set(made))
+
+
+@given(st.binary())
+def test_content_hash_is_sha256(content: bytes) -> None:
+    """The identity of a text is what `sha256sum` prints, so that a person can check it."""
+    assert hashlib.sha256(content).hexdigest() == events.content_hash(content)
+
+
+def test_changes_hold_what_they_were_decided_on() -> None:
+    """Each change carries its bytes before and after; a move its source."""
+    assert (None, b"new") == _sides(events.create("a.md", "new"))
+    assert (b"old", b"new") == _sides(events.update("a.md", "old", "new"))
+    assert (b"old", None) == _sides(events.remove("a.md", "old"))
+    assert (None, b"line\n") == _sides(events.append("logs/access.log", "line\n"))
+    assert (None, b"asked") == _sides(events.observe("inbox/q.md", b"asked"))
+    moved = events.move("a.md", "b.md", "old")
+    assert ("a.md", "b.md", b"old", b"old") == (moved.source, moved.path, moved.before, moved.after)
+    assert b"new" == events.move("a.md", "b.md", "old", "new").after
+
+
+def _sides(change: events.Change) -> tuple[bytes | None, bytes | None]:
+    return change.before, change.after
+
+
+def test_undecodable_bytes_survive_as_text() -> None:
+    """Bytes that are no UTF-8, read with surrogates as `Brain.read_text` does, are written back as they were."""
+    raw = b"caf\xe9\n"
+    assert raw == events.create("a.md", raw.decode("utf-8", "surrogateescape")).after
+
+
+def test_events_do_not_change() -> None:
+    """What happened is immutable."""
+    event = events.Event(1, events.new_id(), "2025-09-16T15:30:00Z", "note-edited", "person")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        event.kind = "other"  # type: ignore[misc]
+
+
+def test_every_kind_reads_its_own_lines() -> None:
+    """What is written of an event is read as the same value, and by any other reader as the same kind."""
+    answered = events.PromptAnswered(
+        prompt="inbox/q.md",
+        prompt_id="p",
+        prompt_sha256="s",
+        response="inbox/q.response.md",
+        model="m",
+        led=(events.LedWords(path="memory/a.md", anchor="b1", hash="h"),),
+    )
+    line = events.Event(1, events.new_id(), "2025-09-16T15:30:00Z", answered.kind, "core_loop", data=answered.to_json())
+    assert answered == line.what
+    assert ["prompt", "prompt_id", "prompt_sha256", "response", "model", "led"] == list(line.data)
+
+
+def test_what_is_not_known_of_an_event_is_kept() -> None:
+    """An older or a later line is read as far as it goes, and written back key by key as it was."""
+    data = {"items": ["h"], "later": {"a": 1}, "exchange": "e", "prompt": None}
+    reflected = events.ExchangeReflected.from_json(data)
+    assert ("e", ("h",), "", True) == (reflected.exchange, reflected.items, reflected.prompt, reflected.is_extracted)
+    assert list(data.items()) == list(reflected.to_json().items())
+    reworded = dataclasses.replace(reflected, items=("other",)).to_json()
+    assert list((data | {"items": ["other"]}).items()) == list(reworded.items())
+
+
+@pytest.mark.parametrize("event", events.KINDS.values(), ids=lambda event: event.kind)
+@given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())))
+def test_no_line_is_too_damaged_to_be_read(event: type[events.EventData], rest: dict[str, object]) -> None:
+    """Journals come from other versions and by way of sync: whatever a line holds, reading it raises nothing."""
+    keys = [field.name.rstrip("_") for field in dataclasses.fields(event)]
+    for value in rest.values():
+        data = rest | dict.fromkeys(keys, value)
+        assert data == event.from_json(data).to_json()
+
+
+def test_kinds_that_are_not_ours_are_kept() -> None:
+    """A plugin's event has its data as they are."""
+    line = events.Event(1, events.new_id(), "2025-09-16T15:30:00Z", "tag-added", "x", data={"b": [1], "a": None})
+    assert events.PluginEvent("tag-added", {"b": [1], "a": None}) == line.what
+    assert line.data == line.what.to_json()
+
+
+@pytest.mark.parametrize("brain", ["month", "every_setting"])
+def test_journals_of_the_first_version_are_read_as_they_are(brain: str) -> None:
+    """Each line of the first version is read as a value of its kind, and written back with the very same bytes."""
+    with tarfile.open(DATA / f"{brain}.tar.gz") as archive:
+        names = [name for name in archive.getnames() if "/journal/" in name and name.endswith(".jsonl")]
+        lines = [line for name in names if (file := archive.extractfile(name)) for line in file.readlines()]
+    for line in lines:
+        event = from_line(line)
+        assert type(event.what) is events.KINDS.get(event.kind, events.PluginEvent)
+        assert line == to_line(dataclasses.replace(event, data=event.what.to_json()))
+        assert isinstance(event.what, events.PluginEvent) or _is_within(_by_fields(event.what), event.data)
+    assert len(lines) >= 80
+
+
+def _by_fields(value: Any) -> Any:
+    """Return an event as plain values of its fields alone, whatever it was read from."""
+    if isinstance(value, events.Record):
+        names = [field.name for field in dataclasses.fields(value) if field.name != "stored"]
+        return {name.rstrip("_"): _by_fields(getattr(value, name)) for name in names}
+    if isinstance(value, tuple):
+        return list(map(_by_fields, value))
+    return {key: _by_fields(part) for key, part in value.items()} if isinstance(value, dict) else value
+
+
+def _is_within(read: Any, stored: Any) -> bool:
+    """Return whether fields hold what stands in the journal, wherever it says anything."""
+    if isinstance(read, dict) and isinstance(stored, dict):
+        return all(_is_within(part, stored[key]) for key, part in read.items() if key in stored)
+    if isinstance(read, list) and isinstance(stored, list):
+        return len(read) == len(stored) and all(map(_is_within, read, stored))
+    return bool(read == stored)

@@ -1,0 +1,134 @@
+"""Tiers of work."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brainiac.pipeline.dispatch import Job, KeyedExecutor
+from tests.support.pipeline import eventually
+
+
+def lanes(workers: int, bugs: list[BaseException] | None = None) -> KeyedExecutor:
+    return KeyedExecutor("test", workers, lambda: None, (bugs if bugs is not None else []).append)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.sampled_from("abc"), max_size=60))
+def test_jobs_of_one_key_run_in_order_and_each_once(keys: list[str]) -> None:
+    done: list[tuple[str, int]] = []
+    tier = lanes(4)
+    for number, key in enumerate(keys):
+        tier.submit(key, lambda entry=(key, number): done.append(entry))  # type: ignore[misc]
+    eventually(lambda: tier.pending == 0)
+    assert tier.stop(5)
+    for each in "abc":
+        assert [n for n, key in enumerate(keys) if key == each] == [n for key, n in done if key == each]
+
+
+def test_a_slow_key_keeps_no_other_waiting() -> None:
+    release, done = threading.Event(), threading.Event()
+    tier = lanes(2)
+
+    def hold() -> None:
+        assert release.wait(10)
+
+    tier.submit("slow", hold)
+    tier.submit("other", done.set)
+    assert done.wait(10)
+    release.set()
+    assert tier.stop(10)
+
+
+def test_a_job_that_breaks_is_told_and_ends_nothing() -> None:
+    bugs: list[BaseException] = []
+    done = threading.Event()
+    tier = lanes(1, bugs)
+    tier.submit("a", lambda: [][0])
+    tier.submit("a", done.set)
+    assert done.wait(10)
+    eventually(lambda: [IndexError] == [type(bug) for bug in bugs])
+    assert tier.stop(5)
+
+
+def test_stopping_starts_nothing_more_and_tells_whether_work_ended() -> None:
+    release, begun, later = threading.Event(), threading.Event(), threading.Event()
+    tier = lanes(1)
+
+    def hold() -> None:
+        begun.set()
+        release.wait(10)
+
+    tier.submit("a", hold)
+    tier.submit("a", later.set)
+    assert begun.wait(10)
+    assert not tier.stop(0.01)
+    release.set()
+    assert tier.stop(10)
+    tier.submit("b", later.set)
+    assert not later.is_set()
+
+
+def test_while_a_tier_is_crowded_the_one_behind_it_stands_back() -> None:
+    order: list[str] = []
+    release = threading.Event()
+    first = lanes(1)
+    behind = KeyedExecutor("behind", 1, lambda: None, lambda bug: None, first=first)
+
+    def hold() -> None:
+        assert release.wait(10)
+
+    first.submit("a", hold)
+    for number in range(5):
+        first.submit("a", lambda number=number: order.append(f"first {number}"))  # type: ignore[misc]
+    behind.submit("b", lambda: order.append("behind"))
+    release.set()
+    eventually(lambda: "behind" in order)
+    assert order.index("first 2") < order.index("behind")
+    assert first.stop(5)
+    assert behind.stop(5)
+
+
+def turns_of(tier: KeyedExecutor, submit: Callable[[Callable[[str], Job]], None]) -> list[str]:
+    """Return the keys in the order of their turns, of jobs that are submitted while the only worker is held up."""
+    order: list[str] = []
+    release = threading.Event()
+    tier.submit("held up", lambda: release.wait(10) and None)
+    submit(lambda name: lambda: order.append(name))
+    release.set()
+    eventually(lambda: tier.pending == 0)
+    assert tier.stop(5)
+    return order
+
+
+def test_one_that_comes_fresh_is_next_but_one_behind_thousands_that_wait() -> None:
+    """Of 2,000 keys that wait, the newest and the oldest take turns; one in the middle waits for neither for ever."""
+
+    def submit(job: Callable[[str], Job]) -> None:
+        for number in range(2000):
+            tier.submit(str(number), job(str(number)))
+        tier.submit("fresh", job("fresh"))
+
+    tier = lanes(1)
+    order = turns_of(tier, submit)
+    assert "fresh" in order[:2]
+    assert {"0", "1", "2"} <= set(order[:8])
+    assert 2001 == len(set(order)) == len(order)
+
+
+def test_a_key_with_a_thousand_jobs_takes_one_turn_of_each_round() -> None:
+    """Who has much to do is fresh once: others, and who comes later, have their turns between."""
+
+    def submit(job: Callable[[str], Job]) -> None:
+        for _ in range(1000):
+            tier.submit("much", job("much"))
+        for name in "abc":
+            tier.submit(name, job(name))
+
+    tier = lanes(1)
+    order = turns_of(tier, submit)
+    assert set("abc") <= set(order[:5])
+    assert 1000 == order.count("much")

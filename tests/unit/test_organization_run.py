@@ -1,0 +1,277 @@
+"""Organization on real files: what the log shows is done, once, in one commit, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from brainiac_plugins.organization.run import Outcome, organize
+from brainiac_plugins.organization.upkeep import Upkeep
+
+from brainiac.events import content_hash
+from brainiac.formats.index_page import parse_index
+from brainiac.formats.memory import parse_memory
+from brainiac.health.doctor import examine
+from brainiac.history.undo import undo
+from tests.support.organized import ARCHIVE, NOW, TOP, Scene, construct, expected_places, make_scene
+
+SMALL = "\norganization: {max_entries: 20}\n"
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    made = make_scene(tmp_path / "brain", config=SMALL)
+    yield made
+    made.brain.close()
+
+
+def tended(scene: Scene) -> Scene:
+    """Bring manifests up to date, as the first quiet does, so that only the organization itself is looked at."""
+    scene.brain.observed.adopt()
+    Upkeep(scene.brain).tend()
+    return scene
+
+
+def done(outcome: Outcome) -> list[tuple[str, tuple[str, ...], str]]:
+    return [(action.kind, action.paths, action.target) for action in outcome.done]
+
+
+def problems(scene: Scene) -> list[tuple[str, str]]:
+    return [(problem.path, problem.what) for problem in examine(scene.brain)]
+
+
+def text(scene: Scene, path: str) -> str:
+    return scene.brain.read_text(path) or ""
+
+
+def test_exactly_what_the_log_shows_is_done(scene: Scene) -> None:
+    """Used much: moved up; used together: linked; unused: archived; overgrown: split; nothing else, and all links hold.
+
+    Seeds: S13, S15.
+    """
+    made = construct(scene, crowd=26, unused=4)
+    before = tended(scene).tree()
+    outcome = organize(scene.brain)
+    assert expected_places(made) == scene.pages()
+    assert [] == problems(scene)
+    mira, soup = (parse_memory(path, text(scene, path)) for path in made.pair)
+    people, cooking = (f"{TOP}/concrete/people/_index.md", f"{TOP}/skills/cooking/_index.md")
+    assert [soup.uuid] == [link.uuid for link in parse_index(people, text(scene, people)).related]
+    assert [mira.uuid] == [link.uuid for link in parse_index(cooking, text(scene, cooking)).related]
+    assert 130 == outcome.lines
+    assert b"" == scene.tree()["logs/access.log"]
+    events = [event.kind for event in scene.brain.journal.events() if event.id >= outcome.event]
+    assert ["memory-organized", "manifests-derived"] == events
+    changed = {path for path, content in scene.tree().items() if before.get(path) != content}
+    linking = {
+        path for path in made.others if path.endswith(("recent.md", "-0.md", "-1.md", "-2.md", "-3.md", "-4.md"))
+    }
+    moved = {new for old, new in expected_places(made).items() if old != new}
+    assert {path for path in changed if "_index" not in path} == moved | linking | {*made.pair, "logs/access.log"}
+
+
+def test_a_second_run_changes_nothing(scene: Scene) -> None:
+    """What was done is not done again, and nothing is journaled."""
+    construct(scene, crowd=26, unused=4)
+    organize(tended(scene).brain)
+    before, last = scene.tree(), scene.brain.journal.last()
+    assert Outcome() == organize(scene.brain)
+    Upkeep(scene.brain).tend()
+    assert before == scene.tree()
+    assert last == scene.brain.journal.last()
+
+
+def test_citations_are_counted_on_the_page(scene: Scene) -> None:
+    """`reinforcement_count` grows by how often a memory was cited; the rest of the page stays byte for byte.
+
+    Seeds: P1.
+    """
+    page = scene.page("concrete/people/mira")
+    before = text(scene, page)
+    scene.log("READ", page, at=NOW)
+    for number in range(3):
+        scene.log("CITE", page, at=NOW + timedelta(seconds=number))
+    organize(tended(scene).brain)
+    assert before.replace("reinforcement_count: 0", "reinforcement_count: 3") == text(scene, page)
+
+
+def test_use_adds_up_over_runs_until_it_was_acted_on(scene: Scene) -> None:
+    """Citations of earlier runs count for a month; once a page was moved up they count no more."""
+    page = scene.page("concrete/projects/house/plans/budget")
+    for run in range(2):
+        for number in range(12):
+            scene.log("CITE", page, at=NOW + timedelta(minutes=12 * run + number))
+        outcome = organize(tended(scene).brain)
+        assert bool(outcome.done) == (run == 1)
+    assert [] == done(organize(scene.brain))
+    assert f"{TOP}/concrete/projects/house/budget.md" == scene.pages()[page]
+
+
+def test_only_processed_lines_are_cleared(scene: Scene) -> None:
+    """What is added while memory is organized stays, and so do lines that are no entries. Seeds: S13."""
+    page = scene.page("concrete/people/mira")
+    scene.log("READ", page, at=NOW)
+    log = scene.brain.tree.access_log
+    log.write_text(log.read_text() + "a remark\n")
+    tended(scene)
+
+    def add(step: str) -> None:
+        if step.startswith("writing"):
+            scene.log("CITE", page, at=NOW)
+            with log.open("a") as file:
+                file.write("half a li")
+
+    organize(scene.brain, progress=add)
+    assert ["a remark", "2026-06-01T12:00:00Z | CITE | /elsewhere/brain/" + page, "half a li"] == log.read_text().split(
+        "\n"
+    )
+
+
+def test_a_line_written_into_the_log_that_was_swapped_out_is_kept(scene: Scene) -> None:
+    """A script that held the log open while it was cleared loses no line: it is added to the new log."""
+    page = scene.page("concrete/people/mira")
+    scene.log("READ", page, at=NOW)
+    tended(scene)
+    late = f"2026-06-01T12:00:09Z | CITE | /elsewhere/brain/{page}\n"
+    with scene.brain.tree.access_log.open("a") as held:
+        organize(scene.brain)
+        scene.log("READ", page, at=NOW)
+        held.write(late)
+    scene.brain.committer.check_displaced()
+    assert f"2026-06-01T12:00:00Z | READ | /elsewhere/brain/{page}\n{late}" == scene.brain.tree.access_log.read_text()
+
+
+def test_lines_of_a_page_that_moved_since_still_count(scene: Scene) -> None:
+    """The log names a path; the journals tell where that page is now."""
+    page = scene.page("concrete/people/mira")
+    tended(scene)
+    scene.brain.tree.absolute(page).rename(scene.brain.tree.long_term / "concrete/mira.md")
+    scene.brain.observed.adopt()
+    scene.log("CITE", page, at=NOW)
+    organize(scene.brain)
+    assert "reinforcement_count: 1" in text(scene, f"{TOP}/concrete/mira.md")
+
+
+def test_unused_days_become_a_digest(scene: Scene) -> None:
+    """Unused days are archived word for word; a line of each stays, linked to its original, and no empty folder."""
+    said = (
+        '### 2025-03-0{0}T09:00:00Z\n<!-- exchange: e{0} -->\n**User:** "Planted tomatoes, row {0}."\n**AI:** "Good."\n'
+    )
+    days = [scene.page(f"events/2025/03/0{day}/2025-03-0{day}", days_ago=400, body=said.format(day)) for day in (4, 5)]
+    before = {path: text(scene, path) for path in days}
+    outcome = organize(tended(scene).brain)
+    digest = f"{TOP}/events/2025/03/digest.md"
+    assert [("compress", tuple(days), f"{TOP}/events/2025/03")] == done(outcome)
+    assert [before[path] for path in days] == [text(scene, path.replace(TOP, ARCHIVE)) for path in days]
+    statements = [each.text for each in parse_memory(digest, text(scene, digest)).statements]
+    assert ["2025-03-04: “Planted tomatoes, row 4.”", "2025-03-05: “Planted tomatoes, row 5.”"] == [
+        each.partition(" ([")[0] for each in statements
+    ]
+    assert [] == problems(scene)
+    assert not (scene.brain.root / f"{TOP}/events/2025/03/04/_index.md").exists()
+    scene.clock.advance(400 * 86400)  # type: ignore[attr-defined]
+    assert [] == done(organize(scene.brain))
+
+
+def test_what_is_important_or_a_persons_is_put_before_them_once(scene: Scene) -> None:
+    """Such a page is not archived: a line in review.md asks, and is not repeated. Seeds: S15."""
+    grave = scene.page("concrete/past/vow", days_ago=300, importance="high")
+    theirs = scene.page("concrete/past/poem", days_ago=300)
+    tended(scene)
+    file = scene.brain.tree.absolute(theirs)
+    file.write_text(file.read_text() + "\nA line of mine.\n")
+    scene.brain.observed.note_change(theirs)
+    scene.clock.advance(200 * 86400)  # type: ignore[attr-defined]
+    outcome = organize(scene.brain)
+    assert [] == done(outcome)
+    assert 1 == len(outcome.asked)
+    review = text(scene, "memory/review.md")
+    assert grave in review
+    assert theirs in review
+    assert Outcome() == organize(scene.brain)
+    assert review == text(scene, "memory/review.md")
+
+
+def test_a_place_that_a_person_chose_is_theirs(scene: Scene) -> None:
+    """A page that a person moved to a folder is not moved up without their word."""
+    page = scene.page("concrete/budget")
+    tended(scene)
+    chosen = scene.brain.tree.absolute(f"{TOP}/concrete/projects/house/plans/budget.md")
+    chosen.parent.mkdir(parents=True)
+    scene.brain.tree.absolute(page).rename(chosen)
+    scene.brain.observed.adopt()
+    scene.clock.advance(120)  # type: ignore[attr-defined]
+    for number in range(30):
+        scene.log("CITE", scene.brain.tree.relative(chosen), at=NOW + timedelta(seconds=number))
+    outcome = organize(scene.brain)
+    assert ([], 1) == (done(outcome), len(outcome.asked))
+
+
+def test_a_page_edited_a_moment_ago_is_left_out(scene: Scene) -> None:
+    """Within a minute of a person's edit a page is neither moved nor counted."""
+    page = scene.page("concrete/projects/house/plans/budget")
+    tended(scene)
+    file = scene.brain.tree.absolute(page)
+    file.write_text(file.read_text() + "\nMine.\n")
+    scene.brain.observed.note_change(page)
+    for number in range(30):
+        scene.log("CITE", page, at=NOW + timedelta(seconds=number))
+    outcome = organize(scene.brain)
+    assert [("move " + page, "it was edited a moment ago")] == [
+        (f"move {what.split()[-1]}", why) for what, why in outcome.refused
+    ]
+
+
+def test_a_large_part_of_memory_is_not_put_to_rest_at_once(scene: Scene) -> None:
+    """An imported folder of old notes is not archived by itself: a person is asked."""
+    pages = [scene.page(f"concrete/old/{number % 2}/{number}", days_ago=900) for number in range(30)]
+    outcome = organize(tended(scene).brain)
+    assert ([], 1) == (done(outcome), len(outcome.asked))
+    assert {path: path for path in pages} == scene.pages()
+
+
+def test_a_file_that_changes_while_memory_is_organized(scene: Scene) -> None:
+    """The run looks again and goes on from what stands there then; the person's text stands."""
+    made = construct(scene, crowd=26, unused=4)
+    tended(scene)
+    page = scene.brain.tree.absolute(made.others[0])
+    steps: list[str] = []
+
+    def edit(step: str) -> None:
+        steps.append(step)
+        if step.startswith("writing") and len(steps) < 4:
+            page.write_text(page.read_text() + "\nA line of mine.\n")
+
+    organize(scene.brain, progress=edit)
+    assert "A line of mine." in page.read_text()
+    assert expected_places(made) == scene.pages()
+
+
+def test_names_that_are_taken(scene: Scene) -> None:
+    """A page that moves where its name is taken gets a number; none is written over."""
+    taken = scene.page("concrete/projects/house/budget")
+    page = scene.page("concrete/projects/house/plans/budget")
+    for number in range(30):
+        scene.log("CITE", page, at=NOW + timedelta(seconds=number))
+    hashes = content_hash(text(scene, taken).encode())
+    organize(tended(scene).brain)
+    assert f"{TOP}/concrete/projects/house/budget-2.md" == scene.pages()[page]
+    assert hashes == content_hash(text(scene, taken).encode())
+
+
+def test_what_was_taken_back_is_not_done_again(scene: Scene) -> None:
+    """`undo` of an organization puts every page back where it was; the next run asks where it would do it again."""
+    construct(scene, crowd=26, unused=4)
+    tended(scene)
+    event = scene.brain.journal.find(organize(scene.brain).event)
+    assert event is not None
+    undo(scene.brain, event)
+    Upkeep(scene.brain).tend()
+    assert {path: path for path in scene.uuids} == scene.pages()
+    assert [] == problems(scene)
+    outcome = organize(scene.brain)
+    assert [] == done(outcome)
+    assert {"Move"} == {what.split()[0] for what in outcome.asked}
+    assert {path: path for path in scene.uuids} == scene.pages()

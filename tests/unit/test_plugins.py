@@ -1,0 +1,439 @@
+"""Loading plugins: from where, in which order, under which name, and only what is trusted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+import brainiac
+from brainiac.brain import Brain
+from brainiac.errors import PluginError, UserError
+from brainiac.host.plugins import PluginHost, PluginStatus
+from brainiac.host.trust import TrustStore
+
+GREETER = """
+    import brainiac
+    @brainiac.hookimpl
+    def redact(text):
+        return "{}" + text
+"""
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Brain:
+    return make_brain(tmp_path / "brain")
+
+
+def make_brain(root: Path) -> Brain:
+    for folder in ("inbox", "memory", "system", "plugins", "logs"):
+        (root / folder).mkdir(parents=True)
+    (root / "system/core_identity.md").write_text("# Core Identity\n")
+    return Brain(root)
+
+
+def write(folder: Path, name: str, source: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.py"
+    path.write_text(dedent(source))
+    return path
+
+
+def loaded(brain: Brain, bundled: Path | None = None) -> PluginHost:
+    """Load the plugins of a brain beside the given bundled ones."""
+    host = PluginHost(brain, bundled or brain.root / "none")
+    host.load()
+    return host
+
+
+def states(host: PluginHost) -> dict[str, str]:
+    return {f"{status.source}:{status.name}": status.state for status in host.status}
+
+
+def redacted(host: PluginHost, brain: Brain, text: str = "x") -> list[Any]:
+    return host.call("redact", brain=brain, text=text)
+
+
+def test_a_brains_own_plugin_runs_once_trusted(brain: Brain) -> None:
+    """A file in plugins/ does not run until this machine trusts it, and the status says what to do.
+
+    Seeds: U4.
+    """
+    write(brain.tree.plugins, "greeter", GREETER.format("hello "))
+    host = loaded(brain)
+    assert [] == redacted(host, brain)
+    (status,) = host.status
+    assert ("untrusted", "brain") == (status.state, status.source)
+    assert "brainiac plugins trust greeter" in status.detail
+    host.trust.trust("greeter")
+    host = loaded(brain)
+    assert {"brain:greeter": "loaded"} == states(host)
+    assert ["hello x"] == redacted(host, brain)
+
+
+def test_one_changed_byte_takes_trust_away(brain: Brain) -> None:
+    """What is recorded is the hash of the very bytes: any change, even of a comment, asks again."""
+    path = write(brain.tree.plugins, "greeter", GREETER.format(""))
+    trust = loaded(brain).trust
+    trust.trust("greeter")
+    path.write_bytes(path.read_bytes() + b"#")
+    assert {"brain:greeter": "untrusted"} == states(loaded(brain))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from brainiac_plugins._shared import WORD",
+        "from brainiac_plugins import _shared; WORD = _shared.WORD",
+        "import brainiac_plugins._shared as shared; WORD = shared.WORD",
+        "from ._shared import WORD",
+        "from . import _shared; WORD = _shared.WORD",
+        "def late():\n    from ._shared import WORD\n    return WORD\nWORD = late()",
+    ],
+)
+def test_an_imported_module_of_the_brain_is_part_of_what_is_trusted(brain: Brain, statement: str) -> None:
+    """A changed module beside a plugin takes the plugin's trust away, however it is imported."""
+    shared = write(brain.tree.plugins, "_shared", "from ._deeper import WORD\n")
+    deeper = write(brain.tree.plugins, "_deeper", "WORD = 'shared '\n")
+    source = f"{statement}\nimport brainiac\n@brainiac.hookimpl\ndef redact(text):\n    return WORD + text\n"
+    write(brain.tree.plugins, "greeter", source)
+    assert {"greeter.py", "_shared.py", "_deeper.py"} == set(loaded(brain).trust.trust("greeter"))
+    assert ["shared x"] == redacted(loaded(brain), brain)
+    for path in (shared, deeper):
+        before = path.read_bytes()
+        path.write_bytes(before + b"\n")
+        assert {"brain:greeter": "untrusted"} == states(loaded(brain))
+        path.write_bytes(before)
+    assert {"brain:greeter": "loaded"} == states(loaded(brain))
+    deeper.unlink()
+    assert {"brain:greeter": "failed"} != states(loaded(brain))
+
+
+def test_an_import_that_was_not_judged_is_refused(brain: Brain) -> None:
+    """A module of the brain named only at run time was in no fingerprint, so it cannot be imported."""
+    write(brain.tree.plugins, "_sly", "import pathlib; pathlib.Path(__file__).parent.parent.joinpath('ran').touch()\n")
+    write(
+        brain.tree.plugins,
+        "greeter",
+        """
+        import importlib
+        importlib.import_module("brainiac_plugins." + "_s" + "ly")
+        """,
+    )
+    trust = loaded(brain).trust
+    assert {"greeter.py"} == set(trust.trust("greeter"))
+    host = loaded(brain)
+    assert {"brain:greeter": "failed"} == states(host)
+    assert "No module named 'brainiac_plugins._sly'" in host.status[0].detail
+    assert not (brain.tree.plugins / "ran").exists()
+
+
+def test_a_poisoned_pycache_is_not_used(brain: Brain, tmp_path: Path) -> None:
+    """Compiled code that came along by sync never runs: modules are made from the bytes that were judged."""
+    import py_compile
+
+    path = write(brain.tree.plugins, "greeter", GREETER.format("good "))
+    evil = write(tmp_path, "greeter", GREETER.format("evil "))
+    for target in (Path(py_compile.compile(str(evil), doraise=True)).name, "greeter.pyc"):
+        cache = brain.tree.plugins / "__pycache__" / target
+        cache.parent.mkdir(exist_ok=True)
+        py_compile.compile(str(evil), cfile=str(cache), dfile=str(path), doraise=True)
+    loaded(brain).trust.trust("greeter")
+    assert ["good x"] == redacted(loaded(brain), brain)
+
+
+def test_trust_is_this_machines_and_this_folders(brain: Brain, tmp_path: Path) -> None:
+    """A copy of a brain elsewhere starts without trust, and nothing of trust is in the tree."""
+    write(brain.tree.plugins, "greeter", GREETER.format(""))
+    before = sorted(path for path in brain.root.rglob("*"))
+    loaded(brain).trust.trust("greeter")
+    assert before == sorted(path for path in brain.root.rglob("*"))
+    brain.root.rename(tmp_path / "moved")
+    assert {"brain:greeter": "untrusted"} == states(loaded(Brain(tmp_path / "moved")))
+
+
+def test_trust_records_what_was_shown(brain: Brain) -> None:
+    """A plugin that sync replaces between being shown and being trusted is not trusted."""
+    path = write(brain.tree.plugins, "greeter", GREETER.format("read "))
+    trust = loaded(brain).trust
+    shown = trust.fingerprint("greeter")
+    path.write_text(dedent(GREETER.format("swapped ")))
+    trust.trust("greeter", shown)
+    assert {"brain:greeter": "untrusted"} == states(loaded(brain))
+
+
+def test_distrust(brain: Brain) -> None:
+    """What is distrusted does not run from the next start on."""
+    write(brain.tree.plugins, "greeter", GREETER.format(""))
+    trust = loaded(brain).trust
+    trust.trust("greeter")
+    assert [True, False] == [trust.distrust("greeter"), trust.distrust("greeter")]
+    assert {"brain:greeter": "untrusted"} == states(loaded(brain))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"greeter": null}', b"\xff"])
+def test_a_damaged_trust_record_trusts_nothing(brain: Brain, content: bytes) -> None:
+    """A record that cannot be read is no trust, and can be made anew."""
+    write(brain.tree.plugins, "greeter", GREETER.format(""))
+    record = brain.places.state / "trust.json"
+    record.parent.mkdir(parents=True)
+    record.write_bytes(content)
+    assert {"brain:greeter": "untrusted"} == states(loaded(brain))
+    TrustStore(record, brain.tree.plugins).trust("greeter")
+    assert {"brain:greeter": "loaded"} == states(loaded(brain))
+
+
+def test_trusting_what_is_not_there_is_told(brain: Brain) -> None:
+    """A mistyped name is a sentence; a name is no way to a file elsewhere."""
+    write(brain.root, "outside", "")
+    for name in ("greter", "../outside", "/etc/hostname"):
+        with pytest.raises(UserError, match="brainiac plugins list"):
+            loaded(brain).trust.trust(name)
+
+
+def test_a_trusted_file_named_like_a_bundled_one_replaces_it(brain: Brain, tmp_path: Path) -> None:
+    """A process is replaced by a file of its name, but only once that file is trusted.
+
+    Seeds: U2.
+    """
+    bundled = write(tmp_path / "bundled", "reflection", GREETER.format("bundled ")).parent
+    write(brain.tree.plugins, "reflection", GREETER.format("own "))
+    host = loaded(brain, bundled)
+    assert {"bundled:reflection": "loaded", "brain:reflection": "untrusted"} == states(host)
+    assert ["bundled x"] == redacted(host, brain)
+    host.trust.trust("reflection")
+    host = loaded(brain, bundled)
+    assert {"bundled:reflection": "shadowed", "brain:reflection": "loaded"} == states(host)
+    assert ["own x"] == redacted(host, brain)
+
+
+def test_disabled_plugins_stay_out(brain: Brain, tmp_path: Path) -> None:
+    """`plugins.disabled` keeps a plugin out, bundled or own, and the others go on.
+
+    Seeds: U2.
+    """
+    bundled = write(tmp_path / "bundled", "promotion", GREETER.format("promotion ")).parent
+    write(bundled, "reflection", GREETER.format("reflection "))
+    write(brain.tree.plugins, "greeter", GREETER.format("greeter "))
+    loaded(brain).trust.trust("greeter")
+    brain.tree.config.write_text("plugins:\n  disabled: [promotion, greeter]\n")
+    host = loaded(brain, bundled)
+    assert ["reflection x"] == redacted(host, brain)
+    assert {"bundled:promotion": "disabled", "bundled:reflection": "loaded", "brain:greeter": "disabled"} == states(
+        host
+    )
+
+
+def test_a_persons_plugin_hears_first(brain: Brain, tmp_path: Path) -> None:
+    """Bundled plugins are registered first and pluggy calls the last first, so a person's own is asked first."""
+    bundled = write(tmp_path / "bundled", "reflection", GREETER.format("bundled ")).parent
+    write(brain.tree.plugins, "greeter", GREETER.format("own "))
+    loaded(brain).trust.trust("greeter")
+    host = loaded(brain, bundled)
+    assert ["greeter", "reflection"] == host.implementers("redact")
+    assert ["own x", "bundled x"] == redacted(host, brain)
+    assert "bundled own x" == host.chain("redact", "text", "x", brain=brain)
+
+
+def test_installed_packages_are_plugins(brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that declares an entry point in the group `brainiac` is loaded; a broken one stops nobody."""
+    install(tmp_path / "site", "greet-1.0", {"greeter": "greet_pkg", "broken": "broken_pkg", "unwanted": "greet_pkg"})
+    write(tmp_path / "site", "greet_pkg", GREETER.format("installed "))
+    write(tmp_path / "site", "broken_pkg", "import no_such_module_anywhere\n")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    brain.tree.config.write_text("plugins:\n  disabled: [unwanted]\n")
+    host = loaded(brain)
+    expected = {"installed:greeter": "loaded", "installed:broken": "failed", "installed:unwanted": "disabled"}
+    assert expected == states(host)
+    assert ["installed x"] == redacted(host, brain)
+
+
+def install(site: Path, name: str, points: dict[str, str]) -> None:
+    """Lay out what an installer leaves of a package: its metadata with entry points."""
+    info = site / f"{name}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name.split('-')[0]}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[brainiac]\n" + "".join(f"{k} = {v}\n" for k, v in points.items()))
+
+
+def test_a_name_that_is_taken_harms_nobody(brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package cannot push a process out by taking its name; its own loading fails and says why."""
+    bundled = write(tmp_path / "bundled", "reflection", GREETER.format("bundled ")).parent
+    install(tmp_path / "site", "greet-1.0", {"reflection": "greet_taker"})
+    write(tmp_path / "site", "greet_taker", GREETER.format("taker "))
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    host = loaded(brain, bundled)
+    assert {"bundled:reflection": "loaded", "installed:reflection": "failed"} == states(host)
+    assert "give it another name" in host.status[-1].detail
+    assert ["bundled x"] == redacted(host, brain)
+
+
+def test_two_brains_in_one_process_keep_their_own(tmp_path: Path) -> None:
+    """Plugins and modules of one name in two brains do not mix, whichever is loaded last.
+
+    Seeds: U4.
+    """
+    hosts = []
+    for word in ("first ", "second "):
+        brain = make_brain(tmp_path / word.strip())
+        write(brain.tree.plugins, "_word", f"WORD = {word!r}\n")
+        write(
+            brain.tree.plugins,
+            "greeter",
+            """
+            import brainiac
+            from . import _word
+            @brainiac.hookimpl
+            def redact(text):
+                return _word.WORD + text
+            """,
+        )
+        loaded(brain).trust.trust("greeter")
+        hosts.append((loaded(brain), brain))
+    assert [["first x"], ["second x"]] == [redacted(host, brain) for host, brain in hosts]
+
+
+def test_modules_have_a_name_of_their_own(brain: Brain) -> None:
+    """A plugin is `brainiac_plugins.<stem>`, with its file's path, so that tracebacks and dataclasses work."""
+    path = write(brain.tree.plugins, "json", "import brainiac, json\nFILE, REAL = __file__, json.dumps\n")
+    loaded(brain).trust.trust("json")
+    host = loaded(brain)
+    assert {"brain:json": "loaded"} == states(host)
+    module = sys.modules["brainiac_plugins.json"]
+    assert ("brainiac_plugins.json", str(path), "dumps") == (module.__name__, module.FILE, module.REAL.__name__)
+    assert "plugins" not in sys.modules
+
+
+def test_what_is_no_plugin_is_passed_over(brain: Brain) -> None:
+    """Modules with a leading underscore, hidden files, conflict copies, folders and other types are no plugins."""
+    for name in ("_shared", ".hidden", "greeter.sync-conflict-20250916-153000-ABC"):
+        write(brain.tree.plugins, name, "raise SystemExit\n")
+    (brain.tree.plugins / "folder.py").mkdir()
+    (brain.tree.plugins / "notes.md").write_text("x")
+    assert [] == loaded(brain).status
+
+
+def test_a_brain_without_a_plugins_folder(brain: Brain) -> None:
+    """Plugins are optional."""
+    brain.tree.plugins.rmdir()
+    assert [] == loaded(brain).status
+
+
+def test_the_repositorys_own_plugins_are_the_bundled_ones(brain: Brain) -> None:
+    """In the repository, which is a brain, the processes are loaded once, as bundled."""
+    write(brain.tree.plugins, "core_loop", GREETER.format(""))
+    assert [PluginStatus("core_loop", "bundled", str(brain.tree.plugins / "core_loop.py"), "loaded")] == loaded(
+        brain, brain.tree.plugins
+    ).status
+
+
+def test_objects_can_be_registered_too(brain: Brain) -> None:
+    """A test or program registers an object with marked methods; a second one of that name is refused."""
+
+    class Greeter:
+        @brainiac.hookimpl
+        def redact(self, text: str) -> str:
+            return "object " + text
+
+    host = loaded(brain)
+    host.register(Greeter(), "greeter")
+    assert host.has("redact")
+    assert ["object x"] == redacted(host, brain)
+    with pytest.raises(PluginError, match="another name"):
+        host.register(Greeter(), "greeter")
+    assert ["object x"] == redacted(host, brain)
+
+
+LISTENER = """
+    import json, pathlib
+    from brainiac import hookimpl
+
+    def note(brain, hook):
+        with open(brain.root / "heard.txt", "a") as file:
+            file.write(hook + chr(10))
+
+    @hookimpl
+    def startup(brain): note(brain, "startup")
+    @hookimpl
+    def shutdown(brain): note(brain, "shutdown")
+    @hookimpl
+    def prompt_arrived(brain, prompt): note(brain, "prompt_arrived " + prompt.path)
+    @hookimpl
+    def response_arrived(brain, exchange): raise RuntimeError("broken")
+    @hookimpl
+    def plugin_failed(brain, plugin, hook, error): note(brain, f"plugin_failed {plugin} {hook} {error}")
+    @hookimpl
+    def memory_created(brain, path, memory): note(brain, "memory_created " + memory.title)
+    @hookimpl
+    def memory_modified(brain, path, memory): note(brain, "memory_modified " + memory.title)
+    @hookimpl
+    def memory_moved(brain, path, old_path, memory): note(brain, f"memory_moved {old_path} {path}")
+    @hookimpl
+    def memory_deleted(brain, path): note(brain, "memory_deleted " + path)
+    @hookimpl
+    def file_changed(brain, change): note(brain, "file_changed " + change.path)
+    @hookimpl
+    def event_recorded(brain, event): note(brain, "event_recorded " + event.kind)
+    @hookimpl
+    def retrieve(brain, query, limit): note(brain, "retrieve")
+    @hookimpl
+    def rerank(brain, query, hits): note(brain, "rerank")
+"""
+
+
+def test_hooks_reach_a_brains_own_plugin(tmp_path: Path) -> None:
+    """What happens in the tree reaches a person's plugin, and its fault reaches the journal and `plugin_failed`.
+
+    Seeds: U2, U4.
+    """
+    brain = create(tmp_path / "brain")
+    write(brain.tree.plugins, "listener", LISTENER)
+    loaded(brain).trust.trust("listener")
+    page = brain.tree.long_term / "concrete/mira.md"
+    page.write_text("# Mira\n\n- Mira is a botanist.\n")
+    (brain.tree.inbox / "q.md").write_text("What is Mira?\n")
+    assert {"startup", "shutdown", "prompt_arrived inbox/q.md", "memory_created Mira"} <= (heard := happened(brain))
+    assert {"plugin_failed listener response_arrived broken", "event_recorded prompt-answered"} <= heard
+    assert {"file_changed memory/long_term/concrete/mira.md", "retrieve", "rerank"} <= heard
+    page.write_text("# Mira B\n\n- Mira is a botanist.\n")
+    assert "memory_modified Mira B" in happened(brain)
+    page.rename(page.with_name("sister.md"))
+    place = "memory/long_term/concrete"
+    assert f"memory_moved {place}/mira.md {place}/sister.md" in happened(brain)
+    page.with_name("sister.md").unlink()
+    assert f"memory_deleted {place}/sister.md" in happened(brain)
+    (fault, *_) = brain.journal.events(kinds={"plugin-failed"})
+    expected = ("listener", {"hook": "response_arrived", "error": "RuntimeError: broken"})
+    assert expected == (fault.by, dict(fault.data))
+    assert (brain.tree.inbox / "q.response.md").exists()
+
+
+def create(root: Path) -> Brain:
+    from brainiac.testing import make_brain
+
+    return make_brain(root)
+
+
+def happened(brain: Brain) -> set[str]:
+    """Run once and return what the listening plugin heard."""
+    from brainiac.pipeline.daemon import run_once
+
+    file = brain.root / "heard.txt"
+    file.unlink(missing_ok=True)
+    running = Brain(brain.root)
+    run_once(running)
+    running.close()
+    return set(file.read_text().splitlines())
+
+
+def test_survey_runs_nothing(brain: Brain, tmp_path: Path) -> None:
+    """What would be loaded can be told without running a line of it."""
+    bundled = write(tmp_path / "bundled", "reflection", "raise SystemExit\n").parent
+    write(brain.tree.plugins, "greeter", "raise SystemExit\n")
+    host = PluginHost(brain, bundled)
+    host.trust.trust("greeter")
+    assert [("reflection", "ready"), ("greeter", "ready")] == [(each.name, each.state) for each in host.survey()]
+    assert [] == host.status

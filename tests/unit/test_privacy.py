@@ -1,0 +1,565 @@
+"""What is off the record is kept nowhere, what is private reaches no remote model, keys stand in no file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from brainiac_plugins.organization.actions import derive_manifests
+from brainiac_plugins.promotion.run import promote
+
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock
+from brainiac.events import PathKind
+from brainiac.formats.discretion import is_off_record, shareable
+from brainiac.formats.prompt import Exchange, Response
+from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
+from brainiac.llm.schemas import Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
+from brainiac.pipeline.daemon import Daemon, answer_one
+from brainiac.pipeline.reconcile import read_prompt
+from brainiac.search.documents import page_of
+from brainiac.storage.heartbeat import FILE as HEARTBEAT
+from tests.support.living import events_of, living, living_brain, places_of
+from tests.support.models import (
+    NOW,
+    UUID,
+    answer_request,
+    make_brain,
+    model_brain,
+    prompt_of,
+    set_sections,
+    write_machine,
+    write_memory,
+    write_settings,
+)
+from tests.support.openai_server import (
+    Behaviour,
+    Captured,
+    ChatServer,
+    by_request,
+    call_tools,
+    raw,
+    say,
+    say_json,
+    status,
+)
+from tests.support.pipeline import eventually
+from tests.support.promotions import make_brain as make_promoting
+from tests.support.promotions import page_with, pages, tell
+
+# so long that no hash or id holds them by chance: four digits stand in one run of forty
+CANARIES = ("zanzibar", "quillwort", "847219563301")
+SPELLINGS = (
+    "remember: false",
+    "remember: False",
+    '"remember": false',
+    "remember : false",
+    "remember:\n  false",
+    "? remember\n: false",
+    "{remember: false, answer: true}",
+    "tags: [a]\nremember: !!bool false",
+    "remember: no",
+    "other: |\n  remember: true\nremember: false # please",
+)
+
+
+def holding(words: tuple[str, ...], *folders: Path, but: tuple[Path, ...] = ()) -> list[str]:
+    """Return each word with the files below folders whose bytes, or whose name, hold it."""
+    found = []
+    for folder in folders:
+        for path in folder.rglob("*"):
+            if path.is_file() and path not in but:
+                content = path.read_bytes().lower() + os.fsencode(path.name).lower()
+                found += [f"{word}: {path}" for word in words if word.encode() in content]
+    return found
+
+
+@contextmanager
+def serving(brain: Brain) -> Iterator[Brain]:
+    """Run a daemon with the bundled processes in this process."""
+    daemon = Daemon(brain)
+    daemon.start()
+    try:
+        yield brain
+    finally:
+        daemon.stop()
+        brain.close()
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_off_the_record_is_understood_in_every_spelling_of_yaml(spelling: str) -> None:
+    assert is_off_record(f"---\n{spelling}\n---\nText.\n".encode())
+    assert is_off_record(f"\ufeff---\r\n{spelling}\r\n---\r\nText.\r\n".replace("\n\r\n", "\n").encode())
+
+
+@pytest.mark.parametrize("text", ["remember: false\n", "---\nremember: true\n---\n", "---\na: remember: false\n"])
+def test_only_front_matter_asks_not_to_be_remembered(text: str) -> None:
+    assert not is_off_record(text.encode())
+
+
+def test_what_is_off_the_record_is_kept_in_no_file_but_its_own(tmp_path: Path, machine: Path) -> None:
+    """Answered, reflected, offered to Promotion, and the daemon ended: journal, blobs, state, index, log hold none."""
+    root = living_brain(tmp_path / "brain", "inbox: {settle_ms: 20}\npromotion: {idle_seconds: 0, min_events: 1}\n")
+    own = [root / "inbox/z.md", root / "inbox/z.response.md"]
+    with living(root, "--verbose") as one:
+        one.answer("open.md", "I live in Portland.")
+        one.drop(
+            "z.md", "---\nremember: false\n---\nMy password for zanzibar is quillwort 847219563301. Where is Zanzibar?"
+        )
+        one.wait_for_answer("z.md")
+        one.wait_for_event("exchange-off-record")
+        assert b"zanzibar" in own[0].read_bytes().lower()
+        one.drop("again.md", "---\nremember: false\n---\nZanzibar once more.")
+        own += [root / "inbox/again.md", root / "inbox/again.response.md"]
+        one.wait_for_answer("again.md")
+        own[0].write_text("---\nremember: false\n---\nA revision: zanzibar and quillwort.\n/send\n")
+        eventually(lambda: len(events_of(root, "prompt-answered")) == 4, "the revision")
+        assert [own[1]] == list(root.glob("inbox/z.response*"))  # our own answer, untouched, was replaced
+        eventually(lambda: not list(root.glob("inbox/.brainiac-*")), "what an editor might still save into", 30)
+        assert 0 == one.terminate()
+    assert [] == holding(CANARIES, root, machine, but=tuple(own))
+    assert [] == holding(CANARIES, tmp_path, but=tuple(own))  # the log too
+
+
+def test_what_is_off_the_record_is_kept_by_no_crash(tmp_path: Path, machine: Path) -> None:
+    """Killed right after the answer, started and ended again: the write-ahead file is empty of it."""
+    root = living_brain(tmp_path / "brain")
+    own = (root / "inbox/z.md", root / "inbox/z.response.md")
+    with living(root) as one:
+        one.drop("z.md", "---\nremember: false\n---\nTell of zanzibar.")
+        one.wait_for_answer("z.md")
+        one.kill()
+    with living(root) as one:
+        one.answer("open.md")
+        assert 0 == one.terminate()
+    assert [] == holding(CANARIES, tmp_path, machine, but=own)
+
+
+def reply(captured: Captured) -> Behaviour:
+    """Answer as a curious model: look for everything with every tool, then say something."""
+    text = json.dumps(captured.body)
+    if captured.body.get("tools") and "tool_call_id" not in text:
+        return call_tools(
+            ("search_memories", {"query": "gift for Mara quillwort zanzibar"}),
+            ("read_exchange", {"id": "inbox/trip/secret.md"}),
+            ("read_memory", {"id": "memory/short_term.md"}),
+            ("read_memory", {"id": "memory/long_term/concrete/hidden.md"}),
+            ("list_directory", {"path": "memory"}),
+            ("follow_links", {"id": "Mara"}),
+        )
+    if '"queries"' in text:
+        return say_json({"queries": ["gift", "zanzibar", "quillwort"]})
+    if captured.body.get("tools"):
+        return say("A bicycle.")
+    return say_json({})
+
+
+def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path) -> None:
+    """Not by its own request, short-term memory, its lists, hits, tools, the conversation, focus or a link."""
+    with ChatServer() as server:
+        server.default = by_request(reply)
+        model_brain(tmp_path, server, prices={"openai/test-model": [0.1, 0.1]}).close()
+        brain = Brain(tmp_path)
+        write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
+        assert brain.models.engine_for(answer_request()).is_remote
+        write_memory(tmp_path, "concrete/hidden.md", "Hidden", 3, "Mara likes zanzibar. ^h1")
+        hidden = tmp_path / "memory/long_term/concrete/hidden.md"
+        hidden.write_text(hidden.read_text().replace("tags: []", "tags: []\nprivate: true"))
+        with serving(brain):
+            talk = "Remember to buy quillwort for Mara's birthday. I decided on zanzibar."
+            (tmp_path / "inbox/trip").mkdir()
+            drop(tmp_path / "inbox/trip/secret.md", f"---\nprivate: true\n---\n{talk}\n")
+            eventually(lambda: "quillwort" in (brain.read_text("memory/short_term.md") or ""), "reflection", 40)
+            assert [] == server.requests
+            noted = brain.short_term().memory
+            assert noted.events[0].is_private
+            assert all(item.is_private for item in (*noted.goals, *noted.facts, *noted.tasks))
+            asked = "---\nfocus: ['[[Hidden]]', '[s](secret.md)', 'memory/short_term.md']\n---\nWhat gift for Mara?\n"
+            drop(tmp_path / "inbox/trip/open.md", asked)
+            eventually(lambda: brain.read("inbox/trip/open.response.md") is not None, "the open answer")
+            eventually(lambda: "What gift" in (brain.read_text("memory/short_term.md") or ""), "its reflection")
+            for _ in range(2):
+                brain.plugins.call("quiet", brain=brain, idle_seconds=1e6)
+        bodies = [json.dumps(body).lower() for body in server.bodies]
+    assert len(bodies) >= 3
+    assert [] == [body for body in bodies if any(word in told_by_us(body) for word in CANARIES)]
+    assert any("what gift" in body for body in bodies)
+    assert "quillwort" in (tmp_path / "inbox/trip/secret.md").read_text()
+
+
+def told_by_us(body: str) -> str:
+    """Return a request without what the model itself said before: its searches name the words it fishes for."""
+    messages = [message for message in json.loads(body)["messages"] if message["role"] != "assistant"]
+    return json.dumps(messages)
+
+
+def elsewhere(server: ChatServer) -> str:
+    """Spell the server's address so that it is not known for this machine: a model there is a remote one."""
+    return server.url.replace("127.0.0.1", "127.1")
+
+
+def drop(path: Path, text: str) -> None:
+    aside = path.parent / f".{path.name}"
+    aside.write_text(text)
+    aside.rename(path)
+
+
+def test_a_private_mark_in_a_list_is_read_kept_and_matched() -> None:
+    """F-STM-8: the mark is no part of the item's text; ticking and adding heed the item as any other."""
+    document = ShortTermDocument(EMPTY).with_items(tasks=["Buy it"], facts=["It is so"], is_private=True)
+    assert (Item("Buy it", is_private=True),) == document.memory.tasks
+    assert (Item("It is so", is_private=True),) == document.memory.facts
+    assert str(document) == str(document.with_items(tasks=["buy  it"]))
+    assert (Item("Buy it", True, True),) == document.with_done(["Buy it"]).memory.tasks
+    assert "Buy it" not in (shareable(str(document)) or "")
+
+
+@pytest.mark.parametrize("value", ["true", "yes", "on", '"true"', "'yes'", "1", "y", "maybe", "[a]"])
+def test_anything_but_a_plain_no_is_private(value: str, tmp_path: Path) -> None:
+    """In every reader alike: the border, the search index, the page set."""
+    text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
+    page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
+    assert (None, [True]) == (shareable(text), [unit.is_private for unit in page.units])
+    assert shareable(text.replace("private", "Private")) is None
+    brain = make_brain(tmp_path)
+    (tmp_path / "memory/long_term/concrete/a.md").write_text(text)
+    assert brain.pages().memories["memory/long_term/concrete/a.md"].is_private
+
+
+@pytest.mark.parametrize("value", ["false", "no", "off", "'false'", '"No"', "null", "~", "", "''", "0", "[]"])
+def test_a_plain_no_is_not_private(value: str) -> None:
+    """What says false, no, off, null, 0 or nothing, with quotes or without, is shown."""
+    text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
+    page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
+    assert (text, [False]) == (shareable(text), [unit.is_private for unit in page.units])
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "- It has a quillwort\n  end <!-- private -->",
+        "- It has a quillwort\nend <!-- private -->",
+        "- The quillwort <!-- private --> since May",
+        "- The quillwort <!--Private-->  ^a1",
+        "- Of it\n  - the quillwort <!-- private -->\n\n  and a quillwort more",
+        "The quillwort <!-- private -->\nand more quillwort.",
+        "The quillwort.\n<!-- private -->",
+        '### 2026-01-01T00:00:00Z\n<!-- event: e1 -->\n**User:** "quillwort" <!-- private -->',
+        '### 2026-01-01T00:00:00Z <!-- private -->\n<!-- event: e1 -->\n**User:** "quillwort"',
+        "### 2026-01-01T00:00:00Z\n<!-- event: e1 --> <!-- private -->\n**User:**\n> a\n> quillwort",
+        '### 2026-01-01T00:00:00Z\n<!-- event: e1 -->\n**User:** "quillwort"\n**AI:** "A."\n<!-- private -->',
+    ],
+)
+def test_what_bears_a_mark_is_cut_whole(marked: str) -> None:
+    """An item with its further lines, a paragraph, an exchange; wherever in it a person put the mark."""
+    text = f'# Title\n\n- Before.\n\n{marked}\n\n### 2026-01-02T00:00:00Z\n<!-- event: e2 -->\n**User:** "After."\n'
+    left = shareable(text) or ""
+    assert [False, True, True] == [word in left for word in ("quillwort", "Before.", "After.")]
+
+
+def test_a_mark_in_a_heading_keeps_the_whole_note() -> None:
+    """Where what it stands above ends is the person's to know: nothing is shown."""
+    assert shareable("# A\n\nOpen.\n\n## Health <!-- private -->\n\nQuillwort.\n") is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- Is\n  so <!-- private -->",
+        "- Is <!-- private --> so",
+        "- Is so <!--PRIVATE-->",
+        "- Is so\nto me <!-- private -->",
+    ],
+)
+def test_a_mark_is_read_wherever_it_stands_in_an_item(line: str) -> None:
+    """F-STM-8: it is no part of the text, and the item is not added again."""
+    document = ShortTermDocument(EMPTY.replace("### Tasks\n", f"### Tasks\n{line}\n"))
+    assert (Item("Is so", is_private=True),) == document.memory.tasks
+    assert str(document) == str(document.with_items(tasks=["is so"]))
+
+
+def remote_brain(root: Path, server: ChatServer) -> Brain:
+    """Make a brain whose model is a remote one, as far as it can tell."""
+    model_brain(root, server, prices={"openai/test-model": [0.1, 0.1]}).close()
+    brain = Brain(root, clock=ManualClock(NOW))
+    write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
+    return brain
+
+
+def write_private(root: Path, path: str, title: str, statement: str) -> None:
+    """Write a private memory page with one statement."""
+    write_memory(root, path, title, 3, statement)
+    file = root / "memory/long_term" / path
+    file.write_text(file.read_text().replace("tags: []", "tags: []\nprivate: true"))
+
+
+def remember(brain: Brain, *events: StmEvent) -> None:
+    """Write short-term memory with these events."""
+    document = ShortTermDocument(EMPTY)
+    for event in events:
+        document = document.with_event(event)
+    (brain.root / "memory/short_term.md").write_text(str(document))
+
+
+def sent(server: ChatServer) -> str:
+    """Return all that was sent."""
+    return "\n".join(request.text for request in server.requests).lower()
+
+
+def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path) -> None:
+    """Not by an index page that is read or focused, a link, a list of files, nor a folder that holds nothing else."""
+    index = "memory/long_term/concrete/_index.md"
+    asked = ("memory/long_term/concrete", "memory/long_term/concrete/health")
+    reads = [("read_memory", {"id": name}) for name in (index, "Mara")]
+    calls = [*reads, *(("list_directory", {"path": path}) for path in asked)]
+    with ChatServer() as server:
+        brain = remote_brain(tmp_path, server)
+        write_private(tmp_path, "concrete/quillwort.md", "Quillwort", "User has quillwort. ^h1")
+        write_private(tmp_path, "concrete/zanzibar/trip.md", "Trip", "User hides there. ^h2")
+        (tmp_path / "memory/long_term/concrete/health").mkdir()
+        with (tmp_path / "memory/long_term/concrete/mara.md").open("a") as file:
+            file.write(f'- [Quillwort](quillwort.md "uuid:{UUID}3")\n')
+        derive_manifests(brain, ["memory/long_term/concrete", "memory/long_term/concrete/zanzibar"])
+        text = (tmp_path / index).read_text()
+        (tmp_path / index).write_text(text.replace("## Related", "- [Zanzibar](gone.md) — it moved away\n\n## Related"))
+        assert [True, False] == ["[Quillwort](quillwort.md" in text, "User has quillwort" in text]
+        page = say_json({"kind": "concrete", "title": "It"})
+        server.script(call_tools(*calls), say("Some pages."), say_json({}), page)
+        hits = list(brain.recall.search("what is known about zanzibar", limit=5))
+        request = answer_request(prompt_of(f"What is in [[{index}]]?"), hits=hits)
+        brain.models.run(request)
+        structure = {"memory/long_term/concrete/zanzibar": 1, "memory/long_term/concrete": 4}
+        brain.models.run(OrganizeRequest(now=NOW, patterns={}, structure=structure, goals=[]))
+        folders = {"concrete": "", "concrete/zanzibar": "What is known about zanzibar."}
+        brain.models.run(
+            SynthesizeRequest(
+                now=NOW, kind="concrete", title="", candidates=[Existing("n1", "It is so.")], folders=folders
+            )
+        )
+        brain.close()
+    bodies = [told_by_us(json.dumps(body).lower()) for body in server.bodies]
+    assert 4 == len(bodies)
+    assert 3 == bodies[1].count("user lives in portland")  # focused: its beginning and the whole; then read
+    assert [] == [word for word in CANARIES for body in bodies if word in body]
+
+
+def told_in_trip(brain: Brain, server: ChatServer) -> str:
+    """Ask once more in a conversation that held a secret, by a curious model; return what it was sent."""
+    (brain.root / "inbox/trip").mkdir(exist_ok=True)
+    told = "My wifi password: quillwort42\nI fly to Oslo in May."
+    (brain.root / "inbox/trip/a.md").write_text(told)
+    (brain.root / "inbox/trip/a.response.md").write_text("Noted, the flight.\npassword: quillwort42")
+    prompt = prompt_of("password: zanzibar42\nWhen do I fly?", "focus: ../trip/a.md", "inbox/trip/b.md")
+    server.script(call_tools(("read_exchange", {"id": "inbox/trip/a.md"})), say("In May."), say_json({}))
+    request = answer_request(prompt, hits=[], conversation=brain.conversation(prompt))
+    answer = brain.models.run(request)
+    exchange = Exchange("x1", prompt, Response("", text=answer.text), prompt.at)
+    brain.models.run(ReflectRequest(now=NOW, exchange=exchange, short_term=request.short_term))
+    return sent(server)
+
+
+def test_no_secret_of_an_earlier_turn_reaches_a_remote_model(tmp_path: Path) -> None:
+    """Not by the conversation, a tool, a focused prompt or Reflection; the prompt itself is sent as it was written."""
+    with ChatServer() as server:
+        brain = remote_brain(tmp_path, server)
+        text = told_in_trip(brain, server)
+        assert 7 == text.count("i fly to oslo in may")  # three times in each of two requests, once by the tool
+        assert "quillwort42" not in text
+        assert [True, True, False] == ["zanzibar42" in request.text for request in server.requests]
+        write_settings(tmp_path, {**brain.settings.model_dump(mode="json"), "reflection": {"redact_secrets": False}})
+        assert "quillwort42" in told_in_trip(brain, server)
+        brain.close()
+
+
+def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path):
+    """What may be meant stands on a private page: no model elsewhere is shown it, nor is it touched."""
+    wish = "Please forget that I am allergic to penicillin."
+
+    def consolidated(captured: Captured) -> Behaviour:
+        if "## New Exchanges" in captured.text:
+            evidence = [{"exchange": "e1", "quote": "forget that I am allergic to penicillin"}]
+            return say_json({"operations": [{"action": "forget", "ids": ["s1"], "evidence": evidence}]})
+        return say_json({})
+
+    with ChatServer() as server:
+        server.default = by_request(consolidated)
+        brain = remote_brain(tmp_path, server)
+        write_private(tmp_path, "concrete/hidden.md", "Hidden", "User is allergic to penicillin and has quillwort. ^h1")
+        remember(brain, StmEvent("e1", "2025-09-15T10:00:00Z", wish))
+        promote(brain)
+        brain.close()
+    assert "allergic to penicillin" in sent(server)
+    assert "quillwort" not in sent(server)
+    assert "has quillwort. ^h1" in (tmp_path / "memory/long_term/concrete/hidden.md").read_text()
+
+
+def test_a_summary_of_what_is_left_holds_nothing_private(tmp_path: Path) -> None:
+    """The summary bears no mark and goes to every model: private events that stay for the next run are left out."""
+    brain = make_promoting(tmp_path)
+    tell(brain, "My sister Ruth lives in Bristol.", private=True)
+    promote(brain)
+    brain.clock.advance(3600)
+    page = page_with(brain, "Ruth").path
+    tell(brain, "Ruth has quillwort.", private=True)
+    tell(brain, "My brother Tom lives in Oslo.")
+    (tmp_path / page).write_text((brain.read_text(page) or "") + "\nA note of mine.\n")
+    brain.observed.note_change(page)
+    assert 1 == len(promote(brain).left)
+    memory = brain.short_term().memory
+    assert ["Ruth has quillwort."] == [event.user for event in memory.events]
+    assert "quillwort" not in memory.summary
+    brain.close()
+
+
+def test_a_private_fact_that_a_person_edits_stays_private(tmp_path: Path) -> None:
+    """Its words are theirs, its mark stands: Promotion files it on a private page."""
+    brain = make_promoting(tmp_path)
+    tell(brain, "Moss.", private=True)
+    file = brain.tree.short_term
+    line = "- We grow quillwort at home <!-- private -->\n"
+    file.write_text(file.read_text().replace("### Key Facts & Decisions\n", f"### Key Facts & Decisions\n{line}"))
+    promote(brain)
+    holds = [page.meta.get("private") for page in pages(brain).values() if "quillwort" in page.text]
+    assert [True, True] == holds  # the statement, and what was said that day
+    brain.close()
+
+
+def test_keys_stand_in_no_file_whether_a_call_succeeds_or_fails(
+    tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key is sent, and nothing else keeps it: not the tree, the state, the cache or the log."""
+    key = "sk-live-quillwort847219563301zanzibar"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    llm = "{model: openai/test-model, timeout_seconds: 5, prices: {openai/test-model: [0.1, 0.1]}}"
+    root = living_brain(tmp_path / "brain", f"inbox: {{settle_ms: 20}}\nllm: {llm}\n")
+    with ChatServer() as server:
+        server.default = say_json({"queries": []})
+        config = machine / "xdg_config_home/brainiac/config.yaml"
+        config.parent.mkdir(parents=True)
+        config.write_text(f"api_bases: {{openai: {elsewhere(server)}}}\n")
+        with living(root, "--verbose") as one:
+            one.answer("good.md", "What is new?")
+            server.default = status(401, f"Incorrect API key provided: {key}")
+            one.drop("bad.md", "What else is new?")
+            eventually((root / "inbox/bad.error.md").exists, "the error file", 30)
+            one.terminate()
+    assert any(key in request.headers.get("Authorization", "") for request in server.requests)
+    assert [] == holding((key.lower(),), tmp_path, machine)
+
+
+def test_what_is_written_is_readable_by_whom_it_was_before(tmp_path: Path) -> None:
+    """A file keeps its mode through our writes; what we make new follows the umask; state is the person's alone."""
+    old = os.umask(0o077)
+    try:
+        root = living_brain(tmp_path / "brain")
+        os.chmod(root / "memory/short_term.md", 0o640)
+        with living(root) as one:
+            one.answer("a.md")
+            one.wait_for_event("exchange-reflected")
+            one.terminate()
+        assert 0o640 == (root / "memory/short_term.md").stat().st_mode & 0o777
+        assert 0o600 == (root / "inbox/a.response.md").stat().st_mode & 0o777
+    finally:
+        os.umask(old)
+
+
+def test_blobs_and_state_are_for_their_owner_alone(tmp_path: Path, machine: Path) -> None:
+    """Whatever the umask: the journal's texts, the write-ahead file and the run state are not for others to read."""
+    root = living_brain(tmp_path / "brain")
+    with living(root) as one:
+        one.answer("a.md")
+        one.wait_for_event("exchange-reflected")
+        one.terminate()
+    state = places_of(root).state
+    files = [*(root / "logs/journal").rglob("*"), *state.rglob("*"), *(machine / "xdg_cache_home").rglob("*")]
+    # a heartbeat holds no word, and the daemon of another user must be able to read it
+    private = [path for path in files if path.is_file() and path.name not in ("sessions", HEARTBEAT)]
+    exposed = {str(path) for path in private if path.stat().st_mode & 0o077 and not is_shielded(path, machine)}
+    assert set() == exposed
+
+
+def is_shielded(path: Path, top: Path) -> bool:
+    """Tell whether a folder above keeps others out."""
+    return any(top in each.parents and not each.stat().st_mode & 0o077 for each in path.parents)
+
+
+def say_to(brain: Brain, name: str, text: str) -> None:
+    """Say something, answered offline."""
+    (brain.root / "inbox" / name).parent.mkdir(parents=True, exist_ok=True)
+    (brain.root / "inbox" / name).write_text(text)
+    answer_one(brain, f"inbox/{name}")
+
+
+@pytest.mark.parametrize("is_promoted", [False, True])
+def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Path, is_promoted: bool) -> None:
+    """F-RSP-4: asked in public of a private fact, the offline engine tells it; exchange and pages stay here."""
+    clock = ManualClock(NOW)
+    brain = make_brain(tmp_path / "brain", clock=clock)
+    say_to(brain, "a.md", "---\nprivate: true\n---\nMy locker code word is giraffe.\n")
+    say_to(brain, "b.md", "I like tea.\n")
+    if is_promoted:
+        clock.advance(3600)
+        promote(brain)
+    say_to(brain, "c.md", "What is my locker code word?\n")
+    say_to(brain, "d.md", "What do I like?\n")
+    answers = {name: (brain.root / f"inbox/{name}.response.md").read_text() for name in "bcd"}
+    assert "giraffe" in answers["c"]
+    assert "tea" in answers["d"]
+    assert "private: true" in answers["c"]
+    for text in answers.values():  # whichever quotes it
+        assert ("giraffe" in text) == ("private: true" in text)
+    clock.advance(3600)
+    promote(brain)
+    for path in brain.tree.memory.rglob("*.md"):
+        assert "giraffe" not in (shareable(path.read_text()) or "")
+    brain.close()
+
+
+def test_what_is_off_the_record_is_told_to_no_turn_that_is_remembered(tmp_path: Path) -> None:
+    """In one conversation: a remembered question after it is not shown it, one off the record is."""
+    brain = make_brain(tmp_path / "brain")
+    say_to(brain, "trip/1.md", "---\nremember: false\n---\nThe zanzibar tickets are in the drawer.\n")
+    say_to(brain, "trip/2.md", "Where are the tickets?\n")
+    shown = {}
+    for name, meta in (("3.md", ""), ("4.md", "---\nremember: false\n---\n")):
+        (brain.root / "inbox/trip" / name).write_text(f"{meta}And the passports?\n")
+        prompt = read_prompt(brain, f"inbox/trip/{name}")
+        assert prompt is not None
+        shown[name] = [turn.prompt.path for turn in brain.conversation(prompt)]
+    assert {"3.md": ["inbox/trip/2.md"], "4.md": ["inbox/trip/1.md", "inbox/trip/2.md"]} == shown
+    brain.close()
+
+
+def test_what_a_model_here_looks_for_is_asked_of_no_embedder_elsewhere(tmp_path: Path):
+    """A model on this machine is shown what is private and may repeat it; the prompt's own words alone may go."""
+    embedder, embedded = "openai/test-embedder", []
+
+    def behave(captured: Captured) -> Behaviour:
+        if captured.path.endswith("/embeddings"):
+            embedded.extend(captured.body["input"])
+            data = [
+                {"object": "embedding", "index": i, "embedding": [1.0, 0.5]}
+                for i, _ in enumerate(captured.body["input"])
+            ]
+            return raw(json.dumps({"object": "list", "model": "e", "data": data}), "application/json")
+        if "search_memories" not in json.dumps(captured.body.get("tools")):
+            return say_json({"queries": ["quillwort"]})
+        is_new = not any(message["role"] == "tool" for message in captured.body["messages"])
+        return call_tools(("search_memories", {"query": "zanzibar"})) if is_new else say("So.")
+
+    with ChatServer() as server:
+        server.default = by_request(behave)
+        model_brain(tmp_path, server, prices={embedder: [0.1, 0.0]}).close()
+        set_sections(tmp_path, f"recall: {{embedder: {embedder}}}")
+        (tmp_path / "inbox/q.md").write_text("Where does Mara live?")
+        brain = Brain(tmp_path)
+        write_machine(brain, {"api_bases": {"openai": server.url, embedder: elsewhere(server)}})
+        brain.recall.reindex()
+        answer_one(brain, "inbox/q.md")
+        brain.close()
+    assert "Where does Mara live?" in embedded
+    assert [] == [text for text in embedded if text in CANARIES]

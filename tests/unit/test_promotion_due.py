@@ -1,0 +1,84 @@
+"""When promotion begins by itself, by the quiet hook and by the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from brainiac_plugins.promotion.run import is_due, promote
+
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock
+from brainiac.history.undo import undo
+from tests.support.commands import Shell
+from tests.support.promotions import make_brain, statements, tell
+
+
+def wait(brain: Brain, seconds: float) -> None:
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(seconds)
+
+
+@pytest.mark.parametrize(
+    ("told", "hours", "idle_seconds", "is_expected"),
+    [(0, 99, 9999.0, False), (4, 1, 9999.0, False), (5, 0, 301.0, True), (5, 0, 299.0, False), (1, 13, 301.0, True)],
+)
+def test_quiet_and_enough_to_do(
+    tmp_path: Path, told: int, hours: float, idle_seconds: float, is_expected: bool
+) -> None:
+    """Five minutes of quiet and five events, or one older than twelve hours. Seeds: S12, P5."""
+    brain = make_brain(tmp_path / "b")
+    for number in range(told):
+        tell(brain, f"Note {number}.")
+    wait(brain, hours * 3600)
+    assert is_expected == is_due(brain, idle_seconds)
+
+
+def test_too_large_is_due_at_once(tmp_path: Path) -> None:
+    """Short-term memory over its limit is promoted without waiting for quiet. Seeds: P5."""
+    brain = make_brain(tmp_path / "b", "promotion: {max_tokens: 200}\n")
+    tell(brain, "wordy " * 300)
+    assert is_due(brain, 0.0)
+
+
+def test_the_quiet_hook_promotes(tmp_path: Path) -> None:
+    """The bundled plugin does it when it is due, and nothing before. Seeds: S9, S15."""
+    brain = make_brain(tmp_path / "b")
+    for name in ("Ruth", "Tom", "Nadia", "Owen", "Beth"):
+        tell(brain, f"My friend {name} lives in Oslo.")
+    brain.plugins.call("quiet", brain=brain, idle_seconds=60.0)
+    assert [] == statements(brain)
+    wait(brain, 301)
+    brain.plugins.call("quiet", brain=brain, idle_seconds=301.0)
+    assert 5 == len(statements(brain))
+    assert () == brain.short_term().memory.events
+
+
+def test_the_command_promotes_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`brainiac promote` says what was filed."""
+    brain = make_brain(tmp_path / "b", keyless=True)
+    tell(brain, "/remember My friend Ruth lives in Oslo.")
+    brain.close()
+    assert "1 exchanges filed; statements: 1 new" in Shell(capsys, str(tmp_path / "b"))("promote").out
+
+
+def test_what_was_undone_is_open_again(tmp_path: Path) -> None:
+    """After `undo` of a promotion its exchanges are looked at anew and decided once more, but not before something new
+    is said or the command is given: taking back a step takes back its decisions too."""
+    brain = make_brain(tmp_path / "b")
+    for name in ("Ruth", "Tom", "Nadia", "Owen", "Beth"):
+        tell(brain, f"My friend {name} lives in Oslo.")
+    wait(brain, 301)
+    outcome = promote(brain)
+    told = sorted(statements(brain))
+    assert outcome.event is not None
+    undo(brain, outcome.event)
+    assert ([], 5) == (statements(brain), len(brain.short_term().memory.events))
+    wait(brain, 301)
+    assert not is_due(brain, 301.0)
+    tell(brain, "Hello again!")
+    wait(brain, 301)
+    assert is_due(brain, 301.0)
+    promote(brain)
+    assert told == sorted(statements(brain))
+    assert () == brain.short_term().memory.events

@@ -1,0 +1,258 @@
+"""A model that does harm: nothing is lost, nothing escapes, every refusal is journaled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from brainiac_plugins.promotion.run import promote
+
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock
+from brainiac.errors import ConfinementError
+from brainiac.formats.memory import parse_exchanges
+from brainiac.health.doctor import examine
+from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Page, Purpose
+from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, pages, statements, tell
+
+
+def refused(brain: Brain) -> list[str]:
+    """Every refusal that the journal holds."""
+    events = brain.journal.events(kinds={"memory-promoted", "candidates-refused"})
+    return [one["reason"] for event in events for one in event.data["refused"]]
+
+
+def said(brain: Brain) -> list[str]:
+    return [event.user for page in pages(brain).values() for event in parse_exchanges(page.text)]
+
+
+def decided(action: str, text: str, about: str = "", **fields: Any) -> Any:
+    """An answer, the same each time: an operation on the statement with some words, or on an id made up."""
+
+    def consolidate(request: ConsolidateRequest) -> Consolidation:
+        ids = [known.id for known in request.existing if about and about in known.content]
+        return operations({"action": action, "text": text, "ids": ids or ["s99"], **fields})(request)
+
+    return consolidate
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Brain:
+    engine = ScriptedEngine({})
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, "I work at Google as a product manager in Dallas.")
+    promote(brain)
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(3600)
+    brain.__dict__["engine"] = engine
+    return brain
+
+
+def answers(brain: Brain, given: dict[Purpose, Any]) -> None:
+    brain.__dict__["engine"].answers |= given
+
+
+OLD = "I work at Google as a product manager in Dallas."
+TOLD = "I play the cello."
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "reason"),
+    [
+        ("", {}, "states nothing"),
+        (TOLD, {"evidence": []}, "quotes nothing"),
+        (TOLD, {"evidence": [Evidence(exchange="e1", quote="I play the violin")]}, "was not said there"),
+        (TOLD, {"evidence": [Evidence(exchange="e7", quote=TOLD)]}, "there is no exchange 'e7'"),
+        ("I play the cello since 2011.", {}, "the number 2011 stands in no quote"),
+        ("cello " * 200, {}, "at most 1000 characters"),
+    ],
+)
+@pytest.mark.parametrize("action", ["new", "replace"])
+def test_what_rests_on_nothing_is_refused_twice_and_not_written(
+    brain: Brain, action: str, text: str, fields: dict[str, Any], reason: str
+) -> None:
+    """A quote or an exchange that is not there, a number nobody said, no text: asked again once by name, then refused;
+    nothing changes, the journal has both refusals, and what was said stands word for word. Seeds: I4, I8, I9."""
+    answers(brain, {Purpose.CONSOLIDATE: decided(action, text, "Google", **fields)})
+    tell(brain, TOLD)
+    promote(brain)
+    assert ([OLD], []) == (statements(brain), statements(brain, history=True))
+    assert [True, True] == [reason in each for each in refused(brain)]
+    requests = brain.__dict__["engine"].of(Purpose.CONSOLIDATE)[1:]
+    assert [[], True] == [list(requests[0].refused), reason in requests[1].refused[0].problem]
+    assert 2 == len(requests)
+    assert TOLD in said(brain)
+
+
+@pytest.mark.parametrize("action", ["replace", "end"])
+@pytest.mark.parametrize("why", ["no such id", "not the person's words", "said before"])
+def test_a_change_without_a_ground_ends_with_both_statements_kept(brain: Brain, action: str, why: str) -> None:
+    """Where only what it would change is wrong, the text is stated beside: in doubt both stand. Seeds: I8, I9."""
+    evidence = [Evidence(exchange="e1", quote="A cello!")]
+    about, fields = ("", {}) if why == "no such id" else ("Google", {"evidence": evidence} if "words" in why else {})
+    answers(brain, {Purpose.CONSOLIDATE: decided(action, TOLD, about, **fields)})
+    tell(brain, TOLD, answer="A cello!", minutes=-3 * 24 * 60 if why == "said before" else 1)
+    promote(brain)
+    found = [text.removesuffix(" (assistant: assistant)") for text in statements(brain)]
+    assert sorted([OLD, TOLD]) == sorted(found)
+    assert [] == statements(brain, history=True)
+    assert 1 == len(refused(brain))
+
+
+@pytest.mark.parametrize(("action", "asked"), [("replace", 2), ("end", 1)])
+def test_what_a_model_drops_of_a_statement_stands_in_history(brain: Brain, action: str, asked: int) -> None:
+    """Words that have nothing to do with a statement, put in its place: it is asked once whether they are meant, and
+    then both stand on the page, the old one word for word under History with what replaced it."""
+    answers(brain, {Purpose.CONSOLIDATE: decided(action, TOLD, "Google")})
+    tell(brain, TOLD)
+    promote(brain)
+    assert ([TOLD], [OLD]) == (statements(brain), statements(brain, history=True))
+    assert asked == len(brain.__dict__["engine"].of(Purpose.CONSOLIDATE)) - 1 == len(refused(brain)) + 1
+    page = page_with(brain, "Google")
+    past = next(one for one in page.statements if one.is_history)
+    assert past.replaced_by in {one.block_id for one in page.statements if not one.is_history}
+
+
+@pytest.mark.parametrize("text", ["I play the cello in Paris.", "On 2026-03-01 I played the cello."])
+def test_a_name_or_day_that_nobody_said_is_asked_about_once(brain: Brain, text: str) -> None:
+    """A new capitalised word, and a day near by that may have been worked out: the model is asked once."""
+    answers(brain, {Purpose.CONSOLIDATE: decided("new", text)})
+    tell(brain, TOLD)
+    promote(brain)
+    assert sorted([OLD, text]) == sorted(statements(brain))
+    (reason,) = refused(brain)
+    assert "Paris" in reason or "2026-03-01" in reason
+
+
+def test_what_only_the_assistant_said_bears_its_name(brain: Brain) -> None:
+    """Its words are no fact about the person: the statement says whose they are, in its line and in the journal."""
+    evidence = [Evidence(exchange="e1", quote="Cellos have four strings")]
+    answers(brain, {Purpose.CONSOLIDATE: decided("new", "Cellos have four strings.", evidence=evidence)})
+    tell(brain, TOLD, answer="Cellos have four strings, by the way.")
+    outcome = promote(brain)
+    assert outcome.event is not None
+    assert "Cellos have four strings. (assistant: assistant)" in statements(brain)
+    assert ["assistant"] == [record["origin"] for record in outcome.event.data["statements"]]
+
+
+def test_one_statement_is_changed_once(brain: Brain) -> None:
+    """Two operations on one statement: the second is stated beside, and nothing is lost."""
+    answers(brain, {Purpose.CONSOLIDATE: lambda request: operations(
+        *({"action": "end", "text": text, "ids": ["s1"]} for text in ("I left Google.", "I live by the sea."))
+    )(request)})  # fmt: skip
+    tell(brain, "I left Google. I live by the sea.")
+    promote(brain)
+    assert ["I left Google.", "I live by the sea."] == sorted(statements(brain))
+    assert [OLD] == statements(brain, history=True)
+    assert "changed by another operation" in refused(brain)[0]
+
+
+@pytest.mark.parametrize(
+    "folder", ["../../system", "/etc", "a/../../..", "C:\\windows", "~/x", "..\\..\\x", "a/b/c/d/e/f"]
+)
+def test_a_folder_outside_is_refused(brain: Brain, folder: str) -> None:
+    """The statement is filed within long-term memory all the same, and nothing is written elsewhere."""
+
+    page = Page(kind="concrete", folder=folder, title="../../evil")
+
+    before = {p for p in brain.root.parent.rglob("*") if "long_term" not in str(p) and p.suffix == ".md"}
+    answers(brain, {Purpose.SYNTHESIZE: page, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
+    tell(brain, "I play the cello.")
+    promote(brain)
+    page = page_with(brain, "cello")
+    assert brain.tree.confine(page.path, inside=brain.tree.long_term)
+    assert page.path.count("/") <= 7
+    assert 1 == len(refused(brain))
+    assert before == {p for p in brain.root.parent.rglob("*") if "long_term" not in str(p) and p.suffix == ".md"}
+
+
+def test_a_linked_folder_leads_nowhere(brain: Brain, tmp_path: Path) -> None:
+    """A symbolic link in the tree does not take a page out of it."""
+    (tmp_path / "outside").mkdir()
+    (brain.tree.long_term / "concrete" / "music").symlink_to(tmp_path / "outside")
+    page = Page(kind="concrete", folder="music", title="Cello")
+    answers(brain, {Purpose.SYNTHESIZE: page, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
+    tell(brain, "I play the cello.")
+    promote(brain)
+    assert [] == list((tmp_path / "outside").iterdir())
+    assert any("cello" in text for text in statements(brain))
+    with pytest.raises(ConfinementError):
+        brain.tree.confine("memory/long_term/concrete/music/x.md")
+
+
+def test_five_megabytes_are_refused(brain: Brain) -> None:
+    """A statement as long as a book is no statement, nor is one of another type."""
+    made = ({"text": "cello " * 900_000}, {"text": 5}, {"text": "cello", "subject": "cello " * 900_000})
+    answers(brain, {Purpose.CONSOLIDATE: operations(*made)})
+    tell(brain, "I play the cello.")
+    promote(brain)
+    assert [OLD] == statements(brain)
+    reasons = ["a statement has at most 1000 characters", "does not validate: subject", "does not validate: text"]
+    assert reasons == sorted(set(refused(brain)))
+    assert all(len(page.text) < 10_000 for page in pages(brain).values())
+    assert all(len(reason) < 1000 for reason in refused(brain))
+
+
+def test_a_run_that_would_retire_too_much_retires_nothing(tmp_path: Path) -> None:
+    """Both statements stand, and what would have been retired is put before the person."""
+    engine = ScriptedEngine({})
+    brain = make_brain(tmp_path / "b", engine=engine)
+    things = ["jazz", "cheese", "chess", "rain", "snow", "tennis", "opera", "beer"]
+    for thing in things:
+        engine.on(f"{thing} any more", "end", f"like {thing}")
+    for thing in things:
+        tell(brain, f"I like {thing}.")
+    promote(brain)
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(3600)
+    for thing in things:
+        tell(brain, f"I don't like {thing} any more.")
+    outcome = promote(brain)
+    assert outcome.event is not None
+    assert {"would_retire": 8, "statements": 8} == outcome.event.data["breaker"]
+    assert [] == statements(brain, history=True)
+    assert 16 == len(statements(brain))
+    assert 8 == (brain.read_text("memory/review.md") or "").count("- [ ] Replace")
+
+
+def test_after_all_that_the_brain_is_whole(brain: Brain) -> None:
+    """A doctor finds nothing wrong after a run of harm, and every exchange stands word for word."""
+    page = Page(kind="skill", folder="../x", title="")
+    answers(brain, {Purpose.CONSOLIDATE: decided("end", "", "Google"), Purpose.SYNTHESIZE: page})
+    told = ["I play the cello.", "My sister Ruth lives in Bristol.", "# Not a heading\n<!-- exchange: x -->\n```"]
+    for text in told:
+        tell(brain, text)
+    promote(brain)
+    assert set(told) <= set(said(brain))
+    assert [] == [f"{problem.path}: {problem.what}" for problem in examine(brain)]
+
+
+def test_a_model_forgets_nothing_by_itself(brain: Brain) -> None:
+    """A model cannot make the person forget what they did not name, or anything else: its forgetting is put before the
+    person; the statement stands."""
+    answers(brain, {Purpose.CONSOLIDATE: decided("forget", "", "Google")})
+    tell(brain, "I had lunch at Google. I play the cello.")
+    promote(brain)
+    assert ([OLD], []) == (statements(brain), statements(brain, history=True))
+    assert f"Forget “{OLD}” on" in (brain.read_text("memory/review.md") or "")
+
+
+def test_steps_that_nobody_told_make_no_how_to(brain: Brain) -> None:
+    """What a model adds to a page while it names it is not written; the order of steps is its own, not their words."""
+    page = Page(kind="skill", folder="x", title="How to", steps=["Delete every file", "Write to /etc/passwd"])
+    answers(brain, {Purpose.SYNTHESIZE: page, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
+    tell(brain, "I play the cello.")
+    promote(brain)
+    assert sorted([OLD, "User plays the cello"]) == sorted(statements(brain))
+    assert [] == [path for path in pages(brain) if path.startswith("skills/")]
+
+
+def test_a_summary_with_a_number_that_nobody_said_is_left_out(brain: Brain) -> None:
+    """The page has its title, tags and feeling, and no line that says more than its statements."""
+    page = Page(kind="concrete", title="Music", summary="Plays since 2011.", tags=["music"], emotion="joy")
+    answers(brain, {Purpose.SYNTHESIZE: page, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
+    tell(brain, "I play the cello.")
+    promote(brain)
+    made = page_with(brain, "cello")
+    assert ("Music", ("music",), "joy", None) == (made.title, made.tags, made.emotion, made.meta.get("summary"))

@@ -1,0 +1,200 @@
+"""A page that begins private is private whatever becomes of the step that began it; private facts land on no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from brainiac_plugins.organization.upkeep import settle_reviews
+from brainiac_plugins.promotion.apply import Candidate, Step, carry_out
+from brainiac_plugins.promotion.draft import Draft, NewPage
+from brainiac_plugins.promotion.run import promote
+
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock
+from brainiac.formats.dialogue import PRIVATE_MARK
+from brainiac.formats.discretion import is_private, shareable
+from brainiac.llm.gate import Gate, without_hidden
+from brainiac.llm.schemas import Operation, PageRef, Purpose, Request, Result, Summary
+from brainiac.storage.statements import StatementLog
+from tests.support.models import write_settings
+from tests.support.openai_server import ChatServer, by_request
+from tests.support.promotions import LTM, ScriptedEngine, make_brain, pages, statements, tell
+from tests.unit.test_privacy import remote_brain, reply, say_to, told_by_us, write_private
+
+TOLD = [
+    "My diagnosis is PRVprompt.",
+    "I decided to leave PRVdecision.",
+    "My goal is to reach PRVgoal.",
+    "My sister Ruth has PRVillness.",
+    "How I hide:\n1. take PRVstep\n2. wait",
+    "Remind me to call PRVtask.",
+    "Yesterday I met PRVevent in Rome.",
+    "See [it](../memory/long_term/concrete/hidden.md) at PRVlink.",
+]
+
+
+def later(brain: Brain, seconds: float = 3600) -> None:
+    """Let time pass."""
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(seconds)
+
+
+def hidden(brain: Brain, text: str = "User has diagnosis PRVstmt.") -> str:
+    """Put a private page of the person's into long-term memory."""
+    path = f"{LTM}concrete/hidden.md"
+    brain.tree.absolute(path).write_text(f"---\nprivate: true\n---\n# Hidden\n\n- {text} ^aaaa\n")
+    brain.observed.note_change(path)
+    later(brain)
+    return path
+
+
+def exposed(brain: Brain) -> list[str]:
+    """Return the pages that are not private and hold a private word; of index pages what a remote model may see."""
+    found = []
+    for entry in brain.tree.walk(brain.tree.memory):
+        path = brain.tree.relative(entry.path)
+        text = shareable(brain.read_text(path) or "") or ""
+        if "PRV" in (without_hidden(brain.tree, path, text) if entry.name == "_index.md" else text):
+            found.append(path)
+    return found + [path for path, page in pages(brain).items() if "PRV" in page.text and not is_private(page.meta)]
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_private_facts_stand_on_private_pages_whatever_a_person_wrote_before(tmp_path: Path, is_remote: bool) -> None:
+    """A private page by hand, private prompts about the same and about all else, offline and beside a remote model."""
+    brain = make_brain(tmp_path / "b", engine=ScriptedEngine({}, is_remote=is_remote))
+    hidden(brain)
+    for text in TOLD:
+        tell(brain, text, private=True)
+    tell(brain, "I like tea.")
+    assert promote(brain).event is not None
+    assert [] == exposed(brain)
+    later(brain)
+    for text in TOLD:
+        tell(brain, text.replace("PRV", "PRVmore"), private=True)
+    assert promote(brain).event is not None
+    assert [] == exposed(brain)
+    texts = "".join(page.text for page in pages(brain).values())
+    assert [] == [word for word in ("PRVprompt", "PRVdecision", "PRVgoal", "PRVmoregoal") if word not in texts]
+
+
+def test_a_page_begun_private_is_private_whatever_becomes_of_the_step_that_began_it(tmp_path: Path) -> None:
+    """The first step is dropped; the second, which found the page among those begun, begins it on pages read anew."""
+    brain = make_brain(tmp_path / "b")
+    tell(brain, "I decided to leave PRVdecision.", private=True)
+    events = brain.short_term().memory.events
+    path = f"{LTM}concrete/about-user.md"
+    draft = Draft(brain, StatementLog(), {path: NewPage("About user", {"private": True, "subject": "User"})})
+    steps = [
+        Step(Candidate(f"c#{number}", Operation(action="new", text=f"User decided PRV{number}"), events, "m"), path)
+        for number in range(2)
+    ]
+    for kept in ([0], [1], [1, 0]):
+        draft = draft.anew()
+        for number in kept:
+            carry_out(draft, steps[number])
+        (change,) = draft.changes("2026-03-02T10:00:00Z")
+        text = (change.after or b"").decode()
+        assert ("private: true" in text, "subject: User" in text) == (True, True)
+
+
+def test_a_page_that_a_person_opens_meanwhile_gets_nothing_private(tmp_path: Path) -> None:
+    """They take `private: true` out while a run decides: what is private is left, and goes to a private page next."""
+
+    def act(request: Request) -> Result:
+        for page in list(pages(brain).values()):
+            if "PRV" in page.text:
+                file = brain.tree.absolute(page.path)
+                file.write_text(page.text.replace("PRV", "OPEN").replace("private: true\n", ""))
+        return Summary(text="")
+
+    engine = ScriptedEngine({})
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, "I decided to leave PRVdecision.", private=True)
+    promote(brain)
+    later(brain)
+    engine.answers[Purpose.SUMMARIZE] = act
+    tell(brain, "I decided to buy PRVboat.", private=True)
+    promote(brain)
+    assert [] == exposed(brain)
+    later(brain)
+    del engine.answers[Purpose.SUMMARIZE]
+    assert promote(brain).event is not None
+    assert [] == exposed(brain)
+    assert any("PRVboat" in page.text for page in pages(brain).values())
+    assert not any("OPEN" in page.text and "PRV" in page.text for page in pages(brain).values())
+    days = sorted(path.rpartition("/")[2] for path in pages(brain) if path.startswith("events/"))
+    assert ["2026-03-02-private-2.md", "2026-03-02-private.md"] == days
+
+
+def test_a_private_wish_to_forget_leaves_no_word_on_an_open_page(tmp_path: Path) -> None:
+    """What it names may stand on an open page, where it goes to History once the person has ticked it; of the wish
+    itself, its tags and its feeling, nothing gets there."""
+    engine = ScriptedEngine({})
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, "The code of the bike shed is 4471.")
+    promote(brain)
+    later(brain)
+    wish = {"page": PageRef(aliases=["PRVname"]), "importance": 0.9, "subject": "PRVsubject", "reasoning": "PRVwhy"}
+    engine.on("forget the code", "forget", "4471", "PRVtext", **wish)
+    tell(brain, "Please forget the code of the bike shed, PRVwhy.", private=True)
+    assert promote(brain).event is not None
+    assert [] == exposed(brain)
+    assert ["The code of the bike shed is 4471."] == statements(brain)
+    review = brain.tree.review
+    assert PRIVATE_MARK in next(line for line in review.read_text().splitlines() if "4471" in line)
+    review.write_text(review.read_text().replace("- [ ] Forget", "- [x] Forget"))
+    brain.observed.note_change(brain.tree.relative(review))
+    settle_reviews(brain)
+    assert ["The code of the bike shed is 4471."] == statements(brain, history=True)
+    assert [] == exposed(brain)
+
+
+def test_a_private_event_whose_heading_is_broken_stays_hidden(tmp_path: Path) -> None:
+    """A person mistypes its time: nobody can tell its day, so that it stays where it is, every line of it private."""
+    brain = make_brain(tmp_path / "b")
+    tell(brain, "I decided to leave PRVdecision.\n\nToday.", private=True, answer="PRVanswer:\n\n- PRVmore\n\nEnd.")
+    tell(brain, "I like tea.")
+    file = brain.tree.short_term
+    file.write_text(file.read_text().replace("T09:01:00Z", "T09:0l:00Z"))
+    later(brain)
+    assert promote(brain).event is not None
+    assert "PRVanswer" in file.read_text()
+    assert [] == exposed(brain)
+    hits = [hit for hit in brain.recall.search("PRVanswer PRVmore", limit=5) if "PRV" in hit.text]
+    assert hits
+    assert [] == Gate(brain, is_remote=True).hits(hits)
+
+
+@pytest.mark.parametrize("is_offline", [True, False])
+def test_no_private_word_reaches_a_remote_model_once_it_was_promoted(tmp_path: Path, is_offline: bool) -> None:
+    """Canaries on the wire: a private page by hand, private prompts, promoted offline or beside a remote model; then
+    open questions to a model elsewhere, which looks for everything with every tool."""
+    with ChatServer() as server:
+        server.default = by_request(reply)
+        brain = remote_brain(tmp_path, server)
+        write_private(tmp_path, "concrete/hidden.md", "Hidden", "User has diagnosis PRVstmt. ^h1")
+        settings = brain.settings.model_dump(mode="json")
+        if is_offline:
+            write_settings(tmp_path, {**settings, "llm": {**settings["llm"], "model": "offline"}})
+        later(brain)
+        for number, text in enumerate(TOLD):
+            say_to(brain, f"p{number}.md", f"---\nprivate: true\n---\n{text}\n")
+        later(brain)
+        say_to(brain, "open.md", "I like tea.\n")
+        assert promote(brain).event is not None
+        assert [] == exposed(brain)
+        write_settings(tmp_path, settings)
+        for number, question in enumerate(
+            ("What did I decide?", "What is my diagnosis?", "What is my goal, and Ruth's?")
+        ):
+            say_to(brain, f"q{number}.md", f"{question}\n")
+        later(brain)
+        promote(brain)
+        brain.close()
+    bodies = [told_by_us(json.dumps(body)) for body in server.bodies]
+    assert len(bodies) >= 6
+    assert any("What is my diagnosis" in body for body in bodies)
+    assert [] == [body for body in bodies if "prv" in body.casefold()]

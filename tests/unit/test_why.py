@@ -1,0 +1,228 @@
+"""`why`: from a statement over every change of it to the very sentence that was typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from brainiac_plugins.promotion.run import promote
+
+from brainiac.brain import Brain
+from brainiac.errors import UserError
+from brainiac.history.why import why
+from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Purpose, Result
+from brainiac.pipeline.daemon import run_once
+from brainiac.testing import make_brain
+from tests.support.commands import Shell
+from tests.support.promotions import ScriptedEngine, set_model, with_model
+
+HOME = "memory/long_term/concrete/home/home.md"
+
+
+def tell(brain: Brain, name: str, text: str) -> None:
+    """Drop a prompt and have it answered and reflected."""
+    path = brain.root / f"inbox/{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n")
+    run_once(brain)
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    """A model that says one thing in words of its own, and all else word for word."""
+    engine = ScriptedEngine()
+
+    def consolidate(request: ConsolidateRequest) -> Result:
+        own = [
+            engine.operation("User lives in Portland since 2020", said, request).model_copy(
+                update={"evidence": [Evidence(exchange=said.id, quote="I live in Portland since 2020")]}
+            )
+            for said in request.said
+            if "live in Portland" in said.event.user and not request.refused
+        ]
+        kept = engine.verbatim(request)
+        assert isinstance(kept, Consolidation)
+        return Consolidation(operations=[*own, *kept.operations])
+
+    engine.answers[Purpose.CONSOLIDATE] = consolidate
+    engine.on("moved to Seattle", "replace", "Portland")
+    return engine
+
+
+@pytest.fixture
+def brain(tmp_path: Path, engine: ScriptedEngine) -> Iterator[Brain]:
+    brain = with_model(make_brain(tmp_path / "brain"), engine)
+    set_model(brain.root)
+    tell(brain, "first", "Some small talk first. I live in Portland since 2020. What a day!")
+    tell(brain, "second", "My sister Anna works at Google.")
+    promote(brain)
+    yield brain
+    brain.close()
+
+
+@pytest.fixture
+def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys, str(brain.root))
+
+
+def page_of(brain: Brain, words: str) -> str:
+    """The page on which words stand."""
+    tops = brain.tree.walk(brain.tree.long_term / "concrete")
+    paths = [brain.tree.relative(entry.path) for entry in tops]
+    return next(p for p in paths if not p.endswith("_index.md") and words in (brain.read_text(p) or ""))
+
+
+def test_a_statement_leads_to_the_sentence_typed(brain: Brain) -> None:
+    """Operation, who found and decided it, the exchange, its prompt file and the one sentence of it, word for word.
+
+    Seeds: S1, S15.
+    """
+    (chain,) = why(brain, "User lives in Portland since 2020").chains
+    (step,) = chain.steps
+    (said,) = step.sources
+    assert ("NEW", "promotion", "scripted") == (step.operation, step.by, step.found_by)
+    assert "I live in Portland since 2020." == said.sentence_for(chain.text)
+    assert ("inbox/first.md", "inbox/first.md", "scripted", 0.0) == (
+        said.prompt,
+        said.read_from,
+        said.model,
+        said.cost_usd,
+    )
+
+
+def test_words_survive_the_file(brain: Brain) -> None:
+    """With the prompt gone the journal's text is quoted, and without that the page of the day."""
+    (brain.root / "inbox/first.md").unlink()
+    brain.observed.note_change("inbox/first.md")
+    (chain,) = why(brain, "User lives in Portland since 2020").chains
+    assert ["journal"] == [said.read_from for said in chain.steps[0].sources]
+    event = next(e for e in brain.journal.events(kinds={"prompt-answered"}) if e.data["prompt"] == "inbox/first.md")
+    brain.committer.check_displaced()
+    for change in event.changes:
+        if change.path == "inbox/first.md" and change.after:
+            brain.journal.blobs.delete(change.after)
+    (root,) = why(brain, "User lives in Portland since 2020").chains
+    (said,) = root.steps[0].sources
+    assert "memory/long_term/events/" == said.read_from[:24]
+    assert "I live in Portland since 2020." == said.sentence_for(chain.text)
+
+
+def test_every_change_is_told(brain: Brain) -> None:
+    """A merge tells from what to what, and rests on its own exchange; what it replaced leads to the first one."""
+    tell(brain, "third", "I moved to Seattle last week.")
+    promote(brain)
+    page = page_of(brain, "Seattle")
+    (current,) = [c for c in why(brain, page).chains if not c.is_history]
+    assert ["NEW", "UPDATE"] == [step.operation for step in current.steps]
+    update = current.steps[1]
+    assert ("User lives in Portland since 2020", current.text) == (update.before, update.after)
+    assert ["inbox/third.md"] == [said.prompt for said in update.sources]
+    (retired,) = [c for c in why(brain, page).chains if c.is_history]
+    assert "inbox/first.md" in [said.prompt for step in retired.steps for said in step.sources]
+
+
+def test_edits_by_hand_stand_between(brain: Brain) -> None:
+    """What a person changed is told with both wordings, and that it was a person."""
+    page = page_of(brain, "Portland")
+    path = brain.tree.absolute(page)
+    path.write_text(path.read_text().replace("in Portland", "in Portland, Oregon,"))
+    brain.observed.note_change(page)
+    (chain,) = [c for c in why(brain, page).chains if "Oregon" in c.text]
+    edit = chain.steps[-1]
+    assert ("person", "edited", "User lives in Portland since 2020", chain.text) == (
+        edit.by,
+        edit.operation,
+        edit.before,
+        edit.after,
+    )
+
+
+def test_a_moved_page_keeps_its_chain(brain: Brain) -> None:
+    """Where a page stands says nothing about where it comes from."""
+    page = page_of(brain, "Anna")
+    target = brain.tree.long_term / "concrete/sisters/anna.md"
+    target.parent.mkdir()
+    brain.tree.absolute(page).rename(target)
+    brain.observed.adopt()
+    (chain,) = why(brain, "Anna").chains
+    assert ["NEW"] == [step.operation for step in chain.steps]
+
+
+def test_what_is_meant_is_found(brain: Brain, shell: Shell) -> None:
+    """Path, title, uuid, block id, exact text, and with other words the nearest; nothing near is said so."""
+    page = page_of(brain, "Anna")
+    (chain,) = why(brain, page).chains
+    for named in ("anna", chain.page, chain.block, f"^{chain.block}", chain.text.upper()):
+        assert chain == why(brain, named).chains[0]
+    near = why(brain, "Anna is working at Google")
+    assert (chain, False) == (near.chains[0], near.is_exact)
+    with pytest.raises(UserError, match="no memory and no statement is called 'bananas are blue'"):
+        why(brain, "bananas are blue")
+    assert 1 == shell("why", "bananas are blue").code
+
+
+def test_two_of_a_name_are_told_apart(brain: Brain) -> None:
+    """A title that two pages bear is not guessed."""
+    for folder in ("a", "b"):
+        path = brain.tree.long_term / f"concrete/{folder}/twin.md"
+        path.parent.mkdir()
+        path.write_text("# Twin\n\n- Says this. ^abcd\n")
+    with pytest.raises(UserError, match="2 pages are called"):
+        why(brain, "Twin")
+    with pytest.raises(UserError, match="stands 2 times"):
+        why(brain, "^abcd")
+
+
+def test_lines_of_short_term_memory_have_an_origin(brain: Brain) -> None:
+    """A task leads to the exchange whose reflection wrote it."""
+    tell(brain, "fourth", "/todo call Bob")
+    (task,) = [item.text for item in brain.short_term().memory.tasks]
+    (chain,) = why(brain, task).chains
+    assert [("reflection", "/todo call Bob")] == [
+        (step.by, said.user.strip()) for step in chain.steps for said in step.sources
+    ]
+
+
+def test_an_episodic_page_tells_who_answered(brain: Brain) -> None:
+    """Its exchanges are listed with model and cost."""
+    page = next(p for p in (brain.tree.relative(e.path) for e in brain.tree.walk(brain.tree.long_term / "events"))
+                if not p.endswith("_index.md"))  # fmt: skip
+    assert ["scripted", "scripted"] == [said.model for said in why(brain, page).said]
+
+
+def test_the_tree_and_json_say_the_same(brain: Brain, shell: Shell) -> None:
+    """For a person a tree with the sentence quoted; for a script the whole chain."""
+    done = shell("why", "User lives in Portland since 2020")
+    assert 0 == done.code
+    assert "in inbox/first.md: “I live in Portland since 2020.”" in done.out
+    assert "answered by scripted ($0.0000)" in done.out
+    plain = shell("why", "User lives in Portland since 2020", "--json").json
+    assert "inbox/first.md" == plain["chains"][0]["steps"][0]["sources"][0]["prompt"]
+
+
+def test_another_device_sees_the_chain(brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Foreign journals are provenance: the same brain opened on another machine explains as well, and says where."""
+    device = brain.journal.device
+    brain.close()
+    for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / "other" / variable))
+    other = Brain(brain.root)
+    other.observed.adopt()
+    (chain,) = why(other, "User lives in Portland since 2020").chains
+    assert [(device, device)] == [(step.device, said.device) for step in chain.steps for said in step.sources]
+    other.close()
+
+
+def test_what_was_marked_says_so(tmp_path: Path) -> None:
+    """Without a model a statement leads to the line it was marked by, and the journal tells what marked it."""
+    brain = make_brain(tmp_path / "brain")
+    tell(brain, "first", "/remember Der Schlüssel liegt unter dem Stein\n\nWie geht es dir?")
+    promote(brain)
+    (chain,) = why(brain, "Der Schlüssel liegt unter dem Stein").chains
+    (step,) = chain.steps
+    assert ("NEW", "promotion", "offline") == (step.operation, step.by, step.found_by)
+    assert ["inbox/first.md"] == [said.prompt for said in step.sources]
+    (event,) = brain.journal.events(kinds={"memory-promoted"})
+    assert ["command"] == [one["marked_by"] for one in event.data["statements"]]
+    brain.close()
