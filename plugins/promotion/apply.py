@@ -14,10 +14,9 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import EvidenceRecord, StatementRecord, StatementRef, new_id
 from brainiac.formats.discretion import is_private
-from brainiac.formats.memory import MemoryDocument, Statement, whole_memory
-from brainiac.formats.prose import one_line
+from brainiac.formats.markdown import one_line
+from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day
 from brainiac.formats.short_term import StmEvent
-from brainiac.formats.statements import STEPS, with_day
 from brainiac.llm.schemas import Operation, Page
 from brainiac.storage.relinking import placed
 from brainiac.storage.statements import sources_of, text_hash

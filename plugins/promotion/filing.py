@@ -18,10 +18,9 @@ from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, ExchangeReflected, ExchangesFiled, update
-from brainiac.formats.dialogue import Placed, StmEvent, find_events, render_event, render_exchange
 from brainiac.formats.discretion import is_private
-from brainiac.formats.memory import MemoryDocument
-from brainiac.formats.prose import splice
+from brainiac.formats.markdown import Placed, StmEvent, find_events, render_event, render_exchange, splice
+from brainiac.formats.page import MemoryDocument
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
 from brainiac.storage.filed import filed

@@ -13,7 +13,7 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
 from brainiac.events import StatementRecord
-from brainiac.formats.links import shown
+from brainiac.formats.markdown import shown
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import coverage

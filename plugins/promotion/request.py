@@ -17,8 +17,8 @@ from brainiac.brain import Brain
 from brainiac.errors import ModelError
 from brainiac.events import CandidateRecord, Event, EventsAnalyzed
 from brainiac.events import Refused as Refusal
-from brainiac.formats.blocks import blocks_of
-from brainiac.formats.memory import Memory
+from brainiac.formats.markdown import blocks_of
+from brainiac.formats.page import Memory
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges

@@ -28,7 +28,7 @@ from brainiac.events import (
     content_hash,
 )
 from brainiac.formats.discretion import is_private
-from brainiac.formats.links import shown
+from brainiac.formats.markdown import shown
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges

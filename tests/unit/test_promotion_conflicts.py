@@ -11,7 +11,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import ModelError
-from brainiac.formats.memory import parse_exchanges
+from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.llm.schemas import Purpose, Request, Result
 from tests.support.promotions import LTM, ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.formats.dialogue import StmEvent, render_exchange
+from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.search.query import parse_query
 from brainiac.search.search import Recall
