@@ -18,13 +18,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from brainiac.host.sources import open_namespace
+
+open_namespace()  # `brainiac_plugins`
 from brainiac_plugins.organization.upkeep import Upkeep
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.events import new_id, update
-from brainiac.formats.memory import new_memory
+from brainiac.formats.page import new_memory
 from brainiac.formats.short_term import ShortTermDocument, StmEvent
 from brainiac.llm.gateway import Gateway
 from brainiac.skeleton import create_brain

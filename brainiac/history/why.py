@@ -25,8 +25,8 @@ from brainiac.events import (
     PromptAnswered,
     RecordedChange,
 )
-from brainiac.formats.dialogue import StmEvent, find_events
-from brainiac.formats.memory import Memory, Statement, parse_memory
+from brainiac.formats.markdown import StmEvent, find_events
+from brainiac.formats.page import Memory, Statement, parse_memory
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.storage.statements import StatementChange, read_statements, text_hash
 from brainiac.text.tokens import coverage, pieces

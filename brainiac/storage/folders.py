@@ -11,10 +11,9 @@ from datetime import date
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
-from brainiac.formats.dialogue import find_events
-from brainiac.formats.discretion import shareable
 from brainiac.formats.index_page import IndexDocument, IndexEntry, IndexPage, new_index, parse_index
-from brainiac.formats.memory import Memory, parse_memory
+from brainiac.formats.markdown import find_events
+from brainiac.formats.page import Memory, parse_memory, shareable
 from brainiac.storage.pages import INDEX
 from brainiac.storage.relinking import placed, rooted
 from brainiac.storage.store import Store

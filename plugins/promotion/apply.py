@@ -14,15 +14,14 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import EvidenceRecord, StatementRecord, StatementRef, new_id
 from brainiac.formats.discretion import is_private
-from brainiac.formats.memory import MemoryDocument, Statement, whole_memory
-from brainiac.formats.prose import one_line
+from brainiac.formats.markdown import one_line
+from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day
 from brainiac.formats.short_term import StmEvent
-from brainiac.formats.statements import STEPS, with_day
 from brainiac.llm.schemas import Operation, Page
 from brainiac.storage.relinking import placed
 from brainiac.storage.statements import sources_of, text_hash
 
-from .draft import Draft, Known, Working, free_day_page
+from .draft import Draft, Known, Working, folded, free_day_page
 
 HIGH, LOW = 0.75, 0.4
 _VERBS = {"new": "NEW", "replace": "UPDATE", "end": "DELETE", "forget": "DELETE", "same": "REINFORCE"}
@@ -147,6 +146,7 @@ def _with_links(draft: Draft, step: Step) -> Step:
 
 def _check(draft: Draft, working: Working, step: Step) -> None:
     """Refuse what is about a statement that is gone, and what is private on a page that is not."""
+    # All is looked at before anything is changed: a step is carried out whole or not at all.
     for target in step.targets:
         standing = _standing(draft.opened(target.path), target)
         if standing.text != target.statement.text and step.operation.action != "same":
@@ -182,7 +182,7 @@ def _record(draft: Draft, step: Step, working: Working) -> StatementRecord:
     """Return what the journal keeps of a step besides what it did to the page."""
     operation, candidate, memory = step.operation, step.candidate, working.document.memory
     parts = operation.relevance.model_dump()
-    evidence = [EvidenceRecord(exchange=each.exchange, quote=each.quote) for each in operation.evidence]
+    evidence = [EvidenceRecord(exchange=quoted.exchange, quote=quoted.quote) for quoted in operation.evidence]
     return StatementRecord(
         candidate=candidate.id,
         operation=_VERBS[operation.action],
@@ -223,8 +223,9 @@ def _state(draft: Draft, working: Working, step: Step, record: StatementRecord) 
     """State what is new; where it stands on the page in the same words, it was said again."""
     text = one_line(step.operation.text)
     for statement in working.current:
-        if text_hash(statement.text).casefold() == text_hash(text).casefold():
+        if folded(statement.text) == folded(text):
             return _again(draft, working, statement, record)
+    # Nobody judged marked words, so that the day they were said belongs to them; a model states dates itself.
     line = _dated(draft, step) if step.operation.marked_by else text
     block = working.document.block_id_for(line)
     working.document = working.document.add_statement(line, block)
@@ -343,7 +344,7 @@ def _set_steps(draft: Draft, working: Working, step: Step, record: StatementReco
         since = draft.log.since_of(record.page, old)
         working.document = working.document.retire(old.block_id, record.since, since=since)
     steps = [_ours(draft, record, new.block_id, new.text) for new in _steps_of(working)]
-    refs = tuple(StatementRef(block=each.block, hash=each.hash, since=each.since) for each in steps)
+    refs = tuple(StatementRef(block=row.block, hash=row.hash, since=row.since) for row in steps)
     return replace(record, operation="UPDATE" if standing else record.operation, steps=refs)
 
 
@@ -352,7 +353,7 @@ def _steps_of(working: Working) -> list[Statement]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.casefold().split()).rstrip(".")
+    return folded(text).rstrip(".")
 
 
 # --- what synthesis made of a page -------------------------------------------------------------------------
@@ -383,6 +384,7 @@ def _rename(draft: Draft, working: Working, title: str) -> None:
     if not title or title == memory.title or memory.meta.get("title") or heading not in memory.text:
         return
     page = memory.uuid or memory.path
+    # A page that holds a line of the person's is theirs to name.
     if working.before is not None and not all(draft.log.is_ours(page, statement) for statement in working.current):
         return
     working.document = MemoryDocument(memory.text.replace(heading, f"\n# {title}\n", 1), memory.path)
@@ -401,6 +403,7 @@ def _reorder(draft: Draft, working: Working, blocks: Sequence[str]) -> None:
     }
     wanted = [ours[block] for block in dict.fromkeys(blocks) if block in ours]
     text = memory.text
+    # From the last place to the first, so that the offsets of those above stay true.
     for place, statement in reversed(list(zip(ours.values(), wanted, strict=True))):
         item = memory.text[statement.start : statement.end].rstrip("\n") + "\n"
         text = text[: place.start] + item + text[place.end :]

@@ -161,6 +161,7 @@ def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
     """
     log = draft.log
     for _ in range(ATTEMPTS):
+        # what short-term memory could not hold stands on the page of its day already
         unfiled = [event for event in work.archived if event.id not in work.standing]
         pages = add_exchanges(brain, draft, unfiled, work.origins, work.left)
         if not work.steps and not work.archived and not work.gone:
@@ -171,6 +172,7 @@ def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
         proposals = _proposals(brain, work)
         changes = _changes(brain, draft, work, proposals)
         try:
+            # held for the commit alone: through the calls before it, exchanges go on being noted
             with brain.short_term_lock():
                 changes += _short_term(brain, work, log)
                 event = _event(work, pages, proposals)
@@ -280,7 +282,7 @@ def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
 
 def _removed_items(brain: Brain, work: Work) -> list[Item]:
     """Return the items that go: facts that were looked at, what is done, and open ones unless they carry over."""
-    kept_lines = {text for one, text in work.lines.items() if one in work.left}
+    kept_lines = {text for line, text in work.lines.items() if line in work.left}
     removed = [item for item in work.memory.facts if item.text not in kept_lines]
     return removed + [item for item in _done(brain, work.memory) if line_id(item.words) not in work.left]
 

@@ -17,8 +17,8 @@ from brainiac.brain import Brain
 from brainiac.errors import ModelError
 from brainiac.events import CandidateRecord, Event, EventsAnalyzed
 from brainiac.events import Refused as Refusal
-from brainiac.formats.blocks import blocks_of
-from brainiac.formats.memory import Memory
+from brainiac.formats.markdown import blocks_of
+from brainiac.formats.page import Memory
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
@@ -42,7 +42,7 @@ from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import coverage, words
 
 from .apply import Candidate
-from .checks import Problem, Sources, Target, origin_of, problems_of
+from .checks import Problem, Sources, origin_of, problems_of
 from .draft import USER, Draft, Known, folded
 from .placing import with_fitting_steps
 
@@ -50,7 +50,7 @@ NAME = "promotion"
 MAX_CHARACTERS = 40_000  # of exchanges in one call, so that a small window holds them
 MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
 MAX_STATEMENTS = 150  # in one call; where memory has no more all of them are shown
-MAX_PAGES = 300
+MAX_PAGES = 150
 _LOOKED_AT = 10  # statements that a block of what was said may be about
 _NO_TEXT = re.compile(r"[\ud800-\udfff]")
 _STALE = "what it rests on was edited, or taken out of the log"  # what was edited is read again
@@ -127,7 +127,7 @@ class Consolidator:
         for event in sorted(events, key=lambda event: (event.at, event.id)):
             if (event.id, event_hash(event)) in read:
                 continue
-            size = sum(len(each.user) + len(each.ai) for each in (*part, event))
+            size = sum(len(said.user) + len(said.ai) for said in (*part, event))
             if part and (size > MAX_CHARACTERS or len(part) >= MAX_EXCHANGES):
                 yield part
                 part = []
@@ -146,6 +146,7 @@ class Consolidator:
         shown = self.request_for(events, draft)
         model = self._brain.models.engine_for(shown.request).name
         taken, refused = self._checked(shown, self._operations(shown.request), is_last=False)
+        # once, and with all that is wrong: what insists on a soft problem is believed, on a hard one refused
         if refused:
             again = replace(shown.request, refused=refused)
             further, finally_refused = self._checked(shown, self._operations(again), is_last=True)
@@ -154,7 +155,7 @@ class Consolidator:
             events={event.id: event_hash(event) for event in events},
             model=model,
             candidates=tuple(self._stored(operation, shown) for operation in taken),
-            refused=tuple(Refusal(statement=each.operation.text[:300], reason=each.problem[:300]) for each in refused),
+            refused=tuple(Refusal(statement=row.operation.text[:300], reason=row.problem[:300]) for row in refused),
         )
         analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
         return self._taken(analysis, {event.id: event for event in events})
@@ -168,7 +169,7 @@ class Consolidator:
             name = f"{analysis.id}#{number}"
             if name in self._log.done:
                 continue
-            behind = [events[each] for each in stored.events if each in events]
+            behind = [events[exchange] for exchange in stored.events if exchange in events]
             behind = [event for event in behind if event_hash(event) == analyzed.events.get(event.id)]
             if len(behind) < len(stored.events):
                 refused[name] = stored.text, _STALE
@@ -264,6 +265,7 @@ class Consolidator:
             operation = with_fitting_steps(_with_paths(operation, shown))
             problems = self._problems(operation, shown)
             hard = [problem for problem in problems if problem.is_hard]
+            # Its words are well founded, only what it would change is not: they are stated beside what stands.
             if is_last and hard and all(problem.is_about_change for problem in hard) and operation.text.strip():
                 beside = operation.model_copy(update={"action": "new", "ids": []})
                 if not any(problem.is_hard for problem in self._problems(beside, shown)):
@@ -279,8 +281,7 @@ class Consolidator:
 
     def _problems(self, operation: Operation, shown: Shown) -> list[Problem]:
         existing = {statement.id: statement for statement in shown.request.existing}
-        found = [existing[name] for name in operation.ids if name in existing]
-        targets = [Target(statement.content, statement.since) for statement in found]
+        targets = [existing[name] for name in operation.ids if name in existing]
         problems = problems_of(operation, targets, self._sources(shown))
         if operation.action in ("replace", "end", "forget") and not shown.taken.isdisjoint(operation.ids):
             text = f"{', '.join(operation.ids)} is changed by another operation already"
@@ -296,8 +297,10 @@ class Consolidator:
         """Return what the journal keeps of an operation: its exchanges and statements by their lasting ids."""
         exchanges = shown.events
         ids = [shown.statements[name].id for name in operation.ids if name in shown.statements]
-        evidence = [each.model_copy(update={"exchange": exchanges[each.exchange].id}) for each in operation.evidence]
-        behind = {exchanges[each.exchange].id: exchanges[each.exchange].at for each in operation.evidence}
+        evidence = [
+            quoted.model_copy(update={"exchange": exchanges[quoted.exchange].id}) for quoted in operation.evidence
+        ]
+        behind = {exchanges[quoted.exchange].id: exchanges[quoted.exchange].at for quoted in operation.evidence}
         lasting = operation.model_copy(update={"ids": ids, "evidence": evidence})
         return CandidateRecord.from_json(
             {
@@ -372,7 +375,7 @@ def _page_names(memories: Sequence[Memory], near: Iterable[Known], texts: Sequen
 
 def _about(memory: Memory) -> str:
     summary = str(memory.meta.get("summary") or "")
-    return summary or next((each.text[:120] for each in memory.statements if not each.is_history), "")
+    return summary or next((held.text[:120] for held in memory.statements if not held.is_history), "")
 
 
 def _unread(operation: Operation, problem: str) -> Refused:

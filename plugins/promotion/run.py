@@ -28,7 +28,7 @@ from brainiac.events import (
     content_hash,
 )
 from brainiac.formats.discretion import is_private
-from brainiac.formats.links import shown
+from brainiac.formats.markdown import shown
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
@@ -125,7 +125,6 @@ def _undone_at(brain: Brain) -> str:
 def _is_larger(text: str, tokens: int) -> bool:
     if len(text) <= tokens:  # a token is a character or more
         return False
-
     return count(text.encode("utf-8", "replace").decode("utf-8")) > tokens
 
 
@@ -300,6 +299,7 @@ class _Run:
                 self._settle(candidates)
             self._keep_marked([event for event in events if event not in judged], is_whole=not judged)
         except ModelError as error:
+            # nothing was decided, so that there is nothing to commit, and whoever called is told why
             if not work.steps and not work.endings:
                 raise
             self._problem = error.problem
@@ -326,18 +326,9 @@ class _Run:
             events: Those.
             is_whole: No model judges any: earlier words count too, if use has marked them by now.
         """
-        brain, work, tree = self._brain, self._work, self._brain.tree
-        marked = find_marked(brain, events, work.lines, self._log, self._exchanges, with_earlier=is_whole)
-
-        def folders(event: StmEvent) -> list[str]:
-            prompt = self._log.prompts.get(event.id, "")
-            return [
-                *([posixpath.dirname(prompt)] if prompt else []),
-                tree.relative(tree.memory),
-                tree.relative(tree.inbox),
-            ]
-
-        self._settle(keyless_candidates(brain, self._draft, marked, folders))
+        work = self._work
+        marked = find_marked(self._brain, events, work.lines, self._log, self._exchanges, with_earlier=is_whole)
+        self._settle(keyless_candidates(self._brain, self._draft, marked, work.origins))
 
     def _settle(self, candidates: Sequence[Candidate]) -> None:
         """Carry out what goes to pages there are, then what goes to new ones, page by page.
@@ -345,41 +336,44 @@ class _Run:
         Raises:
             ModelError: The model cannot serve now, or somebody came back; what is not carried out is left.
         """
-        waiting = list(candidates)
-        records_before = len(self._work.steps)
+        waiting = {candidate.id: candidate for candidate in candidates}
+        steps_before = len(self._work.steps)
+        new: list[Candidate] = []
         try:
-            new: list[Candidate] = []
             for candidate in candidates:
                 if candidate.operation.marked_by:
                     self._heed_person()
-                waiting.remove(candidate)
                 step = self._step_for(candidate)
-                if step and step.path:
-                    self._carry_out(step)
-                elif step:
+                if step and not step.path:
                     new.append(step.candidate)
-            waiting = new
+                    continue
+                del waiting[candidate.id]
+                if step:
+                    self._carry_out(step)
             places = new_places(new)
             for done, place in enumerate(places):
-                if self._progress:
-                    self._progress(done, len(places))
+                self._tell_progress(done, len(places))
                 self._heed_person()
                 self._begin(place)
-                waiting = [candidate for candidate in waiting if candidate not in place.candidates]
-            if self._progress:
-                self._progress(len(places), len(places))
+                for candidate in place.candidates:
+                    del waiting[candidate.id]
+            self._tell_progress(len(places), len(places))
         except ModelError as error:
-            for candidate in waiting:
+            for candidate in waiting.values():
                 self._work.leave(candidate, error.problem)
             raise
-        self._name_changed(self._work.steps[records_before:])
+        self._name_changed(self._work.steps[steps_before:])
+
+    def _tell_progress(self, done: int, total: int) -> None:
+        if self._progress:
+            self._progress(done, total)
 
     def _heed_person(self) -> None:
         if self._abandon and self._abandon():
             raise ModelError("somebody came back", retryable=True)
 
     def _step_for(self, candidate: Candidate) -> Step | None:
-        """Return what is to be done with a candidate; None where it ends here; it costs no other."""
+        """Return what is to be done with a candidate; None where it ends here: it costs no other."""
         try:
             if not candidate.operation.marked_by and self._is_listed(candidate):
                 raise UserError("it stands in the list of tasks, and stays there until it is done")
@@ -437,6 +431,7 @@ class _Run:
 
     def _name_changed(self, steps: Sequence[Step]) -> None:
         """Have pages that changed much named and ordered anew; where nobody can now, they stay as they are."""
+        # a name is no reason to leave what was decided: without one the page stays as it is called
         for path in dict.fromkeys(step.path for step in steps if step.path not in self._work.named):
             with suppress(ModelError, UserError, ValueError, OSError):
                 here = [step for step in steps if step.path == path]

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
 from load import Tail, prompt, wrong
 
-from brainiac.formats.dialogue import render_event
+from brainiac.formats.markdown import render_event
 from brainiac.formats.short_term import parse_short_term
 from brainiac.llm.catalog import count
 from tests.support.living import CONFIG, events_of, journal_of, living, living_brain, unfolded

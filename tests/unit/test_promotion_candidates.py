@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import ModelError
-from brainiac.formats.memory import parse_memory
+from brainiac.formats.page import parse_memory
 from brainiac.llm.schemas import (
     ConsolidateRequest,
     Consolidation,

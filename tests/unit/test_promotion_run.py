@@ -10,7 +10,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.clock import ManualClock
 from brainiac.formats.index_page import parse_index
-from brainiac.formats.memory import parse_exchanges
+from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.llm.schemas import (
     ConsolidateRequest,
