@@ -86,9 +86,9 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "forget": [(("memory/long_term/concrete/mira.md",), False), ((EVIL,), True), (("--yes", "Mira " + EVIL), True)],
     "plugins distrust": [((NAME,), True), (("greedy",), False)],
 }
-LAST = ("adopt", "promote", "organize", "run", "undo", "forget", "takeover", "plugins distrust")
+LAST = ("chat", "adopt", "promote", "organize", "run", "undo", "forget", "takeover", "plugins distrust")
 OF_THE_PLUGIN = ("greet", "crash")
-ENDLESS = {"run": 6.0, "log": 3.0}
+ENDLESS = {"run": 6.0, "log": 3.0, "chat": 4.0}
 
 
 def commands() -> dict[str, Any]:

@@ -93,7 +93,7 @@ def test_at_night_in_auckland_the_program_says_the_right_day(tmp_path: Path, mac
     assert "created_at: 2026-11-21T11:4" in response.read_text()
     assert "### 2026-11-21T11:4" in (root / "memory/short_term.md").read_text()
     assert {"2026-11-21.jsonl"} == {path.name for path in root.glob("logs/journal/*/*.jsonl")}
-    assert {"2026-11-22 00"} == {line[:13] for line in program(root, "log", **night).splitlines()}
+    assert {"2026-11-22 00"} == {line[:13] for line in program(root, "log", "--all", **night).splitlines()}
     assert "· 2026-11-22 ·" in program(root, "search", "Tilda", **night)
 
 
@@ -107,7 +107,7 @@ def test_at_night_in_auckland_commands_say_the_right_day(tmp_path: Path, capsys:
         assert 0 == shell("ask", "The cat is called Tilda.").code
         (prompt,) = (path for path in root.glob("inbox/*.md") if ".response" not in path.name)
         assert re.fullmatch(r"2026-11-22-0042\d\d-the-cat-is-called-tilda\.md", prompt.name)
-        assert {"2026-11-22 00:42"} == {line[:16] for line in shell("log").out.splitlines()}
+        assert {"2026-11-22 00:42"} == {line[:16] for line in shell("log", "--all").out.splitlines()}
         assert "· 2026-11-22 ·" in shell("search", "Tilda").out
         brain = Brain(root)
         brain.record("plugin-failed", by="toy", data={"hook": "quiet", "error": "Oops"})
