@@ -468,7 +468,7 @@ _LEADS_TO_DAY = re.compile(
 
 
 def _is_bare_weekday(text: str, span: TimeSpan) -> bool:
-    """Return whether a weekday names no single day: its date stands beside it, or one of several, or a mere greeting."""
+    """Return whether a weekday names no single day: it has its date beside it, is one of several, or greets."""
     if not re.fullmatch(_WEEKDAY, span.text, re.IGNORECASE):
         return False
     before, after = text[: span.start], text[span.end :]
