@@ -11,9 +11,8 @@ from typing import Any
 from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
-from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.page import Memory, parse_memory
-from brainiac.formats.prompt import Exchange, Prompt, Response
+from brainiac.formats.prompt import Exchange, Prompt, Response, arguments, parse_commands
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import (
     ConsolidateRequest,

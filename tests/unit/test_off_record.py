@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from brainiac_plugins.organization.actions import derive_manifests
 
-from brainiac.formats.discretion import is_off_record
-from brainiac.formats.prompt import parse_prompt
+from brainiac.formats.prompt import is_off_record, parse_prompt
 from brainiac.pipeline.daemon import answer_one
 from tests.support.living import Living, living, living_brain, trusted
 from tests.support.models import make_brain

@@ -15,9 +15,8 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.events import PathKind
-from brainiac.formats.discretion import is_off_record
 from brainiac.formats.page import shareable
-from brainiac.formats.prompt import Exchange, Response
+from brainiac.formats.prompt import Exchange, Response, is_off_record
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
 from brainiac.llm.schemas import Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
 from brainiac.pipeline.daemon import Daemon, answer_one
