@@ -18,6 +18,9 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT)]
+from brainiac.host.sources import open_namespace
+
+open_namespace()  # `brainiac_plugins`
 
 Figures = dict[str, Any]
 

@@ -18,6 +18,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from brainiac.host.sources import open_namespace
+
+open_namespace()  # `brainiac_plugins`
 from brainiac_plugins.organization.upkeep import Upkeep
 from brainiac_plugins.promotion.run import promote
 
