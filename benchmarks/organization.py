@@ -98,7 +98,7 @@ def races(folder: Path, rounds: int) -> Figures:
         Upkeep(scene.brain).tend()
         paths = [*made.frequent, *made.pair, *made.unused, *made.crowd[:4], *made.others[:2]]
         saved = race(scene, paths, (in_place, by_rename)[number % 2], seed=number)
-        scene.clock.advance(20)  # type: ignore[attr-defined]
+        scene.advance(20)
         scene.brain.observed.adopt()
         scene.brain.committer.check_displaced()
         standing = b"\n".join(scene.tree().values()).decode()

@@ -157,7 +157,7 @@ def test_no_save_is_lost_to_a_race(tmp_path: Path, save: Callable[[Path, str], N
     Upkeep(scene.brain).tend()
     paths = [*made.frequent, *made.pair, *made.unused, *made.crowd[:4], *made.others[:2]]
     saved = race(scene, paths, save, seed=1)
-    scene.clock.advance(20)  # type: ignore[attr-defined]
+    scene.advance(20)
     scene.brain.observed.adopt()
     scene.brain.committer.check_displaced()
     standing = b"\n".join(scene.tree().values()).decode()

@@ -13,7 +13,7 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.formats.prompt import Prompt, parse_prompt
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
-from brainiac.llm.schemas import AnswerRequest, QueriesRequest
+from brainiac.llm.schemas import Answer, AnswerRequest, QueriesRequest
 from brainiac.search.documents import Hit
 from tests.support.openai_server import ChatServer
 
@@ -115,6 +115,13 @@ def answer_request(prompt: Prompt | None = None, hits: Sequence[Hit] | None = No
     """Make a request for an answer."""
     values: dict[str, Any] = {"now": NOW, "short_term": short_term(), "hits": [hit_of()] if hits is None else hits}
     return AnswerRequest(prompt=prompt or prompt_of(), **{**values, **fields})
+
+
+def run_answer(brain: Brain, request: AnswerRequest | None = None) -> Answer:
+    """Have a request answered, an ordinary one unless another is given."""
+    result = brain.models.run(request or answer_request())
+    assert isinstance(result, Answer)
+    return result
 
 
 def queries_request(prompt: Prompt | None = None, **fields: Any) -> QueriesRequest:

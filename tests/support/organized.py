@@ -6,6 +6,7 @@ import posixpath
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import Clock, ManualClock, iso
@@ -33,9 +34,7 @@ class Scene:
     clock: Clock
     uuids: dict[str, str] = field(default_factory=dict)
 
-    def page(
-        self, name: str, *, days_ago: int = 10, links: tuple[str, ...] = (), body: str = "", **meta: object
-    ) -> str:
+    def page(self, name: str, *, days_ago: int = 10, links: tuple[str, ...] = (), body: str = "", **meta: Any) -> str:
         """Put a page into long-term memory, last changed so many days ago, and return its path.
 
         Args:
@@ -54,13 +53,18 @@ class Scene:
             now=iso(self.clock.now() - timedelta(days=days_ago)),
             statements=[f"{title} is known."],
             body="\n".join([body, *lines]),
-            **meta,  # type: ignore[arg-type]
+            **meta,
         )
         file = self.brain.tree.absolute(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         self.uuids[path] = uuid
         return path
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock, which is one moved by hand."""
+        assert isinstance(self.clock, ManualClock)
+        self.clock.advance(seconds)
 
     def link(self, source: str, target: str) -> str:
         """Return a link from one page to another."""

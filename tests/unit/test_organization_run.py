@@ -171,7 +171,7 @@ def test_unused_days_become_a_digest(scene: Scene) -> None:
     ]
     assert [] == problems(scene)
     assert not (scene.brain.root / f"{TOP}/events/2025/03/04/_index.md").exists()
-    scene.clock.advance(400 * 86400)  # type: ignore[attr-defined]
+    scene.advance(400 * 86400)
     assert [] == done(organize(scene.brain))
 
 
@@ -183,7 +183,7 @@ def test_what_is_important_or_a_persons_is_put_before_them_once(scene: Scene) ->
     file = scene.brain.tree.absolute(theirs)
     file.write_text(file.read_text() + "\nA line of mine.\n")
     scene.brain.observed.note_change(theirs)
-    scene.clock.advance(200 * 86400)  # type: ignore[attr-defined]
+    scene.advance(200 * 86400)
     outcome = organize(scene.brain)
     assert [] == done(outcome)
     assert 1 == len(outcome.asked)
@@ -202,7 +202,7 @@ def test_a_place_that_a_person_chose_is_theirs(scene: Scene) -> None:
     chosen.parent.mkdir(parents=True)
     scene.brain.tree.absolute(page).rename(chosen)
     scene.brain.observed.adopt()
-    scene.clock.advance(120)  # type: ignore[attr-defined]
+    scene.advance(120)
     for number in range(30):
         scene.log("CITE", scene.brain.tree.relative(chosen), at=NOW + timedelta(seconds=number))
     outcome = organize(scene.brain)

@@ -133,7 +133,7 @@ def test_links_are_healed_after_a_move_while_nobody_watched(scene: Scene) -> Non
     file.unlink()
     for change in scene.brain.observed.adopt():
         upkeep.note_change(change)
-    scene.clock.advance(61)  # type: ignore[attr-defined]
+    scene.advance(61)
     upkeep.tend()
     assert "../concrete/mira-and-tom.md" in text(scene, source)
     assert [] == problems(scene)
@@ -146,7 +146,7 @@ def test_a_dropped_note_gets_what_it_lacks_once_it_rests(scene: Scene) -> None:
     scene.brain.tree.absolute(path).write_text(before)
     upkeep = seen(scene, path)
     for seconds, is_rested in ((59, False), (2, True)):
-        scene.clock.advance(seconds)  # type: ignore[attr-defined]
+        scene.advance(seconds)
         upkeep.tend()
         assert is_rested == (before != text(scene, path))
     memory = parse_memory(path, text(scene, path))
@@ -168,13 +168,13 @@ def test_of_two_notes_with_one_uuid_the_newer_gets_a_new_one(scene: Scene) -> No
     page = scene.page("concrete/people/mira")
     source = scene.page("skills/soup", links=(page,))
     upkeep = seen(scene)
-    scene.clock.advance(100)  # type: ignore[attr-defined]
+    scene.advance(100)
     copy = f"{TOP}/concrete/a-copy.md"
     scene.brain.tree.absolute(copy).write_text(text(scene, page))
     change = scene.brain.observed.note_change(copy)
     assert change is not None
     upkeep.note_change(change)
-    scene.clock.advance(61)  # type: ignore[attr-defined]
+    scene.advance(61)
     upkeep.tend()
     assert scene.uuids[page] == parse_memory(page, text(scene, page)).uuid
     assert scene.uuids[page] != parse_memory(copy, text(scene, copy)).uuid
@@ -201,7 +201,7 @@ def test_manifests_follow_their_folders(scene: Scene) -> None:
         change = scene.brain.observed.note_change(path)
         assert change is not None
         upkeep.note_change(change)
-    scene.clock.advance(61)  # type: ignore[attr-defined]
+    scene.advance(61)
     upkeep.tend()
     assert [scene.uuids[page], scene.uuids[other]] == [
         each.uuid for each in parse_index(index, text(scene, index)).manifest
@@ -249,10 +249,12 @@ def test_a_tick_is_obeyed_by_the_daemon(live: Scene) -> None:
 
 def test_a_brain_has_one_upkeep(scene: Scene) -> None:
     """Two tiers that ask for it at once, for the first time, get the same one."""
-    plugin = next(each for name, each in scene.brain.plugins._pluggy.list_name_plugin() if name == "organization")
+    plugin = scene.brain.plugins._pluggy.get_plugin("organization")
+    assert plugin
     for _ in range(20):
         scene.brain._states.clear()
-        barrier, found = threading.Barrier(4), set()
+        barrier = threading.Barrier(4)
+        found: set[Upkeep] = set()
 
         def ask(barrier: threading.Barrier = barrier, found: set[Upkeep] = found) -> None:
             barrier.wait(10)
@@ -273,9 +275,9 @@ def test_when_memory_is_organized(scene: Scene) -> None:
     assert not upkeep.is_due(60)
     assert upkeep.is_due(settings.idle_seconds)
     upkeep.organize()
-    scene.clock.advance(60)  # type: ignore[attr-defined]
+    scene.advance(60)
     assert not upkeep.is_due(settings.idle_seconds + 60)
-    scene.clock.advance(settings.every_hours * 3600)  # type: ignore[attr-defined]
+    scene.advance(settings.every_hours * 3600)
     assert upkeep.is_due(60)
     upkeep.organize()
     page = scene.page("concrete/people/mira")

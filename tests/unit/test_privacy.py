@@ -18,7 +18,7 @@ from brainiac.events import PathKind
 from brainiac.formats.discretion import is_off_record, shareable
 from brainiac.formats.prompt import Exchange, Response
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
-from brainiac.llm.schemas import Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
+from brainiac.llm.schemas import Answer, Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
 from brainiac.pipeline.daemon import Daemon, answer_one
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.search.documents import page_of
@@ -357,6 +357,7 @@ def told_in_trip(brain: Brain, server: ChatServer) -> str:
     server.script(call_tools(("read_exchange", {"id": "inbox/trip/a.md"})), say("In May."), say_json({}))
     request = answer_request(prompt, hits=[], conversation=brain.conversation(prompt))
     answer = brain.models.run(request)
+    assert isinstance(answer, Answer)
     exchange = Exchange("x1", prompt, Response("", text=answer.text), prompt.at)
     brain.models.run(ReflectRequest(now=NOW, exchange=exchange, short_term=request.short_term))
     return sent(server)
@@ -375,7 +376,7 @@ def test_no_secret_of_an_earlier_turn_reaches_a_remote_model(tmp_path: Path) -> 
         brain.close()
 
 
-def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path):
+def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path) -> None:
     """What may be meant stands on a private page: no model elsewhere is shown it, nor is it touched."""
     wish = "Please forget that I am allergic to penicillin."
 
@@ -402,6 +403,7 @@ def test_a_summary_of_what_is_left_holds_nothing_private(tmp_path: Path) -> None
     brain = make_promoting(tmp_path)
     tell(brain, "My sister Ruth lives in Bristol.", private=True)
     promote(brain)
+    assert isinstance(brain.clock, ManualClock)
     brain.clock.advance(3600)
     page = page_with(brain, "Ruth").path
     tell(brain, "Ruth has quillwort.", private=True)
@@ -534,7 +536,7 @@ def test_what_is_off_the_record_is_told_to_no_turn_that_is_remembered(tmp_path: 
     brain.close()
 
 
-def test_what_a_model_here_looks_for_is_asked_of_no_embedder_elsewhere(tmp_path: Path):
+def test_what_a_model_here_looks_for_is_asked_of_no_embedder_elsewhere(tmp_path: Path) -> None:
     """A model on this machine is shown what is private and may repeat it; the prompt's own words alone may go."""
     embedder, embedded = "openai/test-embedder", []
 

@@ -286,7 +286,8 @@ class Curious:
             }
         if purpose == "synthesize":
             return {"kind": "concrete", "folder": "things", "title": "Things"}
-        return {"summarize": {"text": "So."}, "organize": {"proposals": []}}[purpose]
+        others: dict[str, dict[str, Any]] = {"summarize": {"text": "So."}, "organize": {"proposals": []}}
+        return others[purpose]
 
 
 def purpose_of(captured: Captured) -> str:
@@ -405,7 +406,8 @@ def live(root: Path, *, is_private: bool) -> Life:
             say_to(brain, f"private/{number}.md", f"---\n{meta}\n---\nI hide kanarie99qz in topic99.\n")
         during = len(server.requests) - before
         for step in range(2):
-            brain.clock.advance(timedelta(hours=20).total_seconds())  # type: ignore[attr-defined]
+            assert isinstance(brain.clock, ManualClock)
+            brain.clock.advance(timedelta(hours=20).total_seconds())
             promote(brain)
             say_to(brain, f"later/{step}.md", f"I have a topic{step:02d} bicycle. What of topic99?")
         promote(brain)
@@ -427,7 +429,8 @@ def say_to(brain: Brain, path: str, text: str) -> None:
     file = brain.root / "inbox" / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-    brain.clock.advance(60)  # type: ignore[attr-defined]
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(60)
     answer_one(brain, f"inbox/{path}")
 
 
@@ -492,7 +495,8 @@ def test_what_was_said_in_private_is_filed_on_no_open_page(tmp_path: Path, machi
         brain.observed.adopt()
         say_to(brain, "a.md", "---\nprivate: true\n---\nMy diagnosis is kanarie99qz.\n")
         say_to(brain, "b.md", "---\nprivate: true\n---\nI decided to leave kanarie97qz.\n")
-        brain.clock.advance(timedelta(hours=20).total_seconds())  # type: ignore[attr-defined]
+        assert isinstance(brain.clock, ManualClock)
+        brain.clock.advance(timedelta(hours=20).total_seconds())
         promote(brain)
         say_to(brain, "c.md", "What did I decide to leave? What is my diagnosis?\n")
         promote(brain)

@@ -178,8 +178,11 @@ def test_the_command_says_what_is_beyond_it(brain: Brain, capsys: pytest.Capture
 def test_doctor_finds_what_came_back(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
     """A purged text that a sync brought back among the blobs is a problem that --fix mends."""
     exchange = told(brain)
-    digest = next(c.after for c in brain.journal.find(exchange).changes if c.path == "inbox/two.md")  # type: ignore[union-attr]
-    copy = brain.journal.blobs.get(str(digest))
+    event = brain.journal.find(exchange)
+    assert event
+    digest = next(change.after for change in event.changes if change.path == "inbox/two.md")
+    assert digest
+    copy = brain.journal.blobs.get(digest)
     purge(brain, find_target(brain, exchange))
     brain.journal.blobs.put(copy)
     shell = Shell(capsys, str(brain.root))
