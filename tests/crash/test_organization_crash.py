@@ -19,8 +19,7 @@ from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal
 from brainiac.tree import LocalPlaces
 from tests.support.kernel import CountingDisk, Crash, Kernel
-from tests.support.organized import NOW, Constructed, Scene, construct, expected_places, make_scene
-from tests.unit.test_organization_run import SMALL, problems
+from tests.support.organized import NOW, SMALL, Constructed, Scene, construct, expected_places, make_scene
 
 
 class Rounds:
@@ -87,7 +86,7 @@ class Rounds:
         organize(brain)
         Upkeep(brain).tend()
         assert expected_places(self.made) == scene.pages(), number
-        assert [] == problems(scene), number
+        assert [] == scene.problems(), number
         assert b"" == scene.tree()["logs/access.log"]
         brain.committer.file_states.close()
         return is_done

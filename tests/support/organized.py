@@ -14,12 +14,14 @@ from brainiac.events import new_id
 from brainiac.formats.access_log import AccessEntry, format_entry
 from brainiac.formats.links import format_link
 from brainiac.formats.memory import new_memory
+from brainiac.health.doctor import examine
 from brainiac.testing import make_brain
 from tests.support.models import set_sections
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 TOP = "memory/long_term"
 ARCHIVE = "memory/archive"
+SMALL = "\norganization: {max_entries: 20}\n"
 
 
 @dataclass
@@ -89,6 +91,14 @@ class Scene:
                 if f"uuid: {uuid}".encode() in content[:400]:
                     found[first] = path
         return found
+
+    def text(self, path: str) -> str:
+        """Return what stands at a path, "" where nothing does."""
+        return self.brain.read_text(path) or ""
+
+    def problems(self) -> list[tuple[str, str]]:
+        """Return what `doctor` finds: path and what is wrong."""
+        return [(problem.path, problem.what) for problem in examine(self.brain)]
 
 
 def make_scene(folder: Path, clock: Clock | None = None, config: str = "") -> Scene:

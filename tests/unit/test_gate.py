@@ -31,6 +31,7 @@ from tests.support.models import (
     NOW,
     answer_request,
     event_of,
+    every_request,
     hit_of,
     make_brain,
     model_brain,
@@ -41,26 +42,13 @@ from tests.support.models import (
     write_memory,
 )
 from tests.support.openai_server import ChatServer, say
-from tests.unit.test_context_render import every_request
+from tests.support.remote import elsewhere, remote_brain
 
 ROOT = Path(__file__).parent.parent.parent
 PRODUCT = sorted([*(ROOT / "brainiac").rglob("*.py"), *(ROOT / "plugins").glob("*.py")])
 CLIENTS = {"httpx", "requests", "urllib.request", "http.client", "aiohttp", "openai", "anthropic", "websockets"}
 CALLS = ("completion", "acompletion", "text_completion", "embedding", "aembedding", "responses", "moderation")
 REMOTE = MachineSettings(api_bases={"openai": "https://example.com/v1"})
-
-
-def elsewhere(server: ChatServer) -> str:
-    """Spell the server's address so that it is not known for this machine."""
-    return server.url.replace("127.0.0.1", "127.1")
-
-
-def remote_brain(root: Path, server: ChatServer) -> Brain:
-    """Make a brain whose model is a remote one, as far as it can tell."""
-    model_brain(root, server, prices={MODEL: [0.1, 0.1]}).close()
-    brain = Brain(root)
-    write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
-    return brain
 
 
 def nodes(path: Path) -> Sequence[ast.AST]:

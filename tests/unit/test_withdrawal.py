@@ -23,7 +23,7 @@ from tests.support.living import living, living_brain, model_machine
 from tests.support.models import make_brain, write_machine
 from tests.support.openai_server import ChatServer, by_request
 from tests.support.pipeline import eventually
-from tests.unit.test_privacy_canaries import Curious, read_twice
+from tests.support.remote import Curious, elsewhere, read_twice
 
 MODEL = "openai/test-model"
 SECRET = "I have a quillwort in Zanzibar."
@@ -233,7 +233,7 @@ def remote(root: Path, server: ChatServer) -> Brain:
     settings = {"inbox": {"settle_ms": 1}, "recall": {"embedder": "none"}, "llm": llm}
     make_brain(root, settings).close()
     brain = Brain(root)
-    write_machine(brain, {"api_bases": {"openai": server.url.replace("127.0.0.1", "127.1")}})
+    write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
     return brain
 
 
@@ -295,7 +295,7 @@ def test_a_running_daemon_takes_it_back_by_itself(tmp_path: Path, machine: Path)
         server.default = by_request(Curious())
         llm = f"llm: {{model: {MODEL}, prices: {{{MODEL}: [0.1, 0.1]}}, timeout_seconds: 20}}\n"
         root = living_brain(tmp_path / "brain", "inbox: {settle_ms: 20, typing_seconds: 1}\n" + llm)
-        model_machine(server.url.replace("127.0.0.1", "127.1"))
+        model_machine(elsewhere(server))
         with living(root) as one:
             one.answer("a.md", f"{SECRET}\n")
             one.wait_for_event("exchange-reflected")
