@@ -30,7 +30,7 @@ from benchmarks import questions
 from benchmarks.baselines import BASELINES
 from benchmarks.learning import Example, learn, score, write_weights
 from brainiac.clock import iso
-from brainiac.formats.dialogue import StmEvent, render_exchange
+from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.search.query import searches
 from brainiac.search.rank import Ranked
 from brainiac.search.search import Recall

@@ -88,8 +88,7 @@ def races(folder: Path, rounds: int) -> Figures:
     from brainiac_plugins.organization.upkeep import Upkeep
 
     from tests.crash.test_organization_crash import by_rename, in_place, race
-    from tests.support.organized import construct, make_scene
-    from tests.unit.test_organization_run import SMALL
+    from tests.support.organized import SMALL, construct, make_scene
 
     saves = lost = 0
     for number in range(rounds):

@@ -27,7 +27,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.events import new_id, update
-from brainiac.formats.memory import new_memory
+from brainiac.formats.page import new_memory
 from brainiac.formats.short_term import ShortTermDocument, StmEvent
 from brainiac.llm.gateway import Gateway
 from brainiac.skeleton import create_brain

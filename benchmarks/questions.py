@@ -31,8 +31,8 @@ sys.path[:0] = [str(Path(__file__).parent.parent)]
 from benchmarks.baselines import usual_ways
 from benchmarks.learning import Example
 from brainiac.clock import iso, parse_iso
-from brainiac.formats.dialogue import StmEvent, render_exchange
-from brainiac.formats.memory import new_memory
+from brainiac.formats.markdown import StmEvent, render_exchange
+from brainiac.formats.page import new_memory
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.search.documents import page_of
 from brainiac.search.query import searches

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from brainiac.brain import Brain
     from brainiac.errors import ConflictError, ModelError, UserError
     from brainiac.events import Event, FileChange, append, create, move, remove, update
-    from brainiac.formats.memory import Memory
+    from brainiac.formats.page import Memory
     from brainiac.formats.prompt import Exchange, Prompt, Response
     from brainiac.search.documents import Hit
 
@@ -39,7 +39,7 @@ __all__ = [
     "remove",
     "update",
 ]
-_MODULES = ("brain", "errors", "events", "formats.memory", "formats.prompt", "search.documents")
+_MODULES = ("brain", "errors", "events", "formats.page", "formats.prompt", "search.documents")
 
 
 def __getattr__(name: str) -> Any:

@@ -450,6 +450,8 @@ class CandidateRecord(Record):
         kind: `concrete`, `event` or `skill`; none for `concrete`.
         subject: What it is about.
         events: Ids of the exchanges it rests on.
+        at: When they were last said, ISO 8601.
+        origin: Whose words it rests on: `person`, `assistant`, `import` or `tool`.
         tags: Its tags.
         canonical_key: The key of its page.
     """
@@ -462,6 +464,8 @@ class CandidateRecord(Record):
     kind: str = ""
     subject: str = ""
     events: tuple[str, ...] = ()
+    at: str = ""
+    origin: str = ""
     tags: tuple[str, ...] = ()
     canonical_key: str = ""
 

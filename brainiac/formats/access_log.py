@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from brainiac.formats.prose import percent_escaped
+from brainiac.formats.markdown import percent_escaped
 
 _ENTRY = re.compile(r"(\d{4}-\d\d-\d\d[T ]\S+) \| ([A-Z][A-Z_-]*) \| (\S.*?)[ \t\r]*")
 _TO_ESCAPE = re.compile(r"[%|\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$")

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from brainiac.errors import FormatError
 from brainiac.formats.commands import UNRECORDED, parse_commands
-from brainiac.formats.dialogue import PRIVATE, PRIVATE_MARK, Placed, StmEvent, find_events
 from brainiac.formats.frontmatter import split
-from brainiac.formats.statements import find_statements
+from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, Placed, StmEvent, find_events
 
 _NOT_PRIVATE = frozenset(("", "false", "no", "off", "null", "~", "0"))
 _REMEMBERED = frozenset(("true", "yes", "on", "y", "1"))
-_MARKED_HEADING = re.compile(
-    rf"^#{{1,6}} .*{PRIVATE.pattern}|{PRIVATE.pattern}.*\n[ ]{{0,3}}(?:=+|-+)[ \t\r]*$", re.MULTILINE | re.IGNORECASE
-)
 _FENCE = re.compile(r"^[ ]{0,3}(?:[-*+>][ \t]+)*(`{3,}|~{3,})")
 # the mark itself, headings and rules: what is left of a paragraph is what the mark is about
 _NO_WORDS = re.compile(
@@ -136,28 +132,6 @@ def _unescaped(found: re.Match[str]) -> str:
 # --- marks ---------------------------------------------------------------------------------------------------------
 
 
-def is_private_note(text: str) -> bool:
-    """Return whether all of a note stays on this machine, so that not even its name is told."""
-    return shareable(text) is None
-
-
-def shareable(text: str) -> str | None:
-    """Return what of a note a remote model may see: without marked exchanges, list items and paragraphs, each whole.
-
-    Returns:
-        The text; None where nothing may be shown: a note whose front matter says so, with a mark in a heading, or with
-        one that stands alone, of which nobody can tell what it is about.
-    """
-    if asks_for_privacy(text):
-        return None
-    if "<!--" not in text or not PRIVATE.search(text):
-        return text
-    text = _without(text, [(each.start, each.end) for each in find_events(text) if is_private_event(each.event)])
-    items = [(each.start, each.end) for each in find_statements(text) if PRIVATE.search(text, each.start, each.end)]
-    text = _without(text, items)
-    return None if _MARKED_HEADING.search(text) else unmarked(text)
-
-
 def unmarked(text: str) -> str | None:
     """Return prose without its marked paragraphs, a fence being part of one; None where a mark stands alone."""
     if not PRIVATE.search(text):
@@ -202,9 +176,3 @@ def _paragraphs(text: str) -> list[str]:
             elif found[1].startswith(fence) and not line[found.end() :].strip():
                 fence = ""
     return parts
-
-
-def _without(text: str, places: Sequence[tuple[int, int]]) -> str:
-    for start, end in reversed(places):
-        text = text[:start] + text[end:]
-    return text

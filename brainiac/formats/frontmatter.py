@@ -1,50 +1,51 @@
-"""Front matter: read fast, written without touching what is not changed (docs/format.md, F-FM).
+"""Front matter: read by python-frontmatter, written by ruamel.yaml without touching what is not changed.
 
-Most front matter is plain `key: value` lines and is read here in microseconds; anything else is read by the YAML
-loader behind `yaml_handler.Handler`, with which the fast reader agrees on all it accepts.
+docs/format.md, F-FM. Reading is strict: a key that stands twice, nesting without bound and aliases that multiply are
+refused. What it costs at a start is in docs/decisions/front-matter.md.
 """
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+import yaml
+from frontmatter.default_handlers import YAMLHandler
+
 from brainiac.errors import FormatError
 
-# Words that YAML 1.1 takes for truth values or null; as keys and texts they need quotes.
+MAX_ALIASES = 20  # n aliases can multiply a document by no more than 3^(n/3)
+MAX_DEPTH = 100
+_OPENERS = ("[", "{", "-", ":", "?")  # without more of these than that, nothing nests so deep
+MERGE = "tag:yaml.org,2002:merge"
+TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+# Words that YAML 1.1 takes for truth values or null; as texts they need quotes.
 _WORDS = frozenset(
     spelling
     for word in ("yes", "no", "on", "off", "true", "false", "null")
     for spelling in (word, word.capitalize(), word.upper())
 )
-_UNPRINTABLE = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff"
-_NAME = r"[^\W\d_](?:[\w ./-]*[\w./-])?"  # starts with a letter: no number, date or indicator
-_PLAIN = (
+_NAME = re.compile(r"[^\W\d_](?:[\w ./-]*[\w./-])?")  # starts with a letter: no number, date or indicator
+_PLAIN = re.compile(
     r"[^\W\d_](?:[\w ,./()'+%-]*[\w./()'+%-])?"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2}))?"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|(?=[0-9a-f]*[ac-f])[0-9a-f]{64}"  # a hash; without such a letter it could be a number
 )
-_QUOTED = rf"""'[^'{_UNPRINTABLE}]*'|"[^"\\{_UNPRINTABLE}]*\""""
-_NO_WORD = r"(?!(?i:yes|no|on|off|true|false|null)[,\]])"
-_INTEGER = r"0|[1-9][0-9]{0,17}"
-_FLOAT = r"(?:0|[1-9][0-9]{0,17})\.[0-9]{1,18}"
-_FLOW = rf"\[(?:{_NO_WORD}{_NAME}(?:, {_NO_WORD}{_NAME})*)?\]"
-_LINE = re.compile(rf"({_NAME}|_\w*):(?: (?:({_PLAIN})|({_INTEGER})|({_QUOTED})|({_FLOW})|({_FLOAT})))?")
-_ITEM = re.compile(rf"  - (?:({_PLAIN})|({_QUOTED}))")
-_IS_PLAIN = re.compile(_PLAIN)
-_IS_NAME = re.compile(_NAME)
-_KEY_GROUP, _PLAIN_GROUP = 1, 2
-_CONVERT: dict[int, Callable[[str], Any]] = {
-    3: int,
-    4: lambda quoted: quoted[1:-1],
-    5: lambda names: names[1:-1].split(", ") if names != "[]" else [],
-    6: float,
-}
-_TRUTH = {"true": True, "false": False}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _STRANGE_LINE_END = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+
+# What PyYAML's constructors raise for values that belie their tags (`!!int x`, `!!bool x`, `0b_`), besides its own.
+_MISFIT = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
+_BROKEN = (yaml.YAMLError, RecursionError, *_MISFIT)
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
 
 
 def split(text: str, path: str = "") -> tuple[dict[str, Any], int]:
@@ -57,12 +58,13 @@ def split(text: str, path: str = "") -> tuple[dict[str, Any], int]:
         path: For the message.
 
     Raises:
-        FormatError: The block is no YAML mapping, or repeats a key.
+        FormatError: The block is no YAML mapping, repeats a key or grows without bound; lines count from the
+            opening fence.
     """
-    found = _bounds(text)
-    if found is None:
+    bounds = _bounds(text)
+    if bounds is None:
         return {}, 0
-    start, end, body = found
+    start, end, body = bounds
     return _load(text[start:end], path), body
 
 
@@ -86,44 +88,97 @@ def _bounds(text: str) -> tuple[int, int, int] | None:
     return None
 
 
-def _load(block: str, path: str) -> dict[str, Any]:
-    block = block.replace("\r\n", "\n")
-    meta = _read_plain(block)
-    if meta is None:
-        from brainiac.formats.yaml_handler import Handler
+class _StrictLoader(yaml.CSafeLoader):
+    """Refuses duplicate keys; dates stay the texts they are."""
 
-        meta = Handler(path).load(block)
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's stubs declare it of the instance
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != TIMESTAMP]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep=deep)
+        except _MISFIT as error:
+            raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from error
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            if key_node.tag == MERGE:
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"`{key}` stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+_StrictLoader.add_constructor(TIMESTAMP, lambda loader, node: node.value)
+
+
+def _load(block: str, path: str = "") -> dict[str, Any]:
+    """Read the block between the fences."""
+    block = block.replace("\r\n", "\n")
+    try:
+        if "&" in block and "*" in block:
+            _check_aliases(block)
+        if sum(map(block.count, _OPENERS)) > MAX_DEPTH:
+            _check_nesting(block)
+        meta = YAMLHandler().load(block, Loader=_StrictLoader)
+        _check_depth(meta)
+    except _BROKEN as error:
+        raise _explained(error, path) from error
+    if meta is None:
+        return {}
+    if not isinstance(meta, dict):
+        raise FormatError(
+            path,
+            f"the front matter must be `key: value` lines, found a {type(meta).__name__}; "
+            "mend it, or leave the first line empty if no front matter is meant",
+            2,
+        )
     return meta
 
 
-def _read_plain(block: str) -> dict[str, Any] | None:
-    """Read lines of the plain subset; None when there is anything else."""
-    meta: dict[str, Any] = {}
-    entries = 0
-    items: list[str] | None = None  # of a list whose items may stand below its key
-    for line in block.split("\n"):
-        if found := _LINE.fullmatch(line):
-            entries += 1
-            kind = found.lastindex
-            if kind == _PLAIN_GROUP:
-                key, word = found.group(1, 2)
-                meta[key] = word if word not in _WORDS else _TRUTH.get(word)
-                if meta[key] is None:
-                    return None
-                items = None
-            elif kind == _KEY_GROUP:
-                key, items = found[1], []
-                meta[key] = None
-            else:
-                meta[found[1]] = _CONVERT[kind or 0](found[kind or 0])
-                items = None
-        elif line:
-            item = _ITEM.fullmatch(line)
-            if not item or items is None or item[1] in _WORDS:
-                return None
-            items.append(item[1] or item[2][1:-1])
-            meta[key] = items
-    return meta if entries == len(meta) and _WORDS.isdisjoint(meta) else None
+def _explained(error: Exception, path: str) -> FormatError:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
+    return FormatError(
+        path,
+        f"the front matter is no valid YAML: {problem}; mend this line (quote a value with special characters)",
+        mark.line + 2 if mark else 2,
+    )
+
+
+def _check_aliases(block: str) -> None:
+    aliases = (event for event in yaml.parse(block, Loader=yaml.CSafeLoader) if isinstance(event, yaml.AliasEvent))
+    if sum(1 for _ in aliases) > MAX_ALIASES:
+        raise ValueError(f"more than {MAX_ALIASES} aliases (`*name`); write the values out")
+
+
+def _check_nesting(block: str) -> None:
+    """Refuse deep nesting by its events, since libyaml's composer overruns the stack and ends the process."""
+    depth = 0
+    for event in yaml.parse(block, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+
+
+def _check_depth(value: object, depth: int = 0) -> None:
+    """Refuse a value that holds itself by an alias."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+    if isinstance(value, dict):
+        for item in value.values():
+            _check_depth(item, depth + 1)
+    elif isinstance(value, list | set):
+        for item in value:
+            _check_depth(item, depth + 1)
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
 
 
 def render_meta(meta: Mapping[str, Any]) -> str:
@@ -137,42 +192,7 @@ def render_meta(meta: Mapping[str, Any]) -> str:
 
 
 def _entries(meta: Mapping[str, Any]) -> str:
-    return "".join(f"{key}:{_value(value)}\n" for key, value in meta.items())
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, list | tuple):
-        if all(_IS_NAME.fullmatch(item) and item not in _WORDS for item in value):
-            return f" [{', '.join(value)}]"
-        return "".join(f"\n  - {_text(item)}" for item in value)
-    if isinstance(value, bool):
-        return f" {str(value).lower()}"
-    if isinstance(value, float):
-        return " " + _decimal(value)
-    return f" {value}" if isinstance(value, int) else f" {_text(value)}"
-
-
-def _decimal(value: float) -> str:
-    text = repr(value)
-    if text[-1] in "fn":  # inf, nan
-        return text.replace("inf", ".inf").replace("nan", ".nan")
-    return text if "." in text else text.replace("e", ".0e")  # YAML 1.1 takes `1e-05` for a text
-
-
-def _text(text: str) -> str:
-    if _IS_PLAIN.fullmatch(text) and text not in _WORDS:
-        return text
-    if not re.search(f"[{_UNPRINTABLE}]", text):
-        return "'" + text.replace("'", "''") + "'"
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + re.sub(f"[{_UNPRINTABLE}]", _escaped, quoted) + '"'
-
-
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"\\u{code:04x}"
+    return _dump({key: _styled(value) for key, value in meta.items()}) if meta else ""
 
 
 def edit_meta(text: str, /, **keys: Any) -> str:
@@ -186,64 +206,157 @@ def edit_meta(text: str, /, **keys: Any) -> str:
         FormatError: The front matter there is broken, or written so that the keys cannot be set safely.
     """
     wanted = {key: list(value) if isinstance(value, tuple) else value for key, value in keys.items()}
-    found = _bounds(text)
-    if found is None:
+    bounds = _bounds(text)
+    if bounds is None:
         bom = "\ufeff" if text.startswith("\ufeff") else ""
         newline = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
         return bom + render_meta(wanted).replace("\n", newline) + text[len(bom) :]
-    start, end, _ = found
+    start, end, _ = bounds
     block = text[start:end]
-    old = _load(block, "")
+    old = _load(block)
     changed = {key: value for key, value in wanted.items() if key not in old or not _is_same(old[key], value)}
     if not changed:
         return text
     newline = "\r\n" if text[start - 2] == "\r" else "\n"
-    return text[:start] + _edit_block(block, old, changed, newline) + text[end:]
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and bool(one == other)
-
-
-def _edit_block(block: str, old: Mapping[str, Any], changed: Mapping[str, Any], newline: str) -> str:
-    """Change old entries and append new ones, by the gentlest way that reads back as expected."""
     for edited in _edits(block, old, changed, newline):
         with suppress(FormatError):  # an entry that leans on another (an anchor), a mapping in braces: the next way
-            if _load(edited, "") == {**old, **changed}:
-                return edited
+            if _load(edited) == {**old, **changed}:
+                return text[:start] + edited + text[end:]
     raise FormatError(
         "", f"the front matter is written so that {', '.join(changed)} cannot be set; write it as `key: value` lines", 2
     )
 
 
-def _edit_plain(block: str, old: Mapping[str, Any], replaced: Mapping[str, Any], newline: str) -> str | None:
-    """Return the block with entries rewritten that stand as they are written here; None where one stands otherwise."""
-    for key, value in replaced.items():
-        if not (_is_writable(old[key]) and _is_writable(value)):
-            return None
-        before, after = (_entries({key: each}).replace("\n", newline) for each in (old[key], value))
-        at = f"\n{block}".find(f"\n{before}")
-        is_kept = before.startswith(f"{key}:{newline}") == after.startswith(f"{key}:{newline}")  # a list's style
-        if at < 0 or not is_kept:
-            return None
-        block = block[:at] + after + block[at + len(before) :]
-    return block
-
-
-def _is_writable(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(isinstance(item, str) for item in value)
-    return value is None or isinstance(value, str | int | float)
+def _is_same(old: Any, new: Any) -> bool:
+    return type(old) is type(new) and bool(old == new)
 
 
 def _edits(block: str, old: Mapping[str, Any], changed: Mapping[str, Any], newline: str) -> Iterator[str]:
+    """Yield the block with its new values: first with the old entries rewritten by themselves, then as a whole."""
     replaced = {key: value for key, value in changed.items() if key in old}
     added = _entries({key: value for key, value in changed.items() if key not in old}).replace("\n", newline)
-    if (plain := _edit_plain(block, old, replaced, newline)) is not None:
-        yield plain + added
-    from brainiac.formats.yaml_handler import edit_entries, edit_whole
-
-    if not _STRANGE_LINE_END.search(block):
+    if not _STRANGE_LINE_END.search(block):  # such an end is one to YAML, but no line of ours begins behind it
         with suppress(FormatError):
-            yield edit_entries(block, replaced, newline) + added
-    yield edit_whole(block, changed, newline)
+            yield _edit_entries(block, replaced, newline) + added
+    yield _edit_entry(block.replace("\r\n", "\n"), changed).replace("\n", newline)
+
+
+def _edit_entries(block: str, replaced: Mapping[str, Any], newline: str) -> str:
+    """Return the block with the entries of these keys rewritten, each by itself; all other lines stay."""
+    if not replaced:
+        return block
+    lines = block.split("\n")
+    mapping = yaml.compose(block.replace("\r\n", "\n"), Loader=yaml.CSafeLoader)
+    starts = {key.value: key.start_mark.line for key, _ in mapping.value} if mapping else {}
+    for key in sorted(replaced, key=starts.__getitem__, reverse=True):
+        start = starts[key]
+        end = min((other for other in starts.values() if other > start), default=len(lines) - 1)
+        while end > start + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+            end -= 1  # comments and blank lines before the next entry are not this one's
+        entry = "".join(line.removesuffix("\r") + "\n" for line in lines[start:end])
+        edited = _edit_entry(entry, {key: replaced[key]}).removesuffix("\n").split("\n")
+        lines[start:end] = [line + newline[:-1] for line in edited]
+    return "\n".join(lines)
+
+
+def _edit_entry(entry: str, values: Mapping[str, Any]) -> str:
+    """Return entries with values set; their comments, order, quotes and list styles stay.
+
+    Raises:
+        FormatError: ruamel.yaml cannot read them.
+    """
+    # only a write needs it, and it takes longer to import than a start may
+    from ruamel.yaml.comments import CommentedMap
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        data = _round_trip().load(entry)
+    except (YAMLError, *_BROKEN) as error:
+        raise _explained(error, "") from error
+    if not isinstance(data, CommentedMap):
+        raise FormatError("", "the front matter must be `key: value` lines", 2)
+    for key, value in values.items():
+        if isinstance(data.get(key), list) and isinstance(value, list):
+            _edit_list(data, key, value)
+        else:
+            data[key] = _styled(value)
+    return _dump(data)
+
+
+def _edit_list(data: Any, key: str, value: list[Any]) -> None:
+    """Set a list in place of one, so that its style and the comments at its items stay."""
+    items = data[key]
+    styled = [_styled(item) for item in value]
+    if value[: len(items)] == list(items):  # it only grows: a day's page names a thousand sources
+        items.extend(styled[len(items) :])
+        return
+    for position in reversed(range(len(items))):
+        if items[position] not in value:
+            del items[position]
+    items.extend(item for item in styled if item not in items)
+    if list(items) != value:
+        data[key] = styled
+
+
+def _styled(value: Any) -> Any:
+    """Return a value as ruamel.yaml writes it in our style: a text that could be taken for another in quotes."""
+    from ruamel.yaml.comments import CommentedSeq
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
+
+    if isinstance(value, list | tuple):
+        items = CommentedSeq(_styled(item) for item in value)
+        if all(_NAME.fullmatch(item) and item not in _WORDS for item in value):
+            items.fa.set_flow_style()
+        return items
+    if not isinstance(value, str) or (_PLAIN.fullmatch(value) and value not in _WORDS):
+        return value
+    text = _SURROGATE.sub("\ufffd", value)
+    is_printable = text == value and not _UNPRINTABLE.search(text)
+    return SingleQuotedScalarString(text) if is_printable else DoubleQuotedScalarString(text)
+
+
+def _dump(data: Mapping[str, Any]) -> str:
+    stream = io.StringIO()
+    _round_trip().dump(data, stream)
+    return stream.getvalue()
+
+
+def _round_trip() -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.nodes import ScalarNode
+    from ruamel.yaml.representer import RoundTripRepresenter
+    from ruamel.yaml.resolver import VersionedResolver
+    from ruamel.yaml.tag import Tag
+
+    class Resolver(VersionedResolver):
+        """Decides what is a number or a truth value as the reader does, so that `no` as a text gets its quotes."""
+
+        def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+            if kind is not ScalarNode or not implicit[0]:
+                return super().resolve(kind, value, implicit)
+            for tag, pattern in _StrictLoader.yaml_implicit_resolvers.get(value[:1], []):
+                if pattern.match(value):
+                    return Tag(suffix=tag)
+            return Tag(suffix="tag:yaml.org,2002:str")
+
+    class Representer(RoundTripRepresenter):
+        """Writes a number so that YAML 1.1, which takes `1e-05` for a text, reads one."""
+
+    Representer.add_representer(
+        float, lambda representer, value: representer.represent_scalar("tag:yaml.org,2002:float", _decimal(value))
+    )
+    yaml_ = YAML()
+    yaml_.Resolver = Resolver
+    yaml_.Representer = Representer
+    yaml_.preserve_quotes = True
+    yaml_.allow_unicode = True
+    yaml_.indent(mapping=2, sequence=4, offset=2)  # as Obsidian writes lists
+    yaml_.width = 1_000_000  # a line that was one line stays one
+    return yaml_
+
+
+def _decimal(value: float) -> str:
+    text = repr(value)
+    if text[-1] in "fn":  # inf, nan
+        return text.replace("inf", ".inf").replace("nan", ".nan")
+    return text if "." in text else text.replace("e", ".0e")

@@ -9,9 +9,18 @@ from functools import cached_property
 from typing import Any
 
 from brainiac.formats.frontmatter import edit_meta, render_meta, split
-from brainiac.formats.links import Link, find_links, format_link
-from brainiac.formats.memory import title_of
-from brainiac.formats.prose import end_of_content, one_line, parse_prose, render_prose, splice, unescape
+from brainiac.formats.markdown import (
+    Link,
+    end_of_content,
+    find_links,
+    format_link,
+    one_line,
+    parse_prose,
+    render_prose,
+    splice,
+    unescape,
+)
+from brainiac.formats.page import title_of
 
 MANIFEST, RELATED = "Manifest", "Related Memories"
 

@@ -11,10 +11,9 @@ from typing import Any
 
 from brainiac.errors import FormatError
 from brainiac.formats.commands import Command, parse_commands
-from brainiac.formats.dialogue import PRIVATE
 from brainiac.formats.discretion import asks_for_privacy, is_off_record
 from brainiac.formats.frontmatter import render_meta, split
-from brainiac.formats.prose import is_utf16, newline_of
+from brainiac.formats.markdown import PRIVATE, is_utf16, newline_of
 
 _SEND = re.compile(r"(?:^|\n)[ \t]*/send\s*\Z")
 ORIGINS = ("person", "assistant", "import", "tool")  # the most trusted first

@@ -12,26 +12,24 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from brainiac.errors import FormatError
-from brainiac.formats.dialogue import (
+from brainiac.formats.discretion import unmarked
+from brainiac.formats.markdown import (
     EVENT_HEADING,
     PRIVATE,
     PRIVATE_MARK,
     Placed,
     StmEvent,
+    end_of_content,
     find_events,
+    find_line,
     id_by_hand,
     is_moment,
     marked,
-    remaining,
-    render_event,
-)
-from brainiac.formats.discretion import unmarked
-from brainiac.formats.prose import (
-    end_of_content,
-    find_line,
     newline_of,
     one_line,
     parse_prose,
+    remaining,
+    render_event,
     render_prose,
     splice,
     unescape,

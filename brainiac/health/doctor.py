@@ -19,9 +19,9 @@ from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import NoteMended, TreeAdopted, content_hash, create, new_id, update
 from brainiac.formats.access_log import parse_access_log
-from brainiac.formats.dialogue import find_events
 from brainiac.formats.index_page import new_index
-from brainiac.formats.memory import MemoryDocument
+from brainiac.formats.markdown import find_events
+from brainiac.formats.page import MemoryDocument
 from brainiac.health.overview import Fix, Problem, setup_problems, unwritable
 from brainiac.history.continuity import faults
 from brainiac.history.purge import apply_tombstones, remains

@@ -29,8 +29,8 @@ from brainiac.events import (
     remove,
     update,
 )
-from brainiac.formats.discretion import is_private_note
 from brainiac.formats.frontmatter import edit_meta
+from brainiac.formats.page import is_private_note
 from brainiac.history.short_term import with_copy
 from brainiac.storage.heartbeat import neighbours
 from brainiac.storage.review import Proposal, review_change

@@ -28,14 +28,11 @@ from brainiac.events import (
     update,
 )
 from brainiac.formats.commands import parse_commands
-from brainiac.formats.dialogue import PRIVATE, find_events, remaining
-from brainiac.formats.discretion import is_private_note
 from brainiac.formats.frontmatter import split
-from brainiac.formats.links import shown
-from brainiac.formats.memory import Memory, MemoryDocument, Statement, parse_memory
+from brainiac.formats.markdown import PRIVATE, find_events, remaining, shown
+from brainiac.formats.page import Memory, MemoryDocument, Statement, find_statements, is_private_note, parse_memory
 from brainiac.formats.prompt import parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermDocument
-from brainiac.formats.statements import find_statements
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
 from brainiac.llm.offline import FIXED
 from brainiac.storage.filed import pending

@@ -14,7 +14,7 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, PurgeHonoured, TextsPurged
-from brainiac.formats.memory import parse_memory
+from brainiac.formats.page import parse_memory
 from brainiac.history.forget import (
     MIN_WORDS,
     ForgetPlan,

@@ -7,6 +7,7 @@ processes that record nothing else are told too.
 from __future__ import annotations
 
 import difflib
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,8 +25,8 @@ from brainiac.events import (
     PromptAnswered,
     RecordedChange,
 )
-from brainiac.formats.dialogue import StmEvent, find_events
-from brainiac.formats.memory import Memory, Statement, parse_memory
+from brainiac.formats.markdown import StmEvent, find_events
+from brainiac.formats.page import Memory, Statement, parse_memory
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.storage.statements import StatementChange, read_statements, text_hash
 from brainiac.text.tokens import coverage, pieces
@@ -193,7 +194,7 @@ def memory_pages(brain: Brain) -> Mapping[str, Memory]:
 
 
 def find_memory(brain: Brain, named: str) -> Memory | None:
-    """Return the page of that path, uuid or title.
+    """Return the page of that path, uuid, title or file name.
 
     Raises:
         UserError: Several pages have the title.
@@ -209,11 +210,17 @@ def find_memory(brain: Brain, named: str) -> Memory | None:
     if error := brain.pages().broken.get(path):
         raise error
     name = _folded(named)
-    matches = [page for page in pages.values() if name in (page.uuid.casefold(), page.title.casefold())]
+    matches = [
+        page for page in pages.values() if name in (page.uuid.casefold(), page.title.casefold(), _slug(page.path))
+    ]
     if len(matches) > 1:
         places = ", ".join(page.path for page in matches)
         raise UserError(f"{len(matches)} pages are called {named!r}: {places}; name one by its path")
     return matches[0] if matches else None
+
+
+def _slug(path: str) -> str:
+    return posixpath.basename(path).removesuffix(".md").casefold()
 
 
 def find_statement(brain: Brain, named: str) -> Named | None:

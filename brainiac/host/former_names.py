@@ -16,7 +16,7 @@ FORMER = {
     "brainiac.recall.hit": "brainiac.search.documents",
     "brainiac.recall.index": "brainiac.search.index",
     "brainiac.notes": "brainiac.formats",
-    "brainiac.notes.memory": "brainiac.formats.memory",
+    "brainiac.notes.memory": "brainiac.formats.page",
     "brainiac.notes.prompt": "brainiac.formats.prompt",
 }
 

@@ -15,7 +15,7 @@ import pluggy
 if TYPE_CHECKING:  # some are heavy, and whoever only lists the plugins needs none
     from brainiac.events import Event, FileChange
     from brainiac.formats.access_log import AccessEntry
-    from brainiac.formats.memory import Memory
+    from brainiac.formats.page import Memory
     from brainiac.formats.prompt import Exchange, Prompt
     from brainiac.llm.context.blocks import Block
     from brainiac.llm.schemas import Engine, Request

@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable
 
 from brainiac.errors import ModelError
-from brainiac.formats.dialogue import PRIVATE
-from brainiac.formats.discretion import is_private_event, shareable
+from brainiac.formats.discretion import is_private_event
+from brainiac.formats.markdown import PRIVATE
+from brainiac.formats.page import shareable
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.context.assembler import Assembler

@@ -14,7 +14,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from brainiac.clock import day_in
-from brainiac.formats.links import format_link
+from brainiac.formats.markdown import format_link
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,

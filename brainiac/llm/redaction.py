@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
 
-from brainiac.formats.prose import decoded
+from brainiac.formats.markdown import decoded
 from brainiac.library import Library
 
 Span = tuple[int, int, str]  # start, end, kind

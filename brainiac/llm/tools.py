@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from brainiac.clock import moment_in
 from brainiac.errors import ConfinementError, FormatError
-from brainiac.formats.dialogue import StmEvent, parse_exchanges
+from brainiac.formats.markdown import StmEvent, parse_exchanges
 from brainiac.formats.prompt import Exchange, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.library import Library
 from brainiac.llm.catalog import count

@@ -257,7 +257,7 @@ class HookDispatcher:
         if action == "deleted":
             self.call(hook, path=path)
             return
-        from brainiac.formats.memory import parse_memory
+        from brainiac.formats.page import parse_memory
 
         text = self._brain.read_text(path)
         if text is None:

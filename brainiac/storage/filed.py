@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from brainiac.errors import FormatError
-from brainiac.formats.dialogue import StmEvent, find_events
 from brainiac.formats.discretion import is_private
 from brainiac.formats.frontmatter import split
+from brainiac.formats.markdown import StmEvent, find_events
 from brainiac.storage.record import undone_events
 from brainiac.storage.store import Store
 

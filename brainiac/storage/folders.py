@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
@@ -10,10 +11,9 @@ from datetime import date
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
-from brainiac.formats.dialogue import find_events
-from brainiac.formats.discretion import shareable
 from brainiac.formats.index_page import IndexDocument, IndexEntry, IndexPage, new_index, parse_index
-from brainiac.formats.memory import Memory, parse_memory
+from brainiac.formats.markdown import find_events
+from brainiac.formats.page import Memory, parse_memory, shareable
 from brainiac.storage.pages import INDEX
 from brainiac.storage.relinking import placed, rooted
 from brainiac.storage.store import Store
@@ -82,7 +82,7 @@ class Folders:
         path = f"{folder}/{INDEX}"
         if path in self._pages.pages:
             self._indexes[folder] = IndexDocument(self._pages.pages[path].text, path)
-        elif path not in self._pages.broken:
+        elif not os.path.lexists(self._store.tree.absolute(path)):  # a folder or a link may stand there
             about = _about(folder, posixpath.basename(folder))
             text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=about)
             self._indexes[folder] = IndexDocument(text, path)
@@ -160,7 +160,7 @@ def _about(folder: str, name: str) -> str:
 
 
 def _line(memory: Memory) -> str:
-    """Return what a manifest says of a page: how much was said that day, else its first statement that is not private.
+    """Return what a manifest says of a page: how much was said that day, its summary, else its first open statement.
 
     Of a page that is private as a whole, nothing.
     """
@@ -172,6 +172,8 @@ def _line(memory: Memory) -> str:
         return f"{said} exchange{'' if said == 1 else 's'}"
     if memory.steps:
         return f"{len(memory.steps)} steps"
+    if summary := str(memory.meta.get("summary") or ""):
+        return summary
     statements = parse_memory(memory.path, rest).statements
     first = next((statement.text for statement in statements if not statement.is_history), "")
     return first if len(first) <= _MAX_SUMMARY else first[: _MAX_SUMMARY - 1].rsplit(" ", 1)[0] + "…"

@@ -16,8 +16,8 @@ from functools import cached_property
 
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import Change, PathKind, create, update
-from brainiac.formats.links import Link
-from brainiac.formats.memory import Memory, Statement, parse_memory
+from brainiac.formats.markdown import Link
+from brainiac.formats.page import Memory, Statement, parse_memory
 from brainiac.storage.files import read_bytes
 from brainiac.tree import Tree, slugify
 

@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from brainiac.formats.links import Link, relinked
+from brainiac.formats.markdown import Link, relinked
 from brainiac.formats.short_term import StmEvent
 from brainiac.storage.pages import linked_path
 from brainiac.storage.store import Store

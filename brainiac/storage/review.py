@@ -10,8 +10,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from brainiac.events import Change, ProposalRecord, create, update
-from brainiac.formats.dialogue import PRIVATE_MARK
-from brainiac.formats.prose import one_line
+from brainiac.formats.markdown import PRIVATE_MARK, one_line
 from brainiac.storage.store import Store
 
 EMPTY = """\

@@ -35,9 +35,8 @@ from brainiac.events import (
     new_id,
     update,
 )
-from brainiac.formats.memory import MemoryDocument, Statement, parse_memory
+from brainiac.formats.page import MemoryDocument, Statement, block_ids, new_block_id, parse_memory
 from brainiac.formats.short_term import StmEvent
-from brainiac.formats.statements import block_ids, new_block_id
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.following import Following
 from brainiac.storage.record import undone_events

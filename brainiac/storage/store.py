@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from brainiac.clock import SYSTEM, Clock, day_in
 from brainiac.errors import BlobError, ConflictError, SettingsError, storage_trouble
 from brainiac.events import Change, Event, EventData, PluginEvent
-from brainiac.formats.prose import decoded
+from brainiac.formats.markdown import decoded
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
 from brainiac.settings import MachineSettings, Settings, SettingsFile

@@ -25,8 +25,8 @@ from brainiac.events import (
     update,
 )
 from brainiac.formats.access_log import AccessEntry, format_entry
-from brainiac.formats.links import format_link
-from brainiac.formats.memory import parse_memory
+from brainiac.formats.markdown import format_link
+from brainiac.formats.page import parse_memory
 from brainiac.formats.prompt import Prompt, Response, parse_prompt, render_response
 from brainiac.llm.context.assembler import workflow_named
 from brainiac.llm.context.long_term import missing_focus

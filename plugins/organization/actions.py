@@ -28,12 +28,9 @@ from brainiac.events import (
     remove,
     update,
 )
-from brainiac.formats.dialogue import find_events
-from brainiac.formats.discretion import shareable
 from brainiac.formats.index_page import IndexDocument
-from brainiac.formats.links import format_link
-from brainiac.formats.memory import Memory, MemoryDocument, new_memory
-from brainiac.formats.prose import one_line
+from brainiac.formats.markdown import find_events, format_link, one_line
+from brainiac.formats.page import Memory, MemoryDocument, new_memory, shareable
 from brainiac.llm.schemas import Proposal
 from brainiac.storage.folders import Folders, title_of_folder
 from brainiac.storage.pages import INDEX, PageSet

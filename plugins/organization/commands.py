@@ -7,6 +7,7 @@ from dataclasses import asdict
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
 from brainiac.pipeline.daemon import is_running
 from brainiac.terminal import say
@@ -31,7 +32,12 @@ def organize(as_json: JsonOption = False) -> None:
             brain.committer.recover()
             brain.observed.adopt()
         Upkeep(brain).tend()
-        outcome = run(brain, progress=progress)
+        try:
+            outcome = run(brain, progress=progress)
+        except LockedError as error:
+            raise UserError(
+                "memory is being organized already; `brainiac log --follow` shows when it is done"
+            ) from error
     if as_json:
         print_json(asdict(outcome))
         return

@@ -13,8 +13,8 @@ from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
 from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
-from brainiac.formats.links import find_links
-from brainiac.formats.memory import Memory, MemoryDocument, parse_memory
+from brainiac.formats.markdown import find_links
+from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
 from brainiac.history.devices import taken
 from brainiac.storage.pages import INDEX, PageSet, linked_path

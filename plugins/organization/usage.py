@@ -19,7 +19,7 @@ from brainiac.clock import iso, parse_iso
 from brainiac.events import Change, ProposalRecord, update
 from brainiac.formats.access_log import identity_of, parse_access_log
 from brainiac.formats.index_page import IndexDocument
-from brainiac.formats.memory import Memory
+from brainiac.formats.page import Memory
 from brainiac.host.hookspecs import StaleItem
 from brainiac.storage.pages import INDEX, PageSet
 from brainiac.storage.projection import Projection

@@ -7,30 +7,26 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from brainiac.clock import iso
 from brainiac.errors import FormatError
-from brainiac.events import new_id
+from brainiac.events import EvidenceRecord, StatementRecord, StatementRef, new_id
 from brainiac.formats.discretion import is_private
-from brainiac.formats.memory import MemoryDocument, Statement, whole_memory
-from brainiac.formats.prose import one_line
+from brainiac.formats.markdown import one_line
+from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day
 from brainiac.formats.short_term import StmEvent
-from brainiac.formats.statements import with_day
 from brainiac.llm.schemas import Operation, Page
 from brainiac.storage.relinking import placed
-from brainiac.storage.statements import text_hash
+from brainiac.storage.statements import sources_of, text_hash
 
-from .draft import Draft, Known, Working, free_day_page
+from .draft import Draft, Known, Working, folded, free_day_page
 
 HIGH, LOW = 0.75, 0.4
 _VERBS = {"new": "NEW", "replace": "UPDATE", "end": "DELETE", "forget": "DELETE", "same": "REINFORCE"}
 _IMPORTANCE = ("", "low", "medium", "high")
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,7 @@ class Step:
     @property
     def paths(self) -> set[str]:
         """The pages that it changes."""
-        return {self.path, *(target.path for target in self.targets)}
+        return {self.path, *(target.path for target in self.targets), *self.operation.page.merge}
 
     @property
     def retires(self) -> bool:
@@ -105,7 +101,7 @@ def importance_word(value: float | None) -> str:
     return "high" if value >= HIGH else "low" if value < LOW else "medium"
 
 
-def carry_out(draft: Draft, step: Step) -> list[Record]:
+def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
     """Carry a step out on the pages in work and return its records, the first for what it states.
 
     Raises:
@@ -113,27 +109,28 @@ def carry_out(draft: Draft, step: Step) -> list[Record]:
     """
     operation = step.operation
     if operation.page.is_whole and operation.action == "new":
-        return [_record(draft, step) | _begin_whole(draft, step)]
-    working = draft.opened(step.path)
+        return [_begin_whole(draft, step)]
     step = _with_links(draft, step)
+    working = draft.opened(step.path)
     _check(draft, working, step)
     _note(working, step)
-    page = working.document.memory.uuid or step.path
-    record = _record(draft, step) | {"page": page}
-    if step.operation.steps and step.operation.action == "new":
-        return [record | _set_steps(draft, working, page, step)]
-    if step.operation.page.path == step.path:
-        _rename(draft, working, step.operation.page.title)
-    match step.operation.action:
-        case "new":
-            record |= _state(draft, working, page, step)
+    if operation.page.path == step.path:
+        _rename(draft, working, operation.page.title)
+    record = _record(draft, step, working)
+    match operation.action:
         case "same":
-            record |= _say_again(draft, working, page, _standing(working, step.targets[0]))
+            record = _again(draft, working, _standing(working, step.targets[0]), record)
+        case "new" if operation.steps:
+            record = _set_steps(draft, working, step, record)
+        case "new":
+            record = _state(draft, working, step, record)
         case "replace":
-            record |= _replace(draft, working, page, step)
+            record = _replace(draft, working, step, record)
         case "end" | "forget":
-            record |= _end(draft, working, page, step)
-    return [record, *(_retire_too(draft, step, target, record) for target in step.targets[1:])]
+            record = _end(draft, working, step, record)
+    further = [] if operation.action == "same" else step.targets[1:]
+    records = [record, *(_retire_too(draft, step, target, record) for target in further)]
+    return [*records, *_merge(draft, working, step, record)]
 
 
 def _with_links(draft: Draft, step: Step) -> Step:
@@ -149,6 +146,7 @@ def _with_links(draft: Draft, step: Step) -> Step:
 
 def _check(draft: Draft, working: Working, step: Step) -> None:
     """Refuse what is about a statement that is gone, and what is private on a page that is not."""
+    # All is looked at before anything is changed: a step is carried out whole or not at all.
     for target in step.targets:
         standing = _standing(draft.opened(target.path), target)
         if standing.text != target.statement.text and step.operation.action != "same":
@@ -180,55 +178,58 @@ def _note(working: Working, step: Step) -> None:
     working.importance = max(working.importance, importance_word(operation.importance), key=_IMPORTANCE.index)
 
 
-def _record(draft: Draft, step: Step) -> Record:
+def _record(draft: Draft, step: Step, working: Working) -> StatementRecord:
     """Return what the journal keeps of a step besides what it did to the page."""
-    operation, candidate = step.operation, step.candidate
-    relevance = operation.relevance
-    record = {
-        "candidate": candidate.id,
-        "operation": _VERBS[operation.action],
-        "path": step.path,
-        "since": draft.brain.day_of(candidate.at),
-        "sources": [event.id for event in candidate.events],
-        "importance": importance_word(operation.importance),
-        "relevance": relevance.score,
-        "reasoning": operation.reasoning,
-        "model": candidate.model,
-        "found_by": candidate.model,
-        "origin": candidate.origin,
-    }
-    if operation.marked_by:
-        return record | {"marked_by": operation.marked_by}
-    parts = {"type": relevance.type, "topic": relevance.topic, "semantic": relevance.semantic}
-    record |= {"band": relevance.band, "relevance_parts": parts}
-    record["evidence"] = [evidence.model_dump() for evidence in operation.evidence]
-    dates = {"valid_from": operation.valid_from, "valid_until": operation.valid_until}
-    return record | {name: day for name, day in dates.items() if day}
+    operation, candidate, memory = step.operation, step.candidate, working.document.memory
+    parts = operation.relevance.model_dump()
+    evidence = [EvidenceRecord(exchange=quoted.exchange, quote=quoted.quote) for quoted in operation.evidence]
+    return StatementRecord(
+        candidate=candidate.id,
+        operation=_VERBS[operation.action],
+        path=memory.path,
+        page=memory.uuid or memory.path,
+        since=draft.brain.day_of(candidate.at),
+        sources=tuple(event.id for event in candidate.events),
+        evidence=() if operation.marked_by else tuple(evidence),
+        origin=candidate.origin,
+        valid_from=operation.valid_from,
+        valid_until=operation.valid_until,
+        importance=importance_word(operation.importance),
+        relevance=operation.relevance.score,
+        band="" if operation.marked_by else operation.relevance.band,
+        relevance_parts={} if operation.marked_by else parts,
+        reasoning=operation.reasoning,
+        model=candidate.model,
+        found_by=candidate.model,
+        marked_by=operation.marked_by,
+    )
 
 
-def _ours(draft: Draft, page: str, block: str, text: str, since: str) -> Record:
-    draft.log.since[page, block, text_hash(text)] = since
-    return {"block": block, "hash": text_hash(text), "since": since}
+def _ours(draft: Draft, record: StatementRecord, block: str, text: str) -> StatementRecord:
+    """Return a record of a text that stands from now on, and is ours."""
+    draft.log.since[record.page, block, text_hash(text)] = record.since
+    return replace(record, block=block, hash=text_hash(text))
 
 
-def _say_again(draft: Draft, working: Working, page: str, statement: Statement) -> Record:
+def _again(draft: Draft, working: Working, statement: Statement, record: StatementRecord) -> StatementRecord:
     """Count a statement that was said again; it keeps its date."""
     working.reinforced += 1
-    since = draft.log.since_of(page, statement)
-    known = {"operation": "REINFORCE", "block": statement.block_id, "hash": text_hash(statement.text)}
-    return known | ({"since": since} if since else {})
+    since = draft.log.since_of(record.page, statement) or record.since
+    hash_ = text_hash(statement.text)
+    return replace(record, operation="REINFORCE", block=statement.block_id, hash=hash_, since=since)
 
 
-def _state(draft: Draft, working: Working, page: str, step: Step) -> Record:
+def _state(draft: Draft, working: Working, step: Step, record: StatementRecord) -> StatementRecord:
     """State what is new; where it stands on the page in the same words, it was said again."""
     text = one_line(step.operation.text)
     for statement in working.current:
-        if text_hash(statement.text).casefold() == text_hash(text).casefold():
-            return _say_again(draft, working, page, statement)
+        if folded(statement.text) == folded(text):
+            return _again(draft, working, statement, record)
+    # Nobody judged marked words, so that the day they were said belongs to them; a model states dates itself.
     line = _dated(draft, step) if step.operation.marked_by else text
     block = working.document.block_id_for(line)
     working.document = working.document.add_statement(line, block)
-    return _ours(draft, page, block, text, draft.brain.day_of(step.candidate.at))
+    return _ours(draft, record, block, text)
 
 
 def _dated(draft: Draft, step: Step) -> str:
@@ -240,101 +241,119 @@ def _dated(draft: Draft, step: Step) -> str:
     return with_day(step.operation.text, draft.brain.day_of(at), link, known.uuid if known else "")
 
 
-def _replace(draft: Draft, working: Working, page: str, step: Step) -> Record:
+def _replace(draft: Draft, working: Working, step: Step, record: StatementRecord) -> StatementRecord:
     """Put new words in place of a statement; its old wording goes to History, whatever it says."""
-    old, since = _standing(working, step.targets[0]), draft.brain.day_of(step.candidate.at)
+    old = _standing(working, step.targets[0])
     working.document = working.document.replace_statement(old.block_id, step.operation.text)
-    history = _keep_past(draft, working, page, old, since)
-    replaced = {"block": old.block_id, "hash": text_hash(old.text), "history": history}
-    return _ours(draft, page, old.block_id, one_line(step.operation.text), since) | {"replaced": replaced}
+    history = _keep_past(draft, working, old, record)
+    replaced = StatementRef(block=old.block_id, hash=text_hash(old.text), history=history)
+    return replace(_ours(draft, record, old.block_id, one_line(step.operation.text)), replaced=replaced)
 
 
-def _keep_past(draft: Draft, working: Working, page: str, old: Statement, until: str) -> str:
+def _keep_past(draft: Draft, working: Working, old: Statement, record: StatementRecord) -> str:
     """Put a former wording under History beside what holds now; return its block id."""
     document = working.document
     block = document.block_id_for(old.text)
     document = document.add_statement(old.text, block)
-    working.document = document.retire(block, until, old.block_id, draft.log.since_of(page, old))
+    since = draft.log.since_of(record.page, old)
+    working.document = document.retire(block, record.since, old.block_id, since)
     return block
 
 
-def _end(draft: Draft, working: Working, page: str, step: Step) -> Record:
+def _end(draft: Draft, working: Working, step: Step, record: StatementRecord) -> StatementRecord:
     """Retire a statement, and state what holds now if anything does; a person's own is put before them."""
-    record: Record = {}
+    verb = record.operation
     if step.operation.text:
-        record = _state(draft, working, page, step) | {"operation": _VERBS[step.operation.action]}
+        record = replace(_state(draft, working, step, record), operation=verb)
     old = _standing(working, step.targets[0])
-    replaced = {"block": old.block_id, "hash": text_hash(old.text)}
     if step.proposal:
-        return {**record, "proposed": replaced}
-    _retire(draft, working, page, old, step, str(record.get("block", "")))
-    return {**record, "replaced": {**replaced, "history": old.block_id}}
+        return replace(record, proposed=StatementRef(block=old.block_id, hash=text_hash(old.text)))
+    return replace(record, replaced=_retire(draft, working, old, step, record.page, record.block))
 
 
-def _retire(draft: Draft, working: Working, page: str, old: Statement, step: Step, replaced_by: str) -> None:
+def _retire(draft: Draft, working: Working, old: Statement, step: Step, page: str, replaced_by: str) -> StatementRef:
+    """Move a statement to History with its dates."""
     until = step.operation.valid_until
     until = until if _ISO_DAY.fullmatch(until) else draft.brain.day_of(step.candidate.at)
     working.document = working.document.retire(old.block_id, until, replaced_by, draft.log.since_of(page, old))
+    return StatementRef(block=old.block_id, hash=text_hash(old.text), history=old.block_id)
 
 
-def _retire_too(draft: Draft, step: Step, target: Known, first: Mapping[str, Any]) -> Record:
+def _retire_too(draft: Draft, step: Step, target: Known, first: StatementRecord) -> StatementRecord:
     """Retire a further statement that says the same as the first one; it may stand on another page."""
     working = draft.opened(target.path)
-    old = _standing(working, target)
-    replaced_by = str(first.get("block", "")) if target.page == first["page"] else ""
-    _retire(draft, working, target.page, old, step, replaced_by)
-    working.sources.update(dict.fromkeys(first["sources"]))
-    replaced = {"block": old.block_id, "hash": text_hash(old.text), "history": old.block_id}
-    return _record(draft, step) | {
-        "page": target.page,
-        "path": target.path,
-        "operation": "DELETE",
-        "replaced": replaced,
-    }
+    replaced_by = first.block if target.page == first.page else ""
+    replaced = _retire(draft, working, _standing(working, target), step, target.page, replaced_by)
+    working.sources.update(dict.fromkeys(first.sources))
+    return replace(_record(draft, step, working), operation="DELETE", replaced=replaced)
+
+
+def _merge(draft: Draft, working: Working, step: Step, record: StatementRecord) -> Iterator[StatementRecord]:
+    """Move what stands on pages about the same person or thing to this one; a person's own lines stay."""
+    for path in step.operation.page.merge:
+        other = draft.page(path)
+        if other is None or other is working or is_private(other.document.memory.meta) != step.candidate.is_private:
+            continue
+        memory = other.document.memory
+        working.aliases.update(dict.fromkeys([memory.title, *memory.aliases]))
+        for known in draft.statements_of(memory):
+            if not known.is_ours or known.statement.section == STEPS:
+                continue
+            # it rests on what it rested on, and was said when it was said
+            sources = tuple(sorted(sources_of(draft.log.behind(known.page, known.statement))))
+            moved = replace(record, operation="NEW", sources=sources, since=known.since, evidence=(), replaced=None)
+            text = placed(draft.brain, known.text, step.path)
+            block = working.document.block_id_for(text)
+            working.document = working.document.add_statement(text, block)
+            yield _ours(draft, moved, block, one_line(text))
+            replaced = _retire(draft, other, known.statement, step, known.page, "")
+            yield replace(_record(draft, step, other), operation="DELETE", replaced=replaced, evidence=())
 
 
 # --- whole pages -----------------------------------------------------------------------------------------
 
 
-def _begin_whole(draft: Draft, step: Step) -> Record:
+def _begin_whole(draft: Draft, step: Step) -> StatementRecord:
     """Begin a page whose body is the person's note, byte for byte."""
     if draft.page(step.path) is not None:
         raise FormatError(step.path, "another page was made there meanwhile")
-    page, uuid, operation = draft.begun[step.path], new_id(), step.operation
+    page, operation = draft.begun[step.path], step.operation
     meta = {"title": page.title, **page.meta}
     now = iso(draft.brain.clock.now())
-    text = whole_memory(operation.text, uuid=uuid, now=now, tags=operation.tags, **meta)
-    draft.add(step.path, text).sources.update(dict.fromkeys(event.id for event in step.candidate.events))
-    return {"page": uuid, "block": "", "hash": text_hash(operation.text), "is_whole": True}
+    text = whole_memory(operation.text, uuid=new_id(), now=now, tags=operation.tags, **meta)
+    working = draft.add(step.path, text)
+    working.sources.update(dict.fromkeys(event.id for event in step.candidate.events))
+    return replace(_record(draft, step, working), hash=text_hash(operation.text), is_whole=True)
 
 
-def _set_steps(draft: Draft, working: Working, page: str, step: Step) -> Record:
+def _set_steps(draft: Draft, working: Working, step: Step, record: StatementRecord) -> StatementRecord:
     """Write a how-to's steps in order; steps that are told otherwise now go to History."""
-    wanted, day = step.operation.steps, draft.brain.day_of(step.candidate.at)
-    standing = _steps_of(working)
+    wanted, standing = step.operation.steps, _steps_of(working)
     if [_plain(old.text) for old in standing] == [_plain(text) for text in wanted]:
         working.reinforced += 1
-        return {"operation": "REINFORCE", "block": "", "hash": "", "steps": []}
+        return replace(record, operation="REINFORCE")
     kept = {_plain(text) for text in wanted}
     for old, new in zip(standing, wanted, strict=False):
         if _plain(old.text) != _plain(new):
             working.document = working.document.replace_statement(old.block_id, new)
             if _plain(old.text) not in kept:
-                _keep_past(draft, working, page, old, day)
+                _keep_past(draft, working, old, record)
     for text in wanted[len(standing) :]:
         working.document = working.document.add_step(text)
     for old in standing[len(wanted) :]:
-        working.document = working.document.retire(old.block_id, day, since=draft.log.since_of(page, old))
-    steps = [_ours(draft, page, new.block_id, new.text, day) for new in _steps_of(working)]
-    return {"block": "", "hash": "", "steps": steps, **({"operation": "UPDATE"} if standing else {})}
+        since = draft.log.since_of(record.page, old)
+        working.document = working.document.retire(old.block_id, record.since, since=since)
+    steps = [_ours(draft, record, new.block_id, new.text) for new in _steps_of(working)]
+    refs = tuple(StatementRef(block=row.block, hash=row.hash, since=row.since) for row in steps)
+    return replace(record, operation="UPDATE" if standing else record.operation, steps=refs)
 
 
 def _steps_of(working: Working) -> list[Statement]:
-    return [statement for statement in working.current if statement.section == "Steps"]
+    return [statement for statement in working.current if statement.section == STEPS]
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.casefold().split()).rstrip(".")
+    return folded(text).rstrip(".")
 
 
 # --- what synthesis made of a page -------------------------------------------------------------------------
@@ -365,6 +384,7 @@ def _rename(draft: Draft, working: Working, title: str) -> None:
     if not title or title == memory.title or memory.meta.get("title") or heading not in memory.text:
         return
     page = memory.uuid or memory.path
+    # A page that holds a line of the person's is theirs to name.
     if working.before is not None and not all(draft.log.is_ours(page, statement) for statement in working.current):
         return
     working.document = MemoryDocument(memory.text.replace(heading, f"\n# {title}\n", 1), memory.path)
@@ -379,10 +399,11 @@ def _reorder(draft: Draft, working: Working, blocks: Sequence[str]) -> None:
     ours = {
         statement.block_id: statement
         for statement in working.current
-        if statement.section != "Steps" and draft.log.is_ours(page, statement) and statement.block_id in blocks
+        if statement.section != STEPS and draft.log.is_ours(page, statement) and statement.block_id in blocks
     }
     wanted = [ours[block] for block in dict.fromkeys(blocks) if block in ours]
     text = memory.text
+    # From the last place to the first, so that the offsets of those above stay true.
     for place, statement in reversed(list(zip(ours.values(), wanted, strict=True))):
         item = memory.text[statement.start : statement.end].rstrip("\n") + "\n"
         text = text[: place.start] + item + text[place.end :]

@@ -8,22 +8,21 @@ the same words. All of it as written; no word decides anything.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, NoteCaptured
-from brainiac.formats.blocks import blocks_of, tags_in, wiki_links_in
 from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.frontmatter import split
-from brainiac.formats.prose import decoded
+from brainiac.formats.markdown import blocks_of, decoded, tags_in, wiki_links_in
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.query import searches
-from brainiac.storage.relinking import rooted
+from brainiac.storage.relinking import Origins
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import ends_as_question, likeness, words
 
@@ -56,14 +55,14 @@ def find_marked(
         known: What they tell of exchanges.
         with_earlier: Also what led answers, wherever it stands by now.
     """
-    found: dict[str, tuple[Marked, StmEvent]] = {}
+    by_id: dict[str, tuple[Marked, StmEvent]] = {}
     for marked, event in (
         *_of_events(brain, events, lines, known),
         *(_led(brain, log, known) if with_earlier else ()),
     ):
         if candidate_id(marked) not in log.done:
-            found.setdefault(candidate_id(marked), (marked, event))
-    return sorted(found.values(), key=lambda pair: (pair[0].at, candidate_id(pair[0])))
+            by_id.setdefault(candidate_id(marked), (marked, event))
+    return sorted(by_id.values(), key=lambda pair: (pair[0].at, candidate_id(pair[0])))
 
 
 def candidate_id(marked: Marked) -> str:
@@ -72,19 +71,19 @@ def candidate_id(marked: Marked) -> str:
 
 
 def keyless_candidates(
-    brain: Brain, draft: Draft, found: Sequence[tuple[Marked, StmEvent]], folders: Callable[[StmEvent], Sequence[str]]
+    brain: Brain, draft: Draft, marked_words: Sequence[tuple[Marked, StmEvent]], origins: Origins
 ) -> list[Candidate]:
     """Return what the keyless engine makes of marked words: `same` where they stand already, else `new`.
 
     Args:
         brain: The brain.
         draft: The pages in work.
-        found: The words with the events they were said in.
-        folders: Returns where the file may stand that an event was written in.
+        marked_words: The words with the events they were said in.
+        origins: Tells where the links of an event lead.
     """
     candidates = []
     for is_private in (False, True):
-        group = [pair for pair in found if pair[1].is_private == is_private]
+        group = [pair for pair in marked_words if pair[1].is_private == is_private]
         if not group:
             continue
         pages = [
@@ -99,7 +98,7 @@ def keyless_candidates(
         result = brain.models.run(request)
         assert isinstance(result, Consolidation)
         for (given, event), operation in zip(group, result.operations, strict=True):
-            text = rooted(brain, operation.text, folders(event))
+            text = origins.rooted(replace(event, user=operation.text, ai="")).user
             operation = operation.model_copy(update={"text": text})
             candidates.append(Candidate(candidate_id(given), operation, (event,), OFFLINE))
     return sorted(candidates, key=lambda candidate: (candidate.at, candidate.id))

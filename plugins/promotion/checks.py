@@ -14,7 +14,7 @@ from datetime import date
 
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
-from brainiac.llm.schemas import MAX_TEXT, Operation
+from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
 from brainiac.text.tokens import likeness, words
 
 WORKED_OUT_DAYS = 31  # so far from the day it was said a date may lie that no quote has: "yesterday", "on Monday"
@@ -23,19 +23,6 @@ _NUMBER = re.compile(r"\d+")
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _WORD = re.compile(r"[^\W\d_]\w*")
 _QUOTES = str.maketrans(dict.fromkeys("“”„«»\"'‘’*_`", ""))
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A statement that an operation names.
-
-    Attributes:
-        text: What it says.
-        since: When it was said, an ISO date; "" if unknown.
-    """
-
-    text: str
-    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +66,11 @@ class Sources:
 
 def origin_of(operation: Operation, sources: Sources) -> str:
     """Return whose words an operation rests on: the least trusted of its quotes."""
-    speakers = (sources.speaker_of(each.exchange, each.quote) for each in operation.evidence)
+    speakers = (sources.speaker_of(quoted.exchange, quoted.quote) for quoted in operation.evidence)
     return max((speaker for speaker in speakers if speaker), key=ORIGINS.index, default=ORIGINS[0])
 
 
-def problems_of(operation: Operation, targets: Sequence[Target], sources: Sources) -> list[Problem]:
+def problems_of(operation: Operation, targets: Sequence[Existing], sources: Sources) -> list[Problem]:
     """Return what is wrong with an operation.
 
     Args:
@@ -96,6 +83,7 @@ def problems_of(operation: Operation, targets: Sequence[Target], sources: Source
         return problems  # what it rests on is not known
     if operation.action in ("replace", "end", "forget"):
         problems += _change_problems(operation, targets, sources)
+    # Digits are the same in every language; which of them is a date, an age or a price is not asked.
     problems += _number_problems(operation, targets, sources)
     return [*problems, *_word_problems(operation, targets, sources)]
 
@@ -114,13 +102,13 @@ def _evidence_problems(operation: Operation, sources: Sources) -> Iterable[Probl
         yield Problem(f"a statement has at most {MAX_TEXT} characters")
 
 
-def _target_problems(operation: Operation, targets: Sequence[Target]) -> Iterable[Problem]:
+def _target_problems(operation: Operation, targets: Sequence[Existing]) -> Iterable[Problem]:
     if operation.action != "new" and len(targets) < max(1, len(operation.ids)):
         named = ", ".join(repr(name[:40]) for name in operation.ids) or "named"
         yield Problem(f"there is no statement {named}; copy an id of the list, or use `new`", is_about_change=True)
 
 
-def _change_problems(operation: Operation, targets: Sequence[Target], sources: Sources) -> Iterable[Problem]:
+def _change_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
     """Yield what is wrong with the evidence for a change: only the person's words, said later, end what is known."""
     theirs = [
         evidence.exchange
@@ -133,25 +121,26 @@ def _change_problems(operation: Operation, targets: Sequence[Target], sources: S
     last = max(sources.day_of(sources.events[exchange].at) for exchange in theirs)
     for target in targets:
         if last < target.since:
-            text = f"“{target.text[:80]}” was said on {target.since}, after what it is to be changed by"
+            text = f"“{target.content[:80]}” was said on {target.since}, after what it is to be changed by"
             yield Problem(text, is_about_change=True)
 
 
-def _number_problems(operation: Operation, targets: Sequence[Target], sources: Sources) -> Iterable[Problem]:
+def _number_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
     """Yield the numbers and dates of the new text that nobody said; a date near the day may have been worked out."""
     days = {sources.day_of(sources.events[evidence.exchange].at) for evidence in operation.evidence}
     known = numbers(
         [
             *(evidence.quote for evidence in operation.evidence),
             *days,
-            *(f"{target.text} {target.since}" for target in targets),
+            *(f"{target.content} {target.since}" for target in targets),
         ]
     )
     text = "\n".join([operation.text, *operation.steps])
-    for found in dict.fromkeys(_DATE.findall(text)):
-        if not numbers([found]) <= known and any(_is_near(found, day) for day in days):
-            yield Problem(f"{found} was not said; is it what was meant?", is_hard=False)
-            text = text.replace(found, " ")
+    # "yesterday" names no day: one that was worked out is asked about, since refusing it would lose what was said.
+    for stated in dict.fromkeys(_DATE.findall(text)):
+        if not numbers([stated]) <= known and any(_is_near(stated, day) for day in days):
+            yield Problem(f"{stated} was not said; is it what was meant?", is_hard=False)
+            text = text.replace(stated, " ")
     if unsaid := sorted(numbers([text]) - known):
         named = ", ".join(map(str, unsaid[:8]))
         yield Problem(f"the number {named} stands in no quote, in no day and not in the former statement")
@@ -162,25 +151,26 @@ def numbers(texts: Iterable[str]) -> set[int]:
     return {int(digits[:18]) for text in texts for digits in _NUMBER.findall(text)} - {0}
 
 
-def _is_near(found: str, day: str) -> bool:
+def _is_near(stated: str, day: str) -> bool:
     try:
-        return abs((date.fromisoformat(found) - date.fromisoformat(day)).days) <= WORKED_OUT_DAYS
+        return abs((date.fromisoformat(stated) - date.fromisoformat(day)).days) <= WORKED_OUT_DAYS
     except ValueError:
         return False
 
 
-def _word_problems(operation: Operation, targets: Sequence[Target], sources: Sources) -> Iterable[Problem]:
+def _word_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
     """Yield the words that a statement would lose, and the names that it would bring from nowhere."""
     stated = words(operation.text)
     if operation.action == "replace":
-        lost = [word for target in targets for word in words(target.text) if not _has_word(stated, word)]
+        lost = [word for target in targets for word in words(target.content) if not _has_word(stated, word)]
         if lost:
             yield Problem(
                 f"the former statement's words {_listed(lost)} are gone; keep what still holds", is_hard=False
             )
     events = (sources.events[evidence.exchange] for evidence in operation.evidence)
-    known = [*(text for event in events for text in (event.user, event.ai)), *(target.text for target in targets)]
+    known = [*(text for event in events for text in (event.user, event.ai)), *(target.content for target in targets)]
     heard = set(words(" ".join([*known, *sources.names, "User"])))
+    # The first word of a sentence has a capital whatever it is; of the others German asks oftener than English.
     new = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper() and not _has_word(heard, word)]
     if new:
         yield Problem(f"nobody said {_listed(new)}", is_hard=False)
@@ -192,8 +182,8 @@ def _has_word(texts: Collection[str], word: str) -> bool:
     return folded in texts or any(likeness(folded, other) >= SAME_WORD for other in texts)
 
 
-def _listed(found: Sequence[str]) -> str:
-    return ", ".join(f"“{word}”" for word in dict.fromkeys(found[:12]))
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"“{word}”" for word in dict.fromkeys(names[:12]))
 
 
 def _folded(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
 from brainiac.terminal import say
 
@@ -27,7 +28,10 @@ def promote(as_json: JsonOption = False) -> None:
 
     with opened_brain() as brain, bar("Deciding what to remember") as progress:
         require_active(brain)
-        outcome = run(brain, progress=progress)
+        try:
+            outcome = run(brain, progress=progress)
+        except LockedError as error:
+            raise UserError("a promotion is running already; `brainiac log --follow` shows when it is done") from error
     if as_json:
         print_json(_plain(outcome))
     elif outcome.event is None:
@@ -50,7 +54,11 @@ def _details(outcome: Outcome) -> Iterator[str]:
     for event, reason in outcome.left.items():
         yield f"left    {event}: {reason}"
     shown = set(outcome.left.values())
-    rows = [(each.end, each.statement, each.reason) for each in outcome.candidates.values() if each.reason not in shown]
+    rows = [
+        (ending.end, outcome.words[name], ending.reason)
+        for name, ending in outcome.candidates.items()
+        if ending.reason not in shown
+    ]
     rows += [("refused", refusal.statement, refusal.reason) for refusal in outcome.refused]
     for end, statement, reason in dict.fromkeys(row for row in rows if row[2]):
         yield f"{end:7} {statement[:80]!r}: {reason}"
@@ -66,8 +74,8 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
         "exchanges": outcome.exchanges,
         "statements": outcome.statements,
         "left": outcome.left,
-        "refused": [refusal.as_json() for refusal in outcome.refused],
-        "candidates": {name: ending.as_json() for name, ending in outcome.candidates.items()},
+        "refused": [refusal.to_json() for refusal in outcome.refused],
+        "candidates": {name: ending.to_json() for name, ending in outcome.candidates.items()},
         "kept": list(outcome.kept),
         "filed": list(outcome.filed),
         "problem": outcome.problem,

@@ -15,10 +15,9 @@ from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import Change, create, new_id, update
-from brainiac.formats.dialogue import PRIVATE
 from brainiac.formats.index_page import parse_index
-from brainiac.formats.memory import Memory, MemoryDocument, Statement, new_memory
-from brainiac.formats.prose import one_line
+from brainiac.formats.markdown import PRIVATE, one_line
+from brainiac.formats.page import Memory, MemoryDocument, Statement, new_memory
 from brainiac.llm.schemas import Page
 from brainiac.storage.pages import PageSet
 from brainiac.storage.relinking import rooted

@@ -18,10 +18,9 @@ from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, ExchangeReflected, ExchangesFiled, update
-from brainiac.formats.dialogue import Placed, StmEvent, find_events, render_event, render_exchange
 from brainiac.formats.discretion import is_private
-from brainiac.formats.memory import MemoryDocument
-from brainiac.formats.prose import splice
+from brainiac.formats.markdown import Placed, StmEvent, find_events, render_event, render_exchange, splice
+from brainiac.formats.page import MemoryDocument
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
 from brainiac.storage.filed import filed
@@ -127,7 +126,7 @@ class _DayPages:
             names = os.listdir(self._brain.tree.absolute(folder))
         except FileNotFoundError:
             return 1
-        return max((int(found[1]) for each in names if (found := numbered.fullmatch(each))), default=1)
+        return max((int(match[1]) for name in names if (match := numbered.fullmatch(name))), default=1)
 
     def _takes(self, event: StmEvent, number: int) -> bool:
         """Return whether a page has room for an event; one that is broken or not private is left to the person."""
@@ -153,11 +152,11 @@ def _with_exchanges(text: str, events: Sequence[StmEvent]) -> tuple[str, list[st
     The page is read once, however much stands there.
     """
     placed = list(find_events(text))
-    known = {one.event.id for one in placed}
+    known = {exchange.event.id for exchange in placed}
     new = list({event.id: event for event in events if event.id not in known}.values())
 
     def last_before(event: StmEvent) -> int:
-        return max((number for number, one in enumerate(placed) if one.event.at <= event.at), default=-1)
+        return max((number for number, exchange in enumerate(placed) if exchange.event.at <= event.at), default=-1)
 
     for number, some in reversed([(number, list(some)) for number, some in groupby(new, last_before)]):
         rendered = "".join(render_exchange(event) + "\n" for event in some)
@@ -222,11 +221,12 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     left = document.without_event(*ids).without_items(facts=facts)
     changes: list[Change] = draft.changes(iso(brain.clock.now()))
     # a folder must have its index page; what that lists is brought up to date when it is quiet
-    begun = [each for each in changes if brain.read(f"{posixpath.dirname(each.path)}/_index.md") is None]
+    begun = [change for change in changes if brain.read(f"{posixpath.dirname(change.path)}/_index.md") is None]
     changes += Folders(brain, begun, is_whole=False).changes() if begun else []
     changes.append(update(brain.tree.relative(brain.tree.short_term), str(document), str(left)))
-    filed = ExchangesFiled(exchanges=tuple(ids), episodes={path: tuple(there) for path, there in pages.items()})
-    return brain.commit(filed, by=NAME, changes=changes)
+    episodes = {path: tuple(exchanges) for path, exchanges in pages.items()}
+    filed_event = ExchangesFiled(exchanges=tuple(ids), episodes=episodes)
+    return brain.commit(filed_event, by=NAME, changes=changes)
 
 
 def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
@@ -237,13 +237,13 @@ def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
     text = str(document)
     if len(text) <= OVERFULL * limit:  # a token is a character or more
         return []
-    placed, sizes = document.logged, [_tokens(text[each.start : each.end]) for each in document.logged]
+    placed, sizes = document.logged, [_tokens(text[event.start : event.end]) for event in document.logged]
     total = _tokens(_without(text, placed)) + sum(sizes)
     if total <= OVERFULL * limit:
         return []
-    going = [(each.event, size) for each, size in zip(placed, sizes, strict=True) if _is_untouched(text, each)]
+    going = [(event.event, size) for event, size in zip(placed, sizes, strict=True) if _is_untouched(text, event)]
     held = total - sum(size for _, size in going)
-    going.sort(key=lambda each: (each[0].at, each[0].id), reverse=True)
+    going.sort(key=lambda sized: (sized[0].at, sized[0].id), reverse=True)
     for number, (_, size) in enumerate(going):
         held += size
         if held > limit and number:
@@ -264,8 +264,8 @@ def _is_untouched(text: str, placed: Placed) -> bool:
 
 
 def _without(text: str, placed: Sequence[Placed]) -> str:
-    starts = [0, *(each.end for each in placed)]
-    ends = [*(each.start for each in placed), len(text)]
+    starts = [0, *(event.end for event in placed)]
+    ends = [*(event.start for event in placed), len(text)]
     return "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
@@ -275,11 +275,11 @@ def _tokens(text: str) -> int:
 
 def _items_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
     """Return the hashes of the list items that the reflections of exchanges wrote."""
-    wanted, found = set(exchanges), set[str]()
+    wanted, items = set(exchanges), set[str]()
     for event in brain.journal.events(kinds={ExchangeReflected}, reverse=True):  # they are the last but a few
         if event.data["exchange"] in wanted:
             wanted.discard(event.data["exchange"])
-            found.update(event.data.get("items", ()))
+            items.update(event.data.get("items", ()))
         if not wanted or event.id < min(wanted):  # ids ascend in time
             break
-    return found
+    return items

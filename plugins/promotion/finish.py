@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Literal
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import (
+    Breaker,
     CandidateEnd,
     Change,
     Event,
@@ -32,53 +32,13 @@ from brainiac.storage.relinking import Origins, placed
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 
-from .apply import Candidate, Record, Step, carry_out, name_and_order
+from .apply import Candidate, Step, carry_out, name_and_order
 from .draft import Draft
 from .filing import NAME, add_exchanges
 from .placing import Named
 
 ATTEMPTS = 10
 MAX_TOLD = 300  # characters of what a person wrote that the event tells; all of it stands in the tree
-
-End = Literal["written", "proposed", "left", "refused"]
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a candidate ended in a run; each ends in one way.
-
-    Attributes:
-        end: `written` on a page; `proposed` in `review.md`, whatever was written beside; `left` for another run, or to
-            the list it stands in; `refused` for good.
-        reason: Why it was left or refused.
-    """
-
-    statement: str
-    end: End
-    reason: str = ""
-
-    def as_json(self) -> dict[str, str]:
-        """Return what the journal keeps."""
-        return {"end": self.end, **({"reason": self.reason[:300]} if self.reason else {})}
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Something that a model wanted and that was not done, and why; journaled."""
-
-    statement: str
-    reason: str
-    candidate: str = ""
-    model: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values, texts cut to what a person reads."""
-        return {
-            "candidate": self.candidate,
-            "statement": self.statement[:300],
-            "reason": self.reason[:300],
-            "model": self.model,
-        }
 
 
 @dataclass(slots=True)
@@ -96,10 +56,13 @@ class Work:
         refused: What was not done, and why.
         summary: The new summary; None leaves the one there.
         endings: How candidates ended that no step is left of, by their ids.
+        words: What candidates state, by their ids.
         origins: Tells where the links of an event lead.
         kept: What a person wrote beside what leaves short-term memory; it stays there.
         filed: Lines of a person's that leave the lists, and thoughts that they changed; they go to the day's page.
-        notes: Further data of the event.
+        breaker: What the run would have retired, where that is too much.
+        summarized_by: The model that wrote the summary.
+        paragraphs: Hashes of its paragraphs.
         standing: Ids of the events that stand on the pages of their days already.
         gone: Ids of exchanges that stood there too and that a person took out.
     """
@@ -109,15 +72,18 @@ class Work:
     lines: dict[str, str]
     origins: Origins
     steps: list[Step] = field(default_factory=list)
-    records: list[list[Record]] = field(default_factory=list)
+    records: list[list[StatementRecord]] = field(default_factory=list)
     named: dict[str, Named] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
-    refused: list[Refusal] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
     summary: str | None = None
-    endings: dict[str, Ending] = field(default_factory=dict)
+    endings: dict[str, CandidateEnd] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
     filed: list[StmEvent] = field(default_factory=list)
-    notes: dict[str, Any] = field(default_factory=dict)
+    breaker: Breaker | None = None
+    summarized_by: str | None = None
+    paragraphs: tuple[str, ...] = ()
     standing: frozenset[str] = frozenset()
     gone: Sequence[str] = ()
 
@@ -154,17 +120,28 @@ class Work:
         self.left |= {event.id: reason for event in candidate.events if event.id in self.events}
         self.end(candidate, "left", reason)
 
-    def end(self, candidate: Candidate, end: End, reason: str) -> None:
-        """Note how a candidate ended."""
-        self.endings[candidate.id] = Ending(candidate.words, end, reason)
+    def refuse(self, candidate: Candidate, reason: str) -> None:
+        """Note that a candidate is refused for good."""
+        self.end(candidate, "refused", reason)
+        self.note_refusal(candidate.words, reason, candidate.model, candidate.id)
 
-    def endings_by_now(self) -> dict[str, Ending]:
-        """Return how every candidate ended, those of the steps too."""
-        carried_out = {
-            step.candidate.id: Ending(step.candidate.words, "proposed" if step.proposal else "written")
-            for step in self.steps
-        }
-        return self.endings | carried_out
+    def note_refusal(self, statement: str, reason: str, model: str, candidate: str = "") -> None:
+        """Note something that a model wanted and that was not done, and why."""
+        refused = Refused(candidate=candidate, statement=statement[:300], reason=reason[:300], model=model)
+        self.refused.append(refused)
+
+    def end(self, candidate: Candidate, end: str, reason: str) -> None:
+        """Note how a candidate ended."""
+        self.words[candidate.id] = candidate.words
+        self.endings[candidate.id] = CandidateEnd(end=end, reason=reason[:300])
+
+    def endings_by_now(self) -> dict[str, CandidateEnd]:
+        """Return how every candidate ended, each in one way; those of the steps too."""
+        endings = dict(self.endings)
+        for step in self.steps:
+            self.words[step.candidate.id] = step.candidate.words
+            endings[step.candidate.id] = CandidateEnd(end="proposed" if step.proposal else "written")
+        return endings
 
 
 def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
@@ -184,6 +161,7 @@ def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
     """
     log = draft.log
     for _ in range(ATTEMPTS):
+        # what short-term memory could not hold stands on the page of its day already
         unfiled = [event for event in work.archived if event.id not in work.standing]
         pages = add_exchanges(brain, draft, unfiled, work.origins, work.left)
         if not work.steps and not work.archived and not work.gone:
@@ -194,9 +172,11 @@ def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
         proposals = _proposals(brain, work)
         changes = _changes(brain, draft, work, proposals)
         try:
+            # held for the commit alone: through the calls before it, exchanges go on being noted
             with brain.short_term_lock():
                 changes += _short_term(brain, work, log)
-                return brain.commit(_promoted(work, pages, proposals), by=NAME, changes=changes, cause=cause)
+                event = _event(work, pages, proposals)
+                return brain.commit(event, by=NAME, changes=changes, cause=cause)
         except ConflictError as error:
             _put_off(work, set(error.paths))
             draft = draft.anew()
@@ -217,34 +197,36 @@ def _proposals(brain: Brain, work: Work) -> list[Proposal]:
     for step, (record, *_) in zip(work.steps, work.records, strict=True):
         if step.proposal:
             target = step.targets[0]
-            data = {
-                "operation": "retire",
-                "page": target.page,
-                "path": target.path,
-                "block": target.statement.block_id,
-                "hash": text_hash(target.statement.text),
-                "replaced_by": record.get("block", ""),
-                "on": record["since"],
-                "sources": record["sources"],
-            }
-            is_private = step.candidate.is_private or target.is_private
-            what = placed(brain, step.proposal, brain.tree.relative(brain.tree.review))
-            proposals.append(Proposal(RetireProposal.from_json({"id": new_id(), "what": what, **data}), is_private))
+            retire = RetireProposal(
+                id=new_id(),
+                what=placed(brain, step.proposal, brain.tree.relative(brain.tree.review)),
+                operation="retire",
+                page=target.page,
+                path=target.path,
+                block=target.statement.block_id,
+                hash=text_hash(target.statement.text),
+                replaced_by=record.block,
+                on=record.since,
+                sources=record.sources,
+            )
+            proposals.append(Proposal(retire, step.candidate.is_private or target.is_private))
     return proposals
 
 
-def _promoted(work: Work, pages: Mapping[str, Sequence[str]], proposals: Sequence[Proposal]) -> MemoryPromoted:
+def _event(work: Work, pages: Mapping[str, Sequence[str]], proposals: Sequence[Proposal]) -> MemoryPromoted:
     return MemoryPromoted(
         exchanges=(*(event.id for event in work.archived), *work.gone),
         left=work.left,
-        statements=tuple(map(StatementRecord.from_json, chain.from_iterable(work.records))),
+        statements=tuple(chain.from_iterable(work.records)),
         episodes={path: tuple(ids) for path, ids in pages.items()},
         proposals=tuple(proposal.record for proposal in proposals),
-        refused=tuple(Refused.from_json(refusal.as_json()) for refusal in work.refused),
-        candidates={name: CandidateEnd.from_json(ending.as_json()) for name, ending in work.endings_by_now().items()},
+        refused=tuple(work.refused),
+        candidates=work.endings_by_now(),
         kept=tuple(KeptText(text=text[:MAX_TOLD]) for text in work.kept),
         filed=tuple(KeptText(exchange=event.id, text=(event.user or event.ai)[:MAX_TOLD]) for event in work.filed),
-        **work.notes,
+        breaker=work.breaker,
+        summarized_by=work.summarized_by,
+        summary=work.paragraphs,
     )
 
 
@@ -291,7 +273,7 @@ def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
     work.kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
     if summary is not None:
         work.kept += [paragraph for paragraph in document.paragraphs() if not is_ours(paragraph)]
-        work.notes["summary"] = tuple(map(text_hash, document.with_summary(summary).paragraphs()))
+        work.paragraphs = tuple(map(text_hash, document.with_summary(summary).paragraphs()))
     path = brain.tree.relative(brain.tree.short_term)
     if brain.read_text(path) is None:
         return [create(path, str(after))] if str(after) != EMPTY else []
@@ -300,7 +282,7 @@ def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
 
 def _removed_items(brain: Brain, work: Work) -> list[Item]:
     """Return the items that go: facts that were looked at, what is done, and open ones unless they carry over."""
-    kept_lines = {text for one, text in work.lines.items() if one in work.left}
+    kept_lines = {text for line, text in work.lines.items() if line in work.left}
     removed = [item for item in work.memory.facts if item.text not in kept_lines]
     return removed + [item for item in _done(brain, work.memory) if line_id(item.words) not in work.left]
 

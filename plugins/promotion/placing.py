@@ -12,8 +12,9 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
-from brainiac.formats.links import shown
-from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, SynthesizeRequest
+from brainiac.events import StatementRecord
+from brainiac.formats.markdown import shown
+from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import coverage
 from brainiac.tree import slugify
@@ -45,10 +46,12 @@ def settled(draft: Draft, candidate: Candidate) -> Step:
     if operation.action == "forget":
         if not named:
             raise UserError("it asks to forget what does not stand in memory")
-        # of the wish itself nothing is stated, and nothing gets onto the page
-        only = Operation(action="forget", ids=operation.ids, evidence=operation.evidence, reasoning=operation.reasoning)
+        # of the wish itself nothing is stated, and nothing of it gets onto the page
+        bare = {"text": "", "page": PageRef(), "tags": [], "steps": [], "importance": None}
+        only = operation.model_copy(update=bare)
         step = Step(replace(candidate, operation=only), named[0].path, named[:1])
         return replace(step, proposal=proposal_for(step))
+    # What is private must not get onto an open page, nor change one; it is stated on a private one beside.
     targets = tuple(known for known in named if known.is_private == candidate.is_private)
     if operation.action == "new" and (name := draft.same_words(operation.text, is_private=candidate.is_private)):
         targets = tuple(filter(None, [draft.known(name)]))
@@ -70,6 +73,7 @@ def _on_target(candidate: Candidate, targets: tuple[Known, ...]) -> Step:
     if target.is_ours:
         ours = tuple(known for known in targets if known.is_ours)
         return Step(candidate, target.path, ours)
+    # Detail is added beside a person's own words without asking; only their end is put before them.
     if operation.action == "replace":
         return Step(replace(candidate, operation=operation.model_copy(update={"action": "new"})), target.path)
     step = Step(candidate, target.path, targets[:1])
@@ -195,9 +199,9 @@ class Named:
     candidates: Mapping[str, str]
     blocks: Mapping[str, str]
 
-    def order(self, records: Iterable[Mapping[str, Any]]) -> list[str]:
+    def order(self, records: Iterable[StatementRecord]) -> list[str]:
         """Return the block ids of the page's statements in order, once the candidates have theirs."""
-        stated = {str(record["candidate"]): str(record.get("block") or "") for record in reversed(list(records))}
+        stated = {record.candidate: record.block for record in reversed(list(records))}
         known = {**self.blocks, **{name: stated.get(candidate, "") for name, candidate in self.candidates.items()}}
         return [known[name] for name in self.page.order if known.get(name)]
 
@@ -279,19 +283,19 @@ class Synthesizer:
             abandon=self._abandon,
             kind=kind,  # type: ignore[arg-type]  # one of two
             title=title,
-            candidates=[Existing(f"n{n}", each.operation.text) for n, each in enumerate(candidates, 1)],
+            candidates=[Existing(f"n{n}", candidate.operation.text) for n, candidate in enumerate(candidates, 1)],
             steps=candidates[0].operation.steps,
-            standing=[Existing(f"s{n}", each.text, each.path) for n, each in enumerate(standing, 1)],
+            standing=[Existing(f"s{n}", known.text, known.path) for n, known in enumerate(standing, 1)],
             events=list(events.values()),
             folders=folders or {},
         )
         page = self._brain.models.run(request)
         assert isinstance(page, Page)
-        texts = [*(each.operation.text for each in candidates), *(each.text for each in standing)]
+        texts = [*(candidate.operation.text for candidate in candidates), *(known.text for known in standing)]
         if numbers([page.summary]) - numbers([title, *texts, *request.steps]):
             page = page.model_copy(update={"summary": ""})  # a number that nobody said
-        ids = {f"n{n}": each.id for n, each in enumerate(candidates, 1)}
-        blocks = {f"s{n}": each.statement.block_id for n, each in enumerate(standing, 1)}
+        ids = {f"n{n}": candidate.id for n, candidate in enumerate(candidates, 1)}
+        blocks = {f"s{n}": known.statement.block_id for n, known in enumerate(standing, 1)}
         return Named(page, ids, blocks), self._brain.models.engine_for(request).name
 
     def _folder(self, draft: Draft, place: NewPlace, named: str, model: str) -> str:

@@ -10,16 +10,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from pydantic import ValidationError
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
 from brainiac.events import CandidateRecord, Event, EventsAnalyzed
-from brainiac.events import Refused as RefusedRecord
-from brainiac.formats.blocks import blocks_of
-from brainiac.formats.memory import Memory
+from brainiac.events import Refused as Refusal
+from brainiac.formats.markdown import blocks_of
+from brainiac.formats.page import Memory
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
@@ -43,7 +42,7 @@ from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import coverage, words
 
 from .apply import Candidate
-from .checks import Problem, Sources, Target, origin_of, problems_of
+from .checks import Problem, Sources, origin_of, problems_of
 from .draft import USER, Draft, Known, folded
 from .placing import with_fitting_steps
 
@@ -51,10 +50,12 @@ NAME = "promotion"
 MAX_CHARACTERS = 40_000  # of exchanges in one call, so that a small window holds them
 MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
 MAX_STATEMENTS = 150  # in one call; where memory has no more all of them are shown
-MAX_PAGES = 300
+MAX_PAGES = 150
 _LOOKED_AT = 10  # statements that a block of what was said may be about
 _NO_TEXT = re.compile(r"[\ud800-\udfff]")
 _STALE = "what it rests on was edited, or taken out of the log"  # what was edited is read again
+
+Decided = tuple[list[Candidate], dict[str, tuple[str, str]]]  # and what was refused, by id: statement and reason
 
 
 @dataclass(slots=True)
@@ -105,27 +106,28 @@ class Consolidator:
 
     # --- what was decided before, what is still to be ---------------------------------------------------
 
-    def decided(self, events: Sequence[StmEvent], draft: Draft) -> tuple[list[Candidate], dict[str, tuple[str, str]]]:
+    def decided(self, events: Sequence[StmEvent]) -> Decided:
         """Return the candidates that an earlier run left undecided, and the others by id: statement and reason."""
-        hashes = {event.id: event_hash(event) for event in events}
+        by_id = {event.id: event for event in events}
         candidates: list[Candidate] = []
         refused: dict[str, tuple[str, str]] = {}
         for analysis in self._log.analyses:
-            if not hashes.keys().isdisjoint(analysis.data["events"]):
-                self._take(analysis, {event.id: event for event in events}, hashes, draft, candidates, refused)
+            if _is_readable(analysis) and not by_id.keys().isdisjoint(_analyzed(analysis).events):
+                left, gone = self._taken(analysis, by_id)
+                candidates, refused = [*candidates, *left], refused | gone
         return candidates, refused
 
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
         """Yield the events that no model was asked about yet, oldest first, as many at once as one call takes."""
         read = {
             (exchange, digest) for analysis in self._log.analyses if _is_readable(analysis)
-            for exchange, digest in analysis.data["events"].items()
+            for exchange, digest in _analyzed(analysis).events.items()
         }  # fmt: skip
         part: list[StmEvent] = []
         for event in sorted(events, key=lambda event: (event.at, event.id)):
             if (event.id, event_hash(event)) in read:
                 continue
-            size = sum(len(each.user) + len(each.ai) for each in (*part, event))
+            size = sum(len(said.user) + len(said.ai) for said in (*part, event))
             if part and (size > MAX_CHARACTERS or len(part) >= MAX_EXCHANGES):
                 yield part
                 part = []
@@ -133,7 +135,7 @@ class Consolidator:
         if part:
             yield part
 
-    def ask(self, events: Sequence[StmEvent], draft: Draft) -> tuple[list[Candidate], dict[str, tuple[str, str]]]:
+    def ask(self, events: Sequence[StmEvent], draft: Draft) -> Decided:
         """Ask about events and return candidates and what was refused, as `decided` does; both are in the journal.
 
         What a check refuses is asked about once more, by name, with what is wrong with it.
@@ -144,6 +146,7 @@ class Consolidator:
         shown = self.request_for(events, draft)
         model = self._brain.models.engine_for(shown.request).name
         taken, refused = self._checked(shown, self._operations(shown.request), is_last=False)
+        # once, and with all that is wrong: what insists on a soft problem is believed, on a hard one refused
         if refused:
             again = replace(shown.request, refused=refused)
             further, finally_refused = self._checked(shown, self._operations(again), is_last=True)
@@ -151,48 +154,33 @@ class Consolidator:
         analyzed = EventsAnalyzed(
             events={event.id: event_hash(event) for event in events},
             model=model,
-            candidates=tuple(CandidateRecord.from_json(_plain(operation, shown)) for operation in taken),
-            refused=tuple(
-                RefusedRecord(statement=each.operation.text[:300], reason=each.problem[:300]) for each in refused
-            ),
+            candidates=tuple(self._stored(operation, shown) for operation in taken),
+            refused=tuple(Refusal(statement=row.operation.text[:300], reason=row.problem[:300]) for row in refused),
         )
         analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
-        candidates: list[Candidate] = []
-        reasons: dict[str, tuple[str, str]] = {}
-        self._take(analysis, {event.id: event for event in events}, analyzed.events, draft, candidates, reasons)
-        return candidates, reasons
+        return self._taken(analysis, {event.id: event for event in events})
 
-    def _take(
-        self,
-        analysis: Event,
-        events: Mapping[str, StmEvent],
-        hashes: Mapping[str, str],
-        draft: Draft,
-        candidates: list[Candidate],
-        refused: dict[str, tuple[str, str]],
-    ) -> None:
-        """Sort a checkpoint's operations into candidates and what is refused."""
-        analyzed = analysis.what
-        if not (isinstance(analyzed, EventsAnalyzed) and _is_readable(analysis)):
-            return
-        read, model = analyzed.events, analyzed.model
-        sources = self._sources(events, draft)
-        for number, plain in enumerate(analysis.data["candidates"]):
+    def _taken(self, analysis: Event, events: Mapping[str, StmEvent]) -> Decided:
+        """Return a checkpoint's operations that are still to be decided, and what of it is refused."""
+        candidates: list[Candidate] = []
+        refused: dict[str, tuple[str, str]] = {}
+        analyzed = _analyzed(analysis)
+        for number, stored in enumerate(analyzed.candidates):
             name = f"{analysis.id}#{number}"
             if name in self._log.done:
                 continue
-            operation = Operation.model_validate(plain)
-            wanted = list(dict.fromkeys(evidence.exchange for evidence in operation.evidence))
-            behind = tuple(events[each] for each in wanted if each in events and hashes.get(each) == read.get(each))
-            if len(behind) < len(wanted) or not behind:
-                refused[name] = operation.text, _STALE
-            else:
-                ordered = tuple(sorted(behind, key=lambda event: (event.at, event.id)))
-                origin = origin_of(operation, sources)
-                candidates.append(Candidate(name, operation, ordered, model, origin))
+            behind = [events[exchange] for exchange in stored.events if exchange in events]
+            behind = [event for event in behind if event_hash(event) == analyzed.events.get(event.id)]
+            if len(behind) < len(stored.events):
+                refused[name] = stored.text, _STALE
+                continue
+            operation = Operation.model_validate(stored.to_json())
+            ordered = tuple(sorted(behind, key=lambda event: (event.at, event.id)))
+            candidates.append(Candidate(name, operation, ordered, analyzed.model, stored.origin or ORIGINS[0]))
         for number, row in enumerate(analyzed.refused):
             if (name := f"{analysis.id}#r{number}") not in self._log.done:
                 refused[name] = row.statement, row.reason
+        return candidates, refused
 
     # --- what is shown -----------------------------------------------------------------------------------
 
@@ -277,6 +265,7 @@ class Consolidator:
             operation = with_fitting_steps(_with_paths(operation, shown))
             problems = self._problems(operation, shown)
             hard = [problem for problem in problems if problem.is_hard]
+            # Its words are well founded, only what it would change is not: they are stated beside what stands.
             if is_last and hard and all(problem.is_about_change for problem in hard) and operation.text.strip():
                 beside = operation.model_copy(update={"action": "new", "ids": []})
                 if not any(problem.is_hard for problem in self._problems(beside, shown)):
@@ -292,22 +281,35 @@ class Consolidator:
 
     def _problems(self, operation: Operation, shown: Shown) -> list[Problem]:
         existing = {statement.id: statement for statement in shown.request.existing}
-        found = [existing[name] for name in operation.ids if name in existing]
-        targets = [Target(statement.content, statement.since) for statement in found]
-        problems = problems_of(operation, targets, self._shown_sources(shown))
+        targets = [existing[name] for name in operation.ids if name in existing]
+        problems = problems_of(operation, targets, self._sources(shown))
         if operation.action in ("replace", "end", "forget") and not shown.taken.isdisjoint(operation.ids):
             text = f"{', '.join(operation.ids)} is changed by another operation already"
             problems.append(Problem(text, is_about_change=True))
         return problems
 
-    def _shown_sources(self, shown: Shown) -> Sources:
+    def _sources(self, shown: Shown) -> Sources:
         names = [name for page in shown.request.pages for name in page.names]
         origin = {name: self._origin_of(event.id) for name, event in shown.events.items()}
         return Sources(shown.events, origin.__getitem__, self._brain.day_of, names)
 
-    def _sources(self, events: Mapping[str, StmEvent], draft: Draft) -> Sources:
-        rooted = {name: _readable(self._origins.rooted(event)) for name, event in events.items()}
-        return Sources(rooted, self._origin_of, self._brain.day_of)
+    def _stored(self, operation: Operation, shown: Shown) -> CandidateRecord:
+        """Return what the journal keeps of an operation: its exchanges and statements by their lasting ids."""
+        exchanges = shown.events
+        ids = [shown.statements[name].id for name in operation.ids if name in shown.statements]
+        evidence = [
+            quoted.model_copy(update={"exchange": exchanges[quoted.exchange].id}) for quoted in operation.evidence
+        ]
+        behind = {exchanges[quoted.exchange].id: exchanges[quoted.exchange].at for quoted in operation.evidence}
+        lasting = operation.model_copy(update={"ids": ids, "evidence": evidence})
+        return CandidateRecord.from_json(
+            {
+                "events": list(behind),
+                "at": max(behind.values()),
+                "origin": origin_of(operation, self._sources(shown)),
+                **lasting.model_dump(mode="json", exclude_defaults=True),
+            }
+        )
 
     def _origin_of(self, exchange: str) -> str:
         """Return whose words the prompt of an exchange holds."""
@@ -373,7 +375,7 @@ def _page_names(memories: Sequence[Memory], near: Iterable[Known], texts: Sequen
 
 def _about(memory: Memory) -> str:
     summary = str(memory.meta.get("summary") or "")
-    return summary or next((each.text[:120] for each in memory.statements if not each.is_history), "")
+    return summary or next((held.text[:120] for held in memory.statements if not held.is_history), "")
 
 
 def _unread(operation: Operation, problem: str) -> Refused:
@@ -388,20 +390,14 @@ def _with_paths(operation: Operation, shown: Shown) -> Operation:
     return operation.model_copy(update={"page": page.model_copy(update=update)})
 
 
-def _plain(operation: Operation, shown: Shown) -> dict[str, Any]:
-    """Return what the journal keeps of an operation: its exchanges and statements by their lasting ids."""
-    exchanges = {name: event.id for name, event in shown.events.items()}
-    ids = [shown.statements[name].id for name in operation.ids if name in shown.statements]
-    evidence = [each.model_copy(update={"exchange": exchanges[each.exchange]}) for each in operation.evidence]
-    operation = operation.model_copy(update={"ids": ids, "evidence": evidence})
-    events = list(dict.fromkeys(each.exchange for each in evidence))
-    at = max(event.at for event in shown.events.values() if event.id in events)
-    return {"events": events, "at": at, **operation.model_dump(mode="json", exclude_defaults=True)}
+def _analyzed(analysis: Event) -> EventsAnalyzed:
+    assert isinstance(analysis.what, EventsAnalyzed)
+    return analysis.what
 
 
 def _is_readable(analysis: Event) -> bool:
     """Return whether a checkpoint holds operations; one of the first version, which does not, is passed over."""
-    return all("action" in candidate for candidate in analysis.data["candidates"])
+    return all(candidate.action for candidate in _analyzed(analysis).candidates)
 
 
 def _readable(event: StmEvent) -> StmEvent:

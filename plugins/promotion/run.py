@@ -28,7 +28,7 @@ from brainiac.events import (
     content_hash,
 )
 from brainiac.formats.discretion import is_private
-from brainiac.formats.links import shown
+from brainiac.formats.markdown import shown
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
@@ -44,7 +44,7 @@ from .apply import Candidate, Step, name_and_order
 from .candidates import find_marked, keyless_candidates
 from .draft import Draft
 from .filing import NAME
-from .finish import Ending, Refusal, Work, finish
+from .finish import Work, finish
 from .placing import (
     Named,
     NewPlace,
@@ -73,6 +73,7 @@ class Outcome:
         left: Events that stay for the next run, with the reason.
         refused: What was not done, and why.
         candidates: How each ended, by its id.
+        words: What each states.
         kept: What a person wrote beside what left short-term memory; it stays there.
         filed: Lines that left its lists for the page of the day, word for word.
         problem: Why it ended early; "" when it did not.
@@ -82,8 +83,9 @@ class Outcome:
     exchanges: int = 0
     statements: dict[str, int] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
-    refused: Sequence[Refusal] = ()
-    candidates: Mapping[str, Ending] = field(default_factory=dict)
+    refused: Sequence[Refused] = ()
+    candidates: Mapping[str, CandidateEnd] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
     kept: Sequence[str] = ()
     filed: Sequence[str] = ()
     problem: str = ""
@@ -123,7 +125,6 @@ def _undone_at(brain: Brain) -> str:
 def _is_larger(text: str, tokens: int) -> bool:
     if len(text) <= tokens:  # a token is a character or more
         return False
-
     return count(text.encode("utf-8", "replace").decode("utf-8")) > tokens
 
 
@@ -221,11 +222,8 @@ class _Run:
         texts = {line_id(item.words): item.text for item in memory.facts}
         self._work = Work(memory, events, {event.id: texts[event.id] for event in lines}, origins, gone=snapshot.gone)
         self._work.standing = frozenset(event.id for event in snapshot.filed)
-        self._synthesizer = Synthesizer(brain, self._started.id, abandon, self._note_refusal)
+        self._synthesizer = Synthesizer(brain, self._started.id, abandon, self._work.note_refusal)
         self._problem = ""
-
-    def _note_refusal(self, statement: str, reason: str, model: str) -> None:
-        self._work.refused.append(Refusal(statement, reason, "", model))
 
     def run(self) -> Outcome:
         work, cause = self._work, self._started.id
@@ -240,11 +238,23 @@ class _Run:
         endings = work.endings_by_now()
         if event is None:
             self._tell_endings()
-            return Outcome(None, left=work.left, refused=work.refused, candidates=endings, problem=self._problem)
+            problem = self._problem
+            return Outcome(
+                None, left=work.left, refused=work.refused, candidates=endings, words=work.words, problem=problem
+            )
         counts = Counter(record["operation"] for record in event.data["statements"])
         gone = [event.user or event.ai for event in work.filed if event.id not in work.left]
         return Outcome(
-            event, len(work.archived), dict(counts), work.left, work.refused, endings, work.kept, gone, self._problem
+            event,
+            len(work.archived),
+            dict(counts),
+            work.left,
+            work.refused,
+            endings,
+            work.words,
+            work.kept,
+            gone,
+            self._problem,
         )
 
     def _tell_endings(self) -> None:
@@ -254,10 +264,7 @@ class _Run:
             work.leave(step.candidate, "the run came to nothing")
         work.steps = []
         if work.refused or work.endings:
-            refused = CandidatesRefused(
-                refused=tuple(Refused.from_json(refusal.as_json()) for refusal in work.refused),
-                candidates={name: CandidateEnd.from_json(ending.as_json()) for name, ending in work.endings.items()},
-            )
+            refused = CandidatesRefused(refused=tuple(work.refused), candidates=work.endings)
             self._brain.record(refused, by=NAME, cause=self._started.id)
 
     # --- deciding ---------------------------------------------------------------------------------------
@@ -276,7 +283,7 @@ class _Run:
             self._snapshot.memory,
             self._abandon,
         )
-        earlier, refused = consolidator.decided(judged, self._draft)
+        earlier, refused = consolidator.decided(judged)
         unread = [
             part
             for is_private in (False, True)
@@ -292,6 +299,7 @@ class _Run:
                 self._settle(candidates)
             self._keep_marked([event for event in events if event not in judged], is_whole=not judged)
         except ModelError as error:
+            # nothing was decided, so that there is nothing to commit, and whoever called is told why
             if not work.steps and not work.endings:
                 raise
             self._problem = error.problem
@@ -307,8 +315,9 @@ class _Run:
     def _refuse(self, refused: Mapping[str, tuple[str, str]]) -> None:
         """Note the candidates that were refused before they came to a page."""
         for name, (statement, reason) in refused.items():
-            self._work.refused.append(Refusal(statement, reason, name))
-            self._work.endings[name] = Ending(statement, "refused", reason)
+            self._work.note_refusal(statement, reason, "", name)
+            self._work.words[name] = statement
+            self._work.endings[name] = CandidateEnd(end="refused", reason=reason[:300])
 
     def _keep_marked(self, events: Sequence[StmEvent], *, is_whole: bool) -> None:
         """Keep what the person and use have marked of events that no model judges.
@@ -317,18 +326,9 @@ class _Run:
             events: Those.
             is_whole: No model judges any: earlier words count too, if use has marked them by now.
         """
-        brain, work, tree = self._brain, self._work, self._brain.tree
-        marked = find_marked(brain, events, work.lines, self._log, self._exchanges, with_earlier=is_whole)
-
-        def folders(event: StmEvent) -> list[str]:
-            prompt = self._log.prompts.get(event.id, "")
-            return [
-                *([posixpath.dirname(prompt)] if prompt else []),
-                tree.relative(tree.memory),
-                tree.relative(tree.inbox),
-            ]
-
-        self._settle(keyless_candidates(brain, self._draft, marked, folders))
+        work = self._work
+        marked = find_marked(self._brain, events, work.lines, self._log, self._exchanges, with_earlier=is_whole)
+        self._settle(keyless_candidates(self._brain, self._draft, marked, work.origins))
 
     def _settle(self, candidates: Sequence[Candidate]) -> None:
         """Carry out what goes to pages there are, then what goes to new ones, page by page.
@@ -336,41 +336,44 @@ class _Run:
         Raises:
             ModelError: The model cannot serve now, or somebody came back; what is not carried out is left.
         """
-        waiting = list(candidates)
-        records_before = len(self._work.steps)
+        waiting = {candidate.id: candidate for candidate in candidates}
+        steps_before = len(self._work.steps)
+        new: list[Candidate] = []
         try:
-            new: list[Candidate] = []
             for candidate in candidates:
                 if candidate.operation.marked_by:
                     self._heed_person()
-                waiting.remove(candidate)
                 step = self._step_for(candidate)
-                if step and step.path:
-                    self._carry_out(step)
-                elif step:
+                if step and not step.path:
                     new.append(step.candidate)
-            waiting = new
+                    continue
+                del waiting[candidate.id]
+                if step:
+                    self._carry_out(step)
             places = new_places(new)
             for done, place in enumerate(places):
-                if self._progress:
-                    self._progress(done, len(places))
+                self._tell_progress(done, len(places))
                 self._heed_person()
                 self._begin(place)
-                waiting = [candidate for candidate in waiting if candidate not in place.candidates]
-            if self._progress:
-                self._progress(len(places), len(places))
+                for candidate in place.candidates:
+                    del waiting[candidate.id]
+            self._tell_progress(len(places), len(places))
         except ModelError as error:
-            for candidate in waiting:
+            for candidate in waiting.values():
                 self._work.leave(candidate, error.problem)
             raise
-        self._name_changed(self._work.steps[records_before:])
+        self._name_changed(self._work.steps[steps_before:])
+
+    def _tell_progress(self, done: int, total: int) -> None:
+        if self._progress:
+            self._progress(done, total)
 
     def _heed_person(self) -> None:
         if self._abandon and self._abandon():
             raise ModelError("somebody came back", retryable=True)
 
     def _step_for(self, candidate: Candidate) -> Step | None:
-        """Return what is to be done with a candidate; None where it ends here; it costs no other."""
+        """Return what is to be done with a candidate; None where it ends here: it costs no other."""
         try:
             if not candidate.operation.marked_by and self._is_listed(candidate):
                 raise UserError("it stands in the list of tasks, and stays there until it is done")
@@ -380,12 +383,8 @@ class _Run:
         except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
             self._work.leave(candidate, str(error))
         except (UserError, ValueError) as error:  # it will not
-            self._end_refused(candidate, str(error))
+            self._work.refuse(candidate, str(error))
         return None
-
-    def _end_refused(self, candidate: Candidate, reason: str) -> None:
-        self._work.end(candidate, "refused", reason)
-        self._work.refused.append(Refusal(candidate.words, reason, candidate.id, candidate.model))
 
     def _is_listed(self, candidate: Candidate) -> bool:
         """Return whether it is a task that short-term memory lists, open or done: it stays there until then."""
@@ -419,7 +418,7 @@ class _Run:
             return
         except (UserError, ValueError) as error:
             for candidate in place.candidates:
-                self._end_refused(candidate, str(error))
+                self._work.refuse(candidate, str(error))
             return
         for candidate in place.candidates:
             if named and candidate.operation.steps:
@@ -432,8 +431,9 @@ class _Run:
 
     def _name_changed(self, steps: Sequence[Step]) -> None:
         """Have pages that changed much named and ordered anew; where nobody can now, they stay as they are."""
+        # a name is no reason to leave what was decided: without one the page stays as it is called
         for path in dict.fromkeys(step.path for step in steps if step.path not in self._work.named):
-            with suppress(ModelError):
+            with suppress(ModelError, UserError, ValueError, OSError):
                 here = [step for step in steps if step.path == path]
                 if named := self._synthesizer.renamed(self._draft, path, here):
                     self._name(path, named)
@@ -452,7 +452,7 @@ class _Run:
         except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
             self._work.leave(step.candidate, str(error))
         except (UserError, ValueError) as error:  # it will not
-            self._end_refused(step.candidate, str(error))
+            self._work.refuse(step.candidate, str(error))
 
     def _is_being_edited(self, path: str) -> bool:
         """Return whether a person changed a page within the last minute."""
@@ -474,7 +474,7 @@ class _Run:
         share = self._brain.settings.promotion.max_retired_share
         if len(retiring) <= MIN_RETIRED or len(retiring) <= share * total:
             return
-        work.notes["breaker"] = Breaker(would_retire=len(retiring), statements=total)
+        work.breaker = Breaker(would_retire=len(retiring), statements=total)
         steps = [replace(step, proposal=proposal_for(step)) if step.retires else step for step in work.steps]
         self._draft = self._draft.anew()
         work.build(self._brain, self._draft, steps)
@@ -500,7 +500,7 @@ class _Run:
             return
         assert isinstance(summary, Summary)
         work.summary = summary.text[:4000]
-        work.notes["summarized_by"] = self._brain.models.engine_for(request).name
+        work.summarized_by = self._brain.models.engine_for(request).name
 
     def _titles(self) -> list[str]:
         """Return the titles of the open pages that statements went to."""

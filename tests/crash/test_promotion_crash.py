@@ -12,7 +12,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.formats.memory import parse_exchanges
+from brainiac.formats.page import parse_exchanges
 from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal
 from brainiac.tree import LocalPlaces

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.load import Tail, prompt, wrong
-from brainiac.formats.dialogue import render_event
+from brainiac.formats.markdown import render_event
 from brainiac.formats.short_term import parse_short_term
 from brainiac.llm.catalog import count
 from tests.support.living import CONFIG, events_of, journal_of, living, living_brain, unfolded

@@ -97,8 +97,8 @@ def test_each_library_is_used_for_what_it_is_for() -> None:
     """
     uses = {
         "watchdog": "brainiac/pipeline/watch.py",
-        "frontmatter": "brainiac/formats/yaml_handler.py",
-        "ruamel.yaml": "brainiac/formats/yaml_handler.py",
+        "frontmatter": "brainiac/formats/frontmatter.py",
+        "ruamel.yaml": "brainiac/formats/frontmatter.py",
         "fasteners": "brainiac/storage/files.py",
         "pluggy": "brainiac/host/plugins.py",
         "structlog": "brainiac/logs.py",

@@ -12,8 +12,8 @@ from brainiac.brain import Brain
 from brainiac.clock import Clock, ManualClock, iso
 from brainiac.events import new_id
 from brainiac.formats.access_log import AccessEntry, format_entry
-from brainiac.formats.links import format_link
-from brainiac.formats.memory import new_memory
+from brainiac.formats.markdown import format_link
+from brainiac.formats.page import new_memory
 from brainiac.health.doctor import examine
 from brainiac.testing import make_brain
 from tests.support.models import set_sections

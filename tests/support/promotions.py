@@ -12,7 +12,7 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.formats.commands import arguments, parse_commands
-from brainiac.formats.memory import Memory, parse_memory
+from brainiac.formats.page import Memory, parse_memory
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import (

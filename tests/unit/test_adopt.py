@@ -12,7 +12,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import Clock
 from brainiac.errors import UserError
-from brainiac.formats.memory import parse_memory
+from brainiac.formats.page import parse_memory
 from brainiac.storage.statements import adopt, read_statements
 from brainiac.testing import make_brain
 from tests.support.commands import Shell

@@ -10,7 +10,7 @@ from brainiac_plugins.organization.upkeep import settle_reviews
 
 from brainiac.brain import Brain
 from brainiac.events import create, update
-from brainiac.formats.discretion import shareable
+from brainiac.formats.page import shareable
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.history.devices import original_of, settle_copies
 from brainiac.storage.review import find_ticks

@@ -13,7 +13,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
-from brainiac.formats.discretion import is_private_note
+from brainiac.formats.page import is_private_note
 from brainiac.health.overview import overview
 from brainiac.history.devices import takeover, with_setting
 from brainiac.history.forget import find_target

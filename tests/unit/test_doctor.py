@@ -11,7 +11,7 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.events import create, new_id
-from brainiac.formats.memory import parse_memory
+from brainiac.formats.page import parse_memory
 from brainiac.health.doctor import examine, mend
 from brainiac.health.overview import Problem, unwritable
 from brainiac.testing import make_brain

@@ -8,7 +8,7 @@ import pytest
 
 from brainiac.formats.access_log import AccessLog, format_entry, parse_access_log
 from brainiac.formats.index_page import parse_index
-from brainiac.formats.memory import parse_exchanges, parse_memory, render_exchange
+from brainiac.formats.page import parse_exchanges, parse_memory, render_exchange
 from brainiac.formats.prompt import parse_prompt, parse_response, render_response
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, parse_short_term
 from brainiac.storage.journal import from_line, to_line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.formats.blocks import blocks_of, tags_in, wiki_links_in
+from brainiac.formats.markdown import blocks_of, tags_in, wiki_links_in
 
 TEXT = """First paragraph
 on two lines.

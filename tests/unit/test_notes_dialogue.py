@@ -3,8 +3,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.formats.dialogue import StmEvent, find_events, outside, parse_exchanges, render_event, render_exchange
-from brainiac.formats.prose import escape
+from brainiac.formats.markdown import (
+    StmEvent,
+    escape,
+    find_events,
+    outside,
+    parse_exchanges,
+    render_event,
+    render_exchange,
+)
 from tests.support.notes_texts import BIG, fuzz, ids, texts, times
 
 events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts, is_private=st.booleans())

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from brainiac.formats.links import Link, find_links, format_link, rewrite_link
+from brainiac.formats.markdown import Link, find_links, format_link, rewrite_link
 from tests.support.notes_texts import file_names, fuzz, ids, texts, words
 
 UUID = "01995b2e-7c00-7000-8000-000000000002"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.errors import FormatError
-from brainiac.formats.memory import Memory, MemoryDocument, new_memory, parse_exchanges, parse_memory, render_exchange
+from brainiac.formats.page import Memory, MemoryDocument, new_memory, parse_exchanges, parse_memory, render_exchange
 from brainiac.formats.short_term import StmEvent
 from tests.support.notes_texts import BIG, block_ids, fuzz, texts, words
 

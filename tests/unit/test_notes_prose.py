@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from brainiac.formats.prose import (
+from brainiac.formats.markdown import (
     escape,
     find_line,
     newline_of,

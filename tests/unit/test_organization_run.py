@@ -12,7 +12,7 @@ from brainiac_plugins.organization.upkeep import Upkeep
 
 from brainiac.events import content_hash
 from brainiac.formats.index_page import parse_index
-from brainiac.formats.memory import parse_memory
+from brainiac.formats.page import parse_memory
 from brainiac.history.undo import undo
 from tests.support.organized import ARCHIVE, NOW, SMALL, TOP, Scene, construct, expected_places, make_scene
 

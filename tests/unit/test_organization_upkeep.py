@@ -13,8 +13,8 @@ from brainiac_plugins.organization.upkeep import Upkeep
 
 from brainiac.clock import SYSTEM
 from brainiac.formats.index_page import parse_index
-from brainiac.formats.links import find_links
-from brainiac.formats.memory import parse_memory
+from brainiac.formats.markdown import find_links
+from brainiac.formats.page import parse_memory
 from brainiac.pipeline.daemon import Daemon
 from brainiac.storage.relinking import healed
 from tests.support.organized import ARCHIVE, NOW, TOP, Scene, construct, expected_places, make_scene

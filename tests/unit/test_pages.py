@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.formats.memory import new_memory
+from brainiac.formats.page import new_memory
 from brainiac.storage import pages
 from brainiac.storage.pages import PageSet
 from tests.support.organized import TOP, Scene, make_scene

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import ModelError
-from brainiac.formats.memory import parse_memory
+from brainiac.formats.page import parse_memory
 from brainiac.llm.schemas import (
     ConsolidateRequest,
     Consolidation,
@@ -77,7 +77,7 @@ def check(brain: Brain, outcome: Outcome, over: set[str]) -> Counter[str]:
     counts = Counter(fate.end for fate in outcome.candidates.values())
     assert len(outcome.candidates) == counts["written"] + counts["proposed"] + counts["left"] + counts["refused"]
     told = ended(brain)
-    assert {name: fate.as_json() for name, fate in outcome.candidates.items()} == {
+    assert {name: fate.to_json() for name, fate in outcome.candidates.items()} == {
         n: told[n] for n in outcome.candidates
     }
     assert all(fate.reason for fate in outcome.candidates.values() if fate.end in ("left", "refused"))

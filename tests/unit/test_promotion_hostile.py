@@ -11,7 +11,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import ConfinementError
-from brainiac.formats.memory import parse_exchanges
+from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Page, Purpose
 from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, pages, statements, tell

@@ -15,7 +15,7 @@ from brainiac_plugins.promotion.run import Outcome, promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import ConfinementError
-from brainiac.formats.memory import parse_exchanges
+from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.llm.schemas import Page, Purpose, SynthesizeRequest
 from tests.support.hostile import Case

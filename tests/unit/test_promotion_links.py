@@ -12,8 +12,8 @@ from brainiac_plugins.promotion.run import Outcome, promote
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
-from brainiac.formats.links import find_links
-from brainiac.formats.memory import new_memory, parse_exchanges
+from brainiac.formats.markdown import find_links
+from brainiac.formats.page import new_memory, parse_exchanges
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.health.doctor import examine
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Purpose

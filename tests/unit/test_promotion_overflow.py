@@ -15,8 +15,8 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import ModelError
 from brainiac.events import ExchangesFiled, FileChange, PathKind
-from brainiac.formats.dialogue import StmEvent
-from brainiac.formats.memory import parse_exchanges
+from brainiac.formats.markdown import StmEvent
+from brainiac.formats.page import parse_exchanges
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.health.doctor import examine
 from brainiac.history.undo import undo

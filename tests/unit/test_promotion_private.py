@@ -13,8 +13,9 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.formats.dialogue import PRIVATE_MARK
-from brainiac.formats.discretion import is_private, shareable
+from brainiac.formats.discretion import is_private
+from brainiac.formats.markdown import PRIVATE_MARK
+from brainiac.formats.page import shareable
 from brainiac.llm.gate import Gate, without_hidden
 from brainiac.llm.schemas import Operation, PageRef, Purpose, Request, Result, Summary
 from brainiac.storage.statements import StatementLog

@@ -10,9 +10,17 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.clock import ManualClock
 from brainiac.formats.index_page import parse_index
-from brainiac.formats.memory import parse_exchanges
+from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
-from brainiac.llm.schemas import ConsolidateRequest, Consolidation, PageRef, Purpose, Relevance
+from brainiac.llm.schemas import (
+    ConsolidateRequest,
+    Consolidation,
+    Page,
+    PageRef,
+    Purpose,
+    Relevance,
+    SynthesizeRequest,
+)
 from tests.support.promotions import LTM, ScriptedEngine, make_brain, operations, page_with, pages, statements, tell
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count", "sources", "subject")
@@ -194,7 +202,7 @@ def test_what_a_model_decides_is_journaled_with_relevance_evidence_and_reasons(t
         assert isinstance(brain.clock, ManualClock)
         brain.clock.advance(3600)
     assert ["NEW", "UPDATE", "REINFORCE", "NEW", "DELETE"] == [record["operation"] for record in records]
-    assert [0.0, 0.6, 0.6, 0.6, 0.6] == [record["relevance"] for record in records]
+    assert [0.0, 0.6, 0.6, 0.6, 0.6] == [record.get("relevance", 0.0) for record in records]
     assert ["NO", *["MODERATE"] * 4] == [record["band"] for record in records]
     assert {"type": 0.3, "topic": 0.2, "semantic": 0.1} == records[1]["relevance_parts"]
     assert ["why new", "why replace", "why same", "why new", "why end"] == [record["reasoning"] for record in records]
@@ -234,3 +242,58 @@ def test_without_a_model_what_was_marked_is_kept_word_for_word(tmp_path: Path) -
     assert {"REINFORCE": 1} == promote(brain).statements
     page = page_with(brain, "Sommerhaus")
     assert ([first, second], 1) == (page.meta["sources"], len(page.statements))
+
+
+def test_pages_about_the_same_become_one(tmp_path: Path) -> None:
+    """ "My mother" turns out to be Vera: what was kept about her moves to Vera's page, with the days and exchanges it
+    rests on; the former page keeps its History, and both names lead to one page."""
+    engine = ScriptedEngine()
+    brain = make_brain(tmp_path / "b", engine=engine)
+    told = tell(brain, "My mother Mama grows roses.")
+    tell(brain, "My friend Vera lives in Oslo.")
+    promote(brain)
+    later = {"page": PageRef(path=page_with(brain, "Oslo").path, merge=[page_with(brain, "roses").path])}
+    engine.on("same person", "new", "Oslo", "Vera is User's mother", **later)
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(5 * 86_400)
+    tell(brain, "Vera and Mama are the same person.")
+    outcome = promote(brain)
+    assert outcome.event is not None
+    vera = page_with(brain, "Oslo")
+    current = [one.text for one in vera.statements if not one.is_history]
+    assert {"My friend Vera lives in Oslo.", "Vera is User's mother", "My mother Mama grows roses."} == set(current)
+    assert ["Mama"] == vera.meta["aliases"]
+    moved = next(row for row in outcome.event.data["statements"] if told in row["sources"])
+    assert ("NEW", vera.uuid, "2026-03-02") == (moved["operation"], moved["page"], moved["since"])
+    assert ["My mother Mama grows roses."] == statements(brain, history=True)
+    assert [] == [problem.what for problem in examine(brain)]
+
+
+def test_a_page_that_grew_is_named_and_ordered_anew(tmp_path: Path) -> None:
+    """Three new statements on a page: it gets its title, summary, tags and order; the former title stays as an alias,
+    and every line of it is what it was."""
+    brain = make_brain(tmp_path / "b", engine=(engine := ScriptedEngine()))
+    tell(brain, "My sister Ruth is a GP.")
+    promote(brain)
+    first = page_with(brain, "GP")
+
+    def name(request: SynthesizeRequest) -> Page:
+        ids = [*(each.id for each in request.candidates), *(each.id for each in request.standing)]
+        return Page(kind="concrete", title="Ruth Ames", summary="A doctor.", tags=["family"], emotion="love", order=ids)
+
+    engine.answers[Purpose.SYNTHESIZE] = name
+    said = ["Ruth lives in Bath.", "Ruth has a boat.", "Ruth plays chess."]
+    for text in said:
+        tell(brain, f"My sister {text}")
+    promote(brain)
+    page = page_with(brain, "boat")
+    assert (first.path, first.uuid, "Ruth Ames") == (page.path, page.uuid, page.title)
+    assert ("A doctor.", ("family",), "love", ["Ruth"]) == (
+        page.meta["summary"], page.tags, page.emotion, page.meta["aliases"]
+    )  # fmt: skip
+    assert [*(f"My sister {text}" for text in said), "My sister Ruth is a GP."] == [one.text for one in page.statements]
+    index = parse_index("", brain.read_text(f"{LTM}concrete/people/_index.md") or "")
+    assert [("Ruth Ames", "A doctor.")] == [(entry.title, entry.summary) for entry in index.manifest]
+    tell(brain, "Ruth sold it.")
+    promote(brain)
+    assert page.path == page_with(brain, "sold").path

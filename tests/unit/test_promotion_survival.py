@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import FormatError
-from brainiac.formats.discretion import shareable
-from brainiac.formats.memory import parse_exchanges
-from brainiac.formats.prose import unescape
+from brainiac.formats.markdown import unescape
+from brainiac.formats.page import parse_exchanges, shareable
 from brainiac.llm.schemas import Purpose, Reflection, Summary
 from tests.support.commands import Shell
 from tests.support.living import places_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.formats.dialogue import StmEvent, render_exchange
+from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree

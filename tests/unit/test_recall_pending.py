@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.formats.dialogue import StmEvent
+from brainiac.formats.markdown import StmEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.search import documents, features
 from brainiac.search.index import Asked

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from brainiac.formats.dialogue import StmEvent, render_exchange
+from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.search.query import parse_query
 from brainiac.search.search import Recall
@@ -306,7 +306,7 @@ def test_kinds_and_limit(folder: Folder) -> None:
 
 def test_import_is_light() -> None:
     """Importing what a hit is pulls in neither numpy nor the engine."""
-    code = "import sys, brainiac.search.documents; print([m for m in ('numpy', 'tantivy', 'yaml') if m in sys.modules])"
+    code = "import sys, brainiac.search.documents; print([m for m in ('numpy', 'tantivy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "[]" == done.stdout.strip()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from brainiac.formats.dialogue import PRIVATE_MARK, StmEvent
+from brainiac.formats.markdown import PRIVATE_MARK, StmEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.llm.embedding import RemoteEmbedder
 from brainiac.llm.gate import may_be_embedded

@@ -9,7 +9,7 @@ from pathlib import Path
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.errors import ModelError
-from brainiac.formats.memory import parse_exchanges
+from brainiac.formats.page import parse_exchanges
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.llm.schemas import Purpose, Reflection, ReflectRequest, Request, Result
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, pages, tell

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.events import RetireProposal, create
-from brainiac.formats.discretion import shareable
-from brainiac.formats.memory import MemoryDocument, new_memory
+from brainiac.formats.page import MemoryDocument, new_memory, shareable
 from brainiac.health.doctor import examine
 from brainiac.storage.review import Proposal, find_ticks, verdicts, with_proposals, without
 from brainiac.storage.statements import text_hash

@@ -10,7 +10,7 @@ from brainiac_plugins.organization.usage import find_stale
 
 from brainiac.clock import iso
 from brainiac.events import create, new_id
-from brainiac.formats.memory import MemoryDocument, new_memory
+from brainiac.formats.page import MemoryDocument, new_memory
 from brainiac.storage.statements import text_hash
 from tests.support.commands import Shell
 from tests.support.organized import NOW, TOP, Scene, make_scene

@@ -11,7 +11,7 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
-from brainiac.formats.dialogue import render_exchange
+from brainiac.formats.markdown import render_exchange
 from brainiac.llm.context.blocks import TOOL_TOKENS
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import Answer

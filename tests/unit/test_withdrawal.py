@@ -11,7 +11,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.events import ExchangeMadePrivate
-from brainiac.formats.discretion import shareable
+from brainiac.formats.page import shareable
 from brainiac.formats.short_term import EMPTY
 from brainiac.history.forget import find_target, forget
 from brainiac.history.undo import undo

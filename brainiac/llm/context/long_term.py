@@ -30,7 +30,7 @@ FOCUS_SHARE = 0.25
 MAX_FOCUSED = 10
 HUBS = 10
 _CONVERSATIONS = 256
-# more lenient than a page's links (`formats.links`): in a prompt people write paths with spaces in them
+# more lenient than a page's links (`formats.markdown`): in a prompt people write paths with spaces in them
 _LINK = re.compile(
     r"!?\[\[(?P<wiki>[^\[\]\n]{1,300})\]\]"
     r'|(?<!!)\[[^\[\]\n]{0,300}\]\(<?(?P<path>[^)<>\n"]{1,500}?)>?(?:\s+"(?P<title>[^"\n]*)")?\)'
