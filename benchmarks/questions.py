@@ -39,7 +39,7 @@ from brainiac.search.query import searches
 from brainiac.search.rank import Ranked
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
-from brainiac.text.times import format_date
+from brainiac.text.dates import format_date
 from brainiac.tree import LocalPlaces, Tree
 
 SNOWBALL = {"en": "english", "de": "german", "es": "spanish", "fr": "french", "it": "italian", "pt": "portuguese"}
