@@ -13,7 +13,7 @@ from brainiac.search import documents, features
 from brainiac.search.index import Asked
 from brainiac.search.pages import Unindexed
 from brainiac.search.text import Analyzer
-from brainiac.text.times import TimeSpan, find_times
+from brainiac.text.dates import TimeSpan, find_times
 from brainiac.tree import Tree
 
 PAGE = "memory/long_term/concrete/garden.md"
