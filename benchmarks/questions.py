@@ -26,9 +26,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from baselines import usual_ways
-from learning import Example
 
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from benchmarks.baselines import usual_ways
+from benchmarks.learning import Example
 from brainiac.clock import iso, parse_iso
 from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.formats.page import new_memory

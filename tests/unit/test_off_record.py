@@ -147,7 +147,7 @@ def own(number: int) -> str:
     return f"form{number:02d}"
 
 
-def test_no_form_of_it_is_kept_through_answers_refusals_edits_and_kills(tmp_path: Path, machine: Path):
+def test_no_form_of_it_is_kept_through_answers_refusals_edits_and_kills(tmp_path: Path, machine: Path) -> None:
     """Answered or refused, edited, answered by hand, killed at once and later, deleted: no file but its own has it."""
     root = living_brain(tmp_path / "brain")
     words = {name: word for name, word, _ in forms()}

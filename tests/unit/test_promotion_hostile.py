@@ -153,11 +153,9 @@ def test_one_statement_is_changed_once(brain: Brain) -> None:
 )
 def test_a_folder_outside_is_refused(brain: Brain, folder: str) -> None:
     """The statement is filed within long-term memory all the same, and nothing is written elsewhere."""
-
-    page = Page(kind="concrete", folder=folder, title="../../evil")
-
+    evil = Page(kind="concrete", folder=folder, title="../../evil")
     before = {p for p in brain.root.parent.rglob("*") if "long_term" not in str(p) and p.suffix == ".md"}
-    answers(brain, {Purpose.SYNTHESIZE: page, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
+    answers(brain, {Purpose.SYNTHESIZE: evil, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
     tell(brain, "I play the cello.")
     promote(brain)
     page = page_with(brain, "cello")
