@@ -126,7 +126,7 @@ def test_a_name_or_day_that_nobody_said_is_asked_about_once(brain: Brain, text: 
 
 
 def test_what_only_the_assistant_said_bears_its_name(brain: Brain) -> None:
-    """Its words are no fact about the person: the statement says whose they are, in its line and in the journal."""
+    """F-MEM-9: its words are no fact about the person; the statement and the journal say whose they are."""
     evidence = [Evidence(exchange="e1", quote="Cellos have four strings")]
     answers(brain, {Purpose.CONSOLIDATE: decided("new", "Cellos have four strings.", evidence=evidence)})
     tell(brain, TOLD, answer="Cellos have four strings, by the way.")
