@@ -154,7 +154,7 @@ def cpu_seconds(pid: int) -> float:
 
 def commands(scratch: Scratch) -> dict[str, float]:
     """Measure whole commands, the daemon down: the best of five, since other work on the machine only adds."""
-    figures = {}
+    figures: dict[str, float] = {}
     brain = ("--brain", str(scratch.root))
     for name, arguments in (("status_s", ("status",)), ("ask_s", ("ask", "What does the amber box 26 hold?"))):
         taken = []

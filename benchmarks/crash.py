@@ -28,10 +28,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
-from crash_judge import Book, Prompt, judge, left_to_do, settled
-from crash_person import Person
-
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from benchmarks.crash_judge import Book, Prompt, judge, left_to_do, settled
+from benchmarks.crash_person import Person
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, say, say_json
 
 CONFIG = """\

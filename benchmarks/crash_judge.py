@@ -8,13 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent.parent)]
 from tests.support.openai_server import ChatServer
 from tests.support.plain_reader import (
     Blobs,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crash_judge import STM, Book, Prompt
+from benchmarks.crash_judge import STM, Book, Prompt
 
 LONG_TERM = "memory/long_term"
 CONVERSATIONS = ("", "garden/", "work/", "travel/")

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent.parent)]
@@ -183,9 +184,13 @@ def moves(one: Living, pace: Pace) -> Iterator[Row]:
         last = one.root / "inbox" / ("plain.md" if name == "rename" else "renamed.md")
         (one.root / "inbox" / target).parent.mkdir(exist_ok=True)
         last.rename(one.root / "inbox" / target)
-        eventually(lambda target=target: one.response(target) is not None, f"{target}'s response", pace.wait_seconds)
+        eventually(partial(_has_response, one, target), f"{target}'s response", pace.wait_seconds)
         time.sleep(1)
         yield Row(name, _answers(one, target), _events(one, text) - 1, expected=0)
+
+
+def _has_response(one: Living, name: str) -> bool:
+    return one.response(name) is not None
 
 
 def obsidian(one: Living, pace: Pace) -> Iterator[Row]:

@@ -29,10 +29,10 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock, parse_iso
 from brainiac.errors import ModelError
 from brainiac.events import NoteCaptured
-from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import blocks_of, tags_in, wiki_links_in
 from brainiac.formats.page import Memory, parse_exchanges, parse_memory
+from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.health.doctor import examine
 from brainiac.llm.redaction import redact
 from brainiac.pipeline.daemon import answer_one

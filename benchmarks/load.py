@@ -25,8 +25,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from answering import WORDS, Scratch, cpu_seconds, quantile
-
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from benchmarks.answering import WORDS, Scratch, cpu_seconds, quantile
 from brainiac.llm.catalog import count
 
 AT_REST, PROBE_SECONDS = 20, 2.0

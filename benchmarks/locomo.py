@@ -24,10 +24,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-import questions
-from baselines import BASELINES
-from learning import Example, learn, score, write_weights
 
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from benchmarks import questions
+from benchmarks.baselines import BASELINES
+from benchmarks.learning import Example, learn, score, write_weights
 from brainiac.clock import iso
 from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.search.query import searches

@@ -26,10 +26,9 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
-from local_model import MODEL, served
-from locomo import DEPTH, Conversation, Question, Scores, build_brain, open_recall, read
-
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from benchmarks.local_model import MODEL, served
+from benchmarks.locomo import DEPTH, Conversation, Question, Scores, build_brain, open_recall, read
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
 from brainiac.formats.prompt import parse_prompt

@@ -18,6 +18,9 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT)]
+from brainiac.host.sources import open_namespace
+
+open_namespace()  # `brainiac_plugins`
 
 Figures = dict[str, Any]
 
@@ -85,8 +88,7 @@ def races(folder: Path, rounds: int) -> Figures:
     from brainiac_plugins.organization.upkeep import Upkeep
 
     from tests.crash.test_organization_crash import by_rename, in_place, race
-    from tests.support.organized import construct, make_scene
-    from tests.unit.test_organization_run import SMALL
+    from tests.support.organized import SMALL, construct, make_scene
 
     saves = lost = 0
     for number in range(rounds):
@@ -95,7 +97,7 @@ def races(folder: Path, rounds: int) -> Figures:
         Upkeep(scene.brain).tend()
         paths = [*made.frequent, *made.pair, *made.unused, *made.crowd[:4], *made.others[:2]]
         saved = race(scene, paths, (in_place, by_rename)[number % 2], seed=number)
-        scene.clock.advance(20)  # type: ignore[attr-defined]
+        scene.advance(20)
         scene.brain.observed.adopt()
         scene.brain.committer.check_displaced()
         standing = b"\n".join(scene.tree().values()).decode()

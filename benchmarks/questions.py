@@ -26,9 +26,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from baselines import usual_ways
-from learning import Example
 
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from benchmarks.baselines import usual_ways
+from benchmarks.learning import Example
 from brainiac.clock import iso, parse_iso
 from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.formats.page import new_memory
@@ -38,7 +39,7 @@ from brainiac.search.query import searches
 from brainiac.search.rank import Ranked
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
-from brainiac.text.times import format_date
+from brainiac.text.dates import format_date
 from brainiac.tree import LocalPlaces, Tree
 
 SNOWBALL = {"en": "english", "de": "german", "es": "spanish", "fr": "french", "it": "italian", "pt": "portuguese"}

@@ -17,8 +17,8 @@ import threading
 import time
 from pathlib import Path
 
-from recall_scale import vocabulary, write_brain
-
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from benchmarks.recall_scale import vocabulary, write_brain
 from brainiac.search.documents import Hit
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings

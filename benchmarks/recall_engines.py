@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Protocol
 
 import tantivy
-from recall_scale import read_all, write_brain
 
+sys.path[:0] = [str(Path(__file__).parent.parent)]
+from benchmarks.recall_scale import read_all, write_brain
 from brainiac.search.pages import Unindexed, searched_files
 from brainiac.search.text import Analyzer
 from brainiac.tree import Tree

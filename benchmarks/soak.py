@@ -187,6 +187,11 @@ class Load:
                 return
             time.sleep(0.02)
 
+    def is_answered(self) -> bool:
+        """Look once more and return whether nothing waits for an answer."""
+        self.look()
+        return not self.waiting
+
     # --- prompts ----------------------------------------------------------------------------------------
 
     def prompt(self, more: str = "", meta: str = "", counts: bool = True) -> None:
@@ -339,7 +344,7 @@ def _warm_up(one: Living, load: Load, *, is_long: bool) -> None:
         load.prompt()
     load.offline_prompt()
     load.new_page()
-    eventually(lambda: load.look() or not load.waiting, "the first answers", 60)
+    eventually(load.is_answered, "the first answers", 60)
     if is_long:
         one.wait_for_event("memory-promoted", 60)
     load.latencies.clear()
@@ -367,7 +372,7 @@ def _finished(one: Living, load: Load, *, is_long: bool) -> list[str]:
     """Let it finish and tell what is wrong."""
     wrong = []
     try:
-        eventually(lambda: load.look() or not load.waiting, "all answers", 60)
+        eventually(load.is_answered, "all answers", 60)
         if is_long:  # displaced files are let go after ten seconds; pages of the last minute are completed first
             eventually(lambda: not temporaries(one.root), "no temporaries", 90)
         if (code := one.terminate()) != 0:

@@ -9,8 +9,7 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, ModelError
 from brainiac.events import Event, ExchangeOffRecord, ExchangeReflected, create, update
-from brainiac.formats.commands import Command, arguments
-from brainiac.formats.prompt import Exchange, Prompt, Response
+from brainiac.formats.prompt import Command, Exchange, Prompt, Response, arguments
 from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent, matching
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import Reflection, ReflectRequest

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from brainiac.errors import FormatError
-from brainiac.formats.commands import UNRECORDED, parse_commands
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, Placed, StmEvent, find_events
 
@@ -56,30 +55,9 @@ def _word(value: Any) -> str:
     return str(value).strip().casefold()
 
 
-def is_off_record(content: bytes | None) -> bool:
-    """Return whether a file asks not to be remembered, of whatever encoding and however broken.
-
-    Args:
-        content: The file as it stands.
-    """
-    return content is not None and (_asks(content, "remember", is_forgotten) or _has_command(content))
-
-
-# either slash, whatever the case: a page whose broken front matter mentions an office is none
-_MAY_COMMAND = re.compile(f"(?:/|\uff0f)(?:{'|'.join(sorted(UNRECORDED))})".encode(), re.IGNORECASE)
-
-
-def _has_command(content: bytes) -> bool:
-    """Return whether a file begins with a command that keeps nothing of it; of whom it comes does not matter here."""
-    plain = content.replace(b"\0", b"")
-    if not _MAY_COMMAND.search(plain):
-        return False
-    text = plain.decode("utf-8", "surrogateescape").lstrip("\ufeff\xff\xfe").replace("\r\n", "\n")
-    try:
-        text = text[split(text)[1] :]
-    except FormatError:
-        return True
-    return any(command.name in UNRECORDED for command in parse_commands(text)[0])
+def asks_to_be_forgotten(content: bytes) -> bool:
+    """Return whether front matter, or what was meant as such, asks that nothing of a file is kept."""
+    return _asks(content, "remember", is_forgotten)
 
 
 def asks_for_privacy(text: str) -> bool:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from brainiac.errors import FormatError
-from brainiac.formats.discretion import asks_for_privacy, is_off_record, is_private_event, unmarked
+from brainiac.formats.discretion import asks_for_privacy, is_private_event, unmarked
 from brainiac.formats.frontmatter import edit_meta, render_meta, split
 from brainiac.formats.markdown import (
     PRIVATE,
@@ -28,6 +28,7 @@ from brainiac.formats.markdown import (
     splice,
     unescape,
 )
+from brainiac.formats.prompt import is_off_record
 
 __all__ = [
     "Memory",

@@ -1,19 +1,78 @@
-"""Prompts, responses and error files: what lies in the inbox (docs/format.md, F-PRM, F-RSP, F-ERR)."""
+"""Prompts with the commands at their head, responses and error files (docs/format.md, F-PRM, F-RSP, F-ERR)."""
 
 from __future__ import annotations
 
 import hashlib
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from brainiac.errors import FormatError
-from brainiac.formats.commands import Command, parse_commands
-from brainiac.formats.discretion import asks_for_privacy, is_off_record
+from brainiac.formats.discretion import asks_for_privacy, asks_to_be_forgotten
 from brainiac.formats.frontmatter import render_meta, split
 from brainiac.formats.markdown import PRIVATE, is_utf16, newline_of
+
+# --- commands: alike in every language, with every engine, and the person's alone (F-PRM-8) --------------------------
+
+UNRECORDED = frozenset({"off", "forget"})  # nothing of a prompt with one of these is kept
+NAMES = ("todo", "done", "tasks", "remember", "forget", "find", "private", "off", "help")
+ALONE = frozenset({"tasks", "private", "off", "help"})  # what stands behind one of these is text
+# as keyboards make them: in capitals, behind blanks, with the wide slash of Japanese, with a full stop
+_LINE = re.compile(rf"[ \t\u3000]*[/\uff0f]({'|'.join(NAMES)})(?:[.!\u3002]?|[ \t\u3000]+(\S.*?))[ \t]*", re.IGNORECASE)
+_PLAIN = re.compile(r"(todo|done):[ \t]*(\S.*?)[ \t]*", re.IGNORECASE)
+_BOX = re.compile(r"[ \t]*[-*+][ \t]+\[([ xX])\][ \t]+(\S.*?)[ \t]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command.
+
+    Attributes:
+        name: One of `NAMES`.
+        argument: What stands behind it, as written; "" for none.
+    """
+
+    name: str
+    argument: str = ""
+
+
+def parse_commands(text: str) -> tuple[tuple[Command, ...], str]:
+    """Split a prompt's text into its commands and the rest, which is as written.
+
+    Commands are the first lines as long as each is one; `todo:` and `done:` count on the very first line alone. A text
+    of nothing but boxes (`- [ ]`, `- [x]`) is a list of tasks. Whatever stands further down is text: what is pasted
+    below a line of a person's own commands nothing.
+    """
+    lines = text.split("\n")
+    boxes = [_BOX.fullmatch(line) for line in lines if line.strip()]
+    if boxes and all(boxes):
+        return tuple(_of_box(box) for box in boxes if box), ""
+    commands: list[Command] = []
+    for number, line in enumerate(lines):
+        if not line.strip():
+            continue
+        found = _LINE.fullmatch(line) or (None if commands else _PLAIN.fullmatch(line))
+        if found is None:
+            return tuple(commands), "\n".join(lines[number:]) if commands else text
+        name, argument = found[1].lower(), found[2] or ""
+        if name in ALONE and argument:
+            return (*commands, Command(name)), "\n".join([argument, *lines[number + 1 :]])
+        commands.append(Command(name, argument))
+    return tuple(commands), ""
+
+
+def _of_box(box: re.Match[str]) -> Command:
+    return Command("todo" if box[1] == " " else "done", box[2])
+
+
+def arguments(commands: Iterable[Command], name: str) -> list[str]:
+    """Return what stands behind each command of a name, where anything does."""
+    return [command.argument for command in commands if command.name == name and command.argument]
+
+
+# --- prompts, responses, errors --------------------------------------------------------------------------------------
 
 _SEND = re.compile(r"(?:^|\n)[ \t]*/send\s*\Z")
 ORIGINS = ("person", "assistant", "import", "tool")  # the most trusted first
@@ -152,6 +211,32 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         origin=origin,
         commands=commands,
     )
+
+
+def is_off_record(content: bytes | None) -> bool:
+    """Return whether a file asks not to be remembered, of whatever encoding and however broken.
+
+    Args:
+        content: The file as it stands.
+    """
+    return content is not None and (asks_to_be_forgotten(content) or _has_command(content))
+
+
+# either slash, whatever the case: a page whose broken front matter mentions an office is none
+_MAY_COMMAND = re.compile(f"(?:/|\uff0f)(?:{'|'.join(sorted(UNRECORDED))})".encode(), re.IGNORECASE)
+
+
+def _has_command(content: bytes) -> bool:
+    """Return whether a file begins with a command that keeps nothing of it; of whom it comes does not matter here."""
+    plain = content.replace(b"\0", b"")
+    if not _MAY_COMMAND.search(plain):
+        return False
+    text = plain.decode("utf-8", "surrogateescape").lstrip("\ufeff\xff\xfe").replace("\r\n", "\n")
+    try:
+        text = text[split(text)[1] :]
+    except FormatError:
+        return True
+    return any(command.name in UNRECORDED for command in parse_commands(text)[0])
 
 
 def _origin(meta: Mapping[str, Any]) -> str:

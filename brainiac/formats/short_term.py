@@ -212,7 +212,7 @@ class ShortTermDocument:
         return [placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading)]
 
     def has_event(self, event_id: str) -> bool:
-        """Tell whether an event with this id stands in the log."""
+        """Return whether an event with this id stands in the log."""
         return find_line(self._text, f"<!-- event: {event_id} -->") is not None
 
     def with_event(self, event: StmEvent) -> ShortTermDocument:

@@ -27,11 +27,10 @@ from brainiac.events import (
     remove,
     update,
 )
-from brainiac.formats.commands import parse_commands
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, find_events, remaining, shown
 from brainiac.formats.page import Memory, MemoryDocument, Statement, find_statements, is_private_note, parse_memory
-from brainiac.formats.prompt import parse_response, prompt_path_of, response_path
+from brainiac.formats.prompt import parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
 from brainiac.llm.offline import FIXED

@@ -24,11 +24,11 @@ from brainiac.events import (
     StatementRecord,
     StatementRef,
 )
-from brainiac.formats.discretion import is_off_record, with_marked_events
+from brainiac.formats.discretion import with_marked_events
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, find_events, marked, one_line
 from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory, shareable
-from brainiac.formats.prompt import Prompt, prompt_path_of
+from brainiac.formats.prompt import Prompt, is_off_record, prompt_path_of
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.forget import ForgetPlan, is_bare, pages_naming, pieces_of, standing, unreadable
 from brainiac.history.why import Exchanges

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from brainiac.errors import ConfinementError, FormatError, ModelError
-from brainiac.formats.discretion import is_off_record, is_private_event, unmarked
+from brainiac.formats.discretion import is_private_event, unmarked
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, Link, StmEvent, decoded, find_events, find_links
 from brainiac.formats.page import is_private_note, shareable, title_of
-from brainiac.formats.prompt import Exchange, prompt_path_of, response_path
+from brainiac.formats.prompt import Exchange, is_off_record, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint

@@ -32,8 +32,7 @@ from brainiac.events import (
     RecordedChange,
     content_hash,
 )
-from brainiac.formats.discretion import is_off_record
-from brainiac.formats.prompt import Exchange, Prompt, parse_prompt, parse_response
+from brainiac.formats.prompt import Exchange, Prompt, is_off_record, parse_prompt, parse_response
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.external_edits import FOUND
 

@@ -30,11 +30,11 @@ from brainiac.events import (
     remove,
     update,
 )
-from brainiac.formats.discretion import is_off_record
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.prompt import (
     Prompt,
     error_path,
+    is_off_record,
     parse_response,
     prompt_path_of,
     render_error,

@@ -23,11 +23,11 @@ from urllib.parse import unquote
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
-from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.discretion import is_private_event
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, find_events, outside
 from brainiac.formats.page import shareable
+from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import document_of
 from brainiac.search.links import Link
 

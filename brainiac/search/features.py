@@ -32,7 +32,7 @@ from brainiac.search.text import (
     is_question,
     term_hash,
 )
-from brainiac.text.times import find_times
+from brainiac.text.dates import find_times
 from brainiac.text.tokens import ends_as_question
 
 PASSAGE_WORDS = 100

@@ -17,7 +17,7 @@ import numpy as np
 from brainiac.search.documents import Hit
 from brainiac.search.features import EncodedPage, name_mark
 from brainiac.search.text import Analyzer, Token, folded, grams_of, plain_words, similarity
-from brainiac.text.times import find_times
+from brainiac.text.dates import find_times
 from brainiac.text.tokens import ends_as_question
 
 _FIELD = re.compile(r'(?<!\S)(-?)(?:(tag|type|after|before|path):("[^"]*"|\S+)|"([^"]+)"|(?<=-)(\w\S*))', re.IGNORECASE)

@@ -28,8 +28,7 @@ from brainiac.events import (
     kind_and_data,
     new_id,
 )
-from brainiac.formats.discretion import is_off_record
-from brainiac.formats.prompt import prompt_path_of
+from brainiac.formats.prompt import is_off_record, prompt_path_of
 from brainiac.storage.file_state import FileStates
 from brainiac.storage.files import Disk, end_of, locked, read_bytes, temporary_beside
 from brainiac.storage.journal import Journal

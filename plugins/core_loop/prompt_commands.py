@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from brainiac.brain import Brain
-from brainiac.formats.commands import Command, arguments
-from brainiac.formats.prompt import Prompt
+from brainiac.formats.prompt import Command, Prompt, arguments
 from brainiac.formats.short_term import Item, matching
 from brainiac.llm.gate import Gate
 from brainiac.llm.offline import MAX_PASSAGES, NOTHING, passages, quotations

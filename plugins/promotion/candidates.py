@@ -14,9 +14,9 @@ from dataclasses import replace
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, NoteCaptured
-from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import blocks_of, decoded, tags_in, wiki_links_in
+from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName

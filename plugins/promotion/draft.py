@@ -22,7 +22,7 @@ from brainiac.llm.schemas import Page
 from brainiac.storage.pages import PageSet
 from brainiac.storage.relinking import rooted
 from brainiac.storage.statements import StatementLog, text_hash
-from brainiac.text.times import format_date
+from brainiac.text.dates import format_date
 from brainiac.text.tokens import likeness
 
 USER = "User"

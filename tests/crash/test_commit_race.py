@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
-from commit_race import MODES, Race
+from benchmarks.commit_race import MODES, Race
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
-from crash import run
+from benchmarks.crash import run
 
 SEED = 4
 

@@ -336,7 +336,7 @@ class KernelMachine(RuleBasedStateMachine):
 
     @rule()
     def rest(self) -> None:
-        self.kernel.clock.advance(11)  # type: ignore[attr-defined]
+        self.kernel.advance(11)
         self.kernel.committer.check_displaced()
 
     @rule()
@@ -375,7 +375,7 @@ class KernelMachine(RuleBasedStateMachine):
             try:
                 self.kernel.observed.note_change(path)
             except NotRestedError as error:
-                self.kernel.clock.advance(error.again_in_seconds)  # type: ignore[attr-defined]
+                self.kernel.advance(error.again_in_seconds)
                 self.kernel.observed.note_change(path)
 
     def reopen(self) -> None:

@@ -19,8 +19,7 @@ from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal
 from brainiac.tree import LocalPlaces
 from tests.support.kernel import CountingDisk, Crash, Kernel
-from tests.support.organized import NOW, Constructed, Scene, construct, expected_places, make_scene
-from tests.unit.test_organization_run import SMALL, problems
+from tests.support.organized import NOW, SMALL, Constructed, Scene, construct, expected_places, make_scene
 
 
 class Rounds:
@@ -87,7 +86,7 @@ class Rounds:
         organize(brain)
         Upkeep(brain).tend()
         assert expected_places(self.made) == scene.pages(), number
-        assert [] == problems(scene), number
+        assert [] == scene.problems(), number
         assert b"" == scene.tree()["logs/access.log"]
         brain.committer.file_states.close()
         return is_done
@@ -157,7 +156,7 @@ def test_no_save_is_lost_to_a_race(tmp_path: Path, save: Callable[[Path, str], N
     Upkeep(scene.brain).tend()
     paths = [*made.frequent, *made.pair, *made.unused, *made.crowd[:4], *made.others[:2]]
     saved = race(scene, paths, save, seed=1)
-    scene.clock.advance(20)  # type: ignore[attr-defined]
+    scene.advance(20)
     scene.brain.observed.adopt()
     scene.brain.committer.check_displaced()
     standing = b"\n".join(scene.tree().values()).decode()

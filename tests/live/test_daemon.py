@@ -9,6 +9,7 @@ import threading
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -193,18 +194,22 @@ def test_a_backlog_goes_to_no_paid_model_until_a_person_says_so(root: Path) -> N
         eventually(lambda: not run.daemon.bus.inbox.pending)
 
 
+def is_given(plugin: Scripted, count: int) -> bool:
+    return len(plugin.prompts) == count
+
+
 def test_a_few_go_to_a_paid_model_and_any_number_to_the_free_engine(root: Path) -> None:
     for config, count in ((PAID, 4), (FEW, 9)):
         (root / "system/config.yaml").write_text(config)
         drop(root, *(f"{count}/{number}.md" for number in range(count)))
         with running(root) as run:
-            eventually(lambda run=run, count=count: len(run.plugin.prompts) == count)  # type: ignore[misc]
+            eventually(partial(is_given, run.plugin, count))
 
 
 # --- state ----------------------------------------------------------------------------------------------
 
 
-def test_the_state_file_tells_status_what_waits_and_why(root: Path):
+def test_the_state_file_tells_status_what_waits_and_why(root: Path) -> None:
     plugin = Scripted()
 
     def refuse(prompt: object) -> None:

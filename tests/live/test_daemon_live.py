@@ -87,8 +87,13 @@ def test_a_second_daemon_is_refused_in_words(root: Path) -> None:
 def test_a_killed_daemon_loses_nothing(root: Path) -> None:
     """Prompts are dropped all along; whatever was under way when it was killed is done once by the next."""
     names = [f"n{number}" for number in range(12)]
+
+    def drop_all() -> None:
+        for name in names:
+            drop(root, name, f"Remember: item {name}")
+
     with daemon(root) as process:
-        dropping = threading.Thread(target=lambda: [drop(root, name, f"Remember: item {name}") for name in names])
+        dropping = threading.Thread(target=drop_all)
         dropping.start()
         eventually(lambda: any((root / "inbox").glob("*.response.md")), "a first answer", 30)
         process.kill()

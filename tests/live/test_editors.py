@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
-import editors
-from editors import SUITE, Row
-
+from benchmarks import editors
+from benchmarks.editors import SUITE, Row
 from tests.support.living import living, unfolded
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
-from hostile_inputs import run
-
+from benchmarks.hostile_inputs import run
 from tests.support.hostile import Case
 
 SLOW = ("large", "odd text")  # answered, after a while: the benchmark's

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
-from load import Tail, prompt, wrong
-
+from benchmarks.load import Tail, prompt, wrong
 from brainiac.formats.markdown import render_event
 from brainiac.formats.short_term import parse_short_term
 from brainiac.llm.catalog import count

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
-from soak import run
+from benchmarks.soak import run
 
 
 def test_under_mixed_load_and_faults_nothing_is_lost_doubled_or_left_open(tmp_path: Path) -> None:

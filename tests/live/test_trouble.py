@@ -290,7 +290,8 @@ class FullDisk(Disk):
             self.left = 1
             if self.is_torn and name in ("write", "append"):
                 path, content = arguments[:2]
-                getattr(Disk, name)(self, path, content[: len(content) // 2], **named)  # type: ignore[index, arg-type]
+                assert isinstance(content, bytes)
+                getattr(Disk, name)(self, path, content[: len(content) // 2], **named)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return getattr(Disk, name)(self, *arguments, **named)
 

@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 @contextmanager
 def watching(root: Path, settings: dict[str, object] | None = None) -> Iterator[tuple[Watcher, Seen]]:
     seen, values = Seen(root), settings if settings is not None else {}
-    watcher = Watcher(Tree(root), lambda: WatchSettings(**values), seen.path, seen.loss)  # type: ignore[arg-type]
+    watcher = Watcher(Tree(root), lambda: WatchSettings.model_validate(values), seen.path, seen.loss)
     watcher.start()
     try:
         yield watcher, seen

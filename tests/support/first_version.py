@@ -107,7 +107,7 @@ class OldBrain:
         return found
 
 
-def unpacked(name: str, folder: Path, **layout: str) -> OldBrain:
+def unpacked(name: str, folder: Path, *, inbox: str = "inbox", memory: str = "memory", logs: str = "logs") -> OldBrain:
     """Unpack one of the brains into a folder, and its state where the present code looks for it."""
     with tarfile.open(DATA / f"{name}.tar.gz") as archive:
         archive.extractall(folder, filter="tar")
@@ -123,7 +123,7 @@ def unpacked(name: str, folder: Path, **layout: str) -> OldBrain:
     places.state.parent.mkdir(parents=True, exist_ok=True)
     (folder / "state").rename(places.state)
     words = json.loads((DATA / "words.json").read_text("utf-8"))[name]
-    return OldBrain(root, home, words, **layout)
+    return OldBrain(root, home, words, inbox, memory, logs)
 
 
 def _places(home: Path) -> dict[str, str]:

@@ -194,8 +194,8 @@ def _names() -> Iterator[Case]:
         b"byte\x80.md", b"latin\xe9.md", b"cut\xc3.md", b"line\xe2\x80\xa8sep.md", b"par\xe2\x80\xa9sep.md", b"surrogate\xed\xa0\x80.md",
         b"\x01.md", b"\xff\xfe.md",
     ]  # fmt: skip
-    for name in unusable:
-        yield Case("unusable name", name, text, PASSED_OVER)
+    for raw in unusable:
+        yield Case("unusable name", raw, text, PASSED_OVER)
     odd = [
         "-rf.md", " lead.md", "trail .md", "a'b\"c.md", "$(touch x).md", "`id`.md", "%s%n.md", "con.md", "NUL.md", "a:b.md",
         "*?.md", "back\\slash.md", "a|b;c&d.md", "\u202efdp.md", "\u200bzero.md", "שלום.md", "日本語.md", "👩‍👩‍👧.md",

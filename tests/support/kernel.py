@@ -38,6 +38,11 @@ class Kernel:
     observed: ExternalEdits
     clock: Clock
 
+    def advance(self, seconds: float) -> None:
+        """Move the clock, which is one moved by hand."""
+        assert isinstance(self.clock, ManualClock)
+        self.clock.advance(seconds)
+
     def read(self, path: str) -> bytes | None:
         absolute = self.tree.absolute(path)
         return absolute.read_bytes() if absolute.is_file() else None
@@ -122,7 +127,8 @@ class CountingDisk(Disk):
             operation(self, path, content[: len(content) // 2], **named)
         elif self.how == "after":
             operation(self, *arguments, **named)
-        return self._stop()
+        self._stop()
+        return None
 
 
 def _counted(name: str) -> object:
@@ -141,16 +147,17 @@ class PowerDisk(CountingDisk):
         self.volatile: dict[Path, int] = {}
 
     def reached(self, name: str, *arguments: object, **named: object) -> object:
-        one, other = (*arguments, None, None)[:2]
-        if name in ("write", "append") and isinstance(one, Path):
-            self.volatile.setdefault(one, one.stat().st_size if one.exists() else 0)
+        paths = [argument for argument in arguments if isinstance(argument, Path)]
+        if name in ("write", "append"):
+            (path,) = paths
+            self.volatile.setdefault(path, path.stat().st_size if path.exists() else 0)
         result = super().reached(name, *arguments, **named)
         if name == "fsync":
-            self.volatile.pop(one, None)  # type: ignore[call-overload]
+            self.volatile.pop(paths[0], None)
         elif name == "sync_filesystem":
             self.volatile.clear()
         elif name in ("replace", "rename_new", "exchange"):
-            self._renamed(one, other, is_exchange=name == "exchange")  # type: ignore[arg-type]
+            self._renamed(paths[0], paths[1], is_exchange=name == "exchange")
         return result
 
     def _renamed(self, one: Path, other: Path, is_exchange: bool) -> None:

@@ -11,9 +11,23 @@ import yaml
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.formats.prompt import Prompt, parse_prompt
+from brainiac.formats.prompt import Exchange, Prompt, Response, parse_prompt
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
-from brainiac.llm.schemas import AnswerRequest, QueriesRequest
+from brainiac.llm.schemas import (
+    Answer,
+    AnswerRequest,
+    ConsolidateRequest,
+    Existing,
+    OrganizeRequest,
+    PageName,
+    Purpose,
+    QueriesRequest,
+    ReflectRequest,
+    Request,
+    Said,
+    SummarizeRequest,
+    SynthesizeRequest,
+)
 from brainiac.search.documents import Hit
 from tests.support.openai_server import ChatServer
 
@@ -117,6 +131,51 @@ def answer_request(prompt: Prompt | None = None, hits: Sequence[Hit] | None = No
     return AnswerRequest(prompt=prompt or prompt_of(), **{**values, **fields})
 
 
+def run_answer(brain: Brain, request: AnswerRequest | None = None) -> Answer:
+    """Have a request answered, an ordinary one unless another is given."""
+    result = brain.models.run(request or answer_request())
+    assert isinstance(result, Answer)
+    return result
+
+
 def queries_request(prompt: Prompt | None = None, **fields: Any) -> QueriesRequest:
     """Make a request for queries."""
     return QueriesRequest(**{"now": NOW, "prompt": prompt or prompt_of(), "short_term": short_term(), **fields})
+
+
+def exchange_of(number: int, said: str = "Hello", answer: str = "Hi") -> Exchange:
+    """Make an answered exchange of a conversation."""
+    response = Response(path=f"inbox/trip/{number}.response.md", text=answer)
+    at = f"2025-09-16T10:{number:02d}:00Z"
+    return Exchange(f"x{number}", prompt_of(said, path=f"inbox/trip/{number}.md"), response, at)
+
+
+def every_request() -> dict[Purpose, Request]:
+    """Make a request of each purpose."""
+    existing = [Existing("s1", "User has a dog", "memory/long_term/concrete/pets.md", "Pets", "2025-09-01")]
+    pages = [PageName("memory/long_term/concrete/pets.md", ("Pets", "animals"), "What lives with User.")]
+    events = [event_of(1), event_of(2)]
+    requests = [
+        queries_request(),
+        answer_request(),
+        ReflectRequest(now=NOW, exchange=exchange_of(1), short_term=short_term()),
+        ConsolidateRequest(
+            now=NOW,
+            said=[Said(f"e{number}", event) for number, event in enumerate(events, 1)],
+            short_term=short_term(),
+            existing=existing,
+            pages=pages,
+        ),
+        SynthesizeRequest(
+            now=NOW,
+            kind="concrete",
+            title="Pets",
+            candidates=existing,
+            standing=existing,
+            events=events,
+            folders={"concrete/people": "whom User knows"},
+        ),
+        SummarizeRequest(now=NOW, remaining=events, archived=[event_of(0)]),
+        OrganizeRequest(now=NOW, patterns={"unused": ["a.md"]}, structure={"concrete": 3}, goals=["Fewer files"]),
+    ]
+    return {request.purpose: request for request in requests}

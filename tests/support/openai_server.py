@@ -190,7 +190,11 @@ def refuse(text: str) -> Behaviour:
 
 def hang(seconds: float) -> Behaviour:
     """Take the request and say nothing for a while."""
-    return lambda exchange: exchange.stopping.wait(seconds) and None
+
+    def behave(exchange: Exchange) -> None:
+        exchange.stopping.wait(seconds)
+
+    return behave
 
 
 def stall(text: str, seconds: float) -> Behaviour:

@@ -6,6 +6,7 @@ import posixpath
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import Clock, ManualClock, iso
@@ -13,12 +14,14 @@ from brainiac.events import new_id
 from brainiac.formats.access_log import AccessEntry, format_entry
 from brainiac.formats.markdown import format_link
 from brainiac.formats.page import new_memory
+from brainiac.health.doctor import examine
 from brainiac.testing import make_brain
 from tests.support.models import set_sections
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 TOP = "memory/long_term"
 ARCHIVE = "memory/archive"
+SMALL = "\norganization: {max_entries: 20}\n"
 
 
 @dataclass
@@ -33,9 +36,7 @@ class Scene:
     clock: Clock
     uuids: dict[str, str] = field(default_factory=dict)
 
-    def page(
-        self, name: str, *, days_ago: int = 10, links: tuple[str, ...] = (), body: str = "", **meta: object
-    ) -> str:
+    def page(self, name: str, *, days_ago: int = 10, links: tuple[str, ...] = (), body: str = "", **meta: Any) -> str:
         """Put a page into long-term memory, last changed so many days ago, and return its path.
 
         Args:
@@ -54,13 +55,18 @@ class Scene:
             now=iso(self.clock.now() - timedelta(days=days_ago)),
             statements=[f"{title} is known."],
             body="\n".join([body, *lines]),
-            **meta,  # type: ignore[arg-type]
+            **meta,
         )
         file = self.brain.tree.absolute(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         self.uuids[path] = uuid
         return path
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock, which is one moved by hand."""
+        assert isinstance(self.clock, ManualClock)
+        self.clock.advance(seconds)
 
     def link(self, source: str, target: str) -> str:
         """Return a link from one page to another."""
@@ -85,6 +91,14 @@ class Scene:
                 if f"uuid: {uuid}".encode() in content[:400]:
                     found[first] = path
         return found
+
+    def text(self, path: str) -> str:
+        """Return what stands at a path, "" where nothing does."""
+        return self.brain.read_text(path) or ""
+
+    def problems(self) -> list[tuple[str, str]]:
+        """Return what `doctor` finds: path and what is wrong."""
+        return [(problem.path, problem.what) for problem in examine(self.brain)]
 
 
 def make_scene(folder: Path, clock: Clock | None = None, config: str = "") -> Scene:

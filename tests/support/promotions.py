@@ -11,9 +11,8 @@ from typing import Any
 from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
-from brainiac.formats.commands import arguments, parse_commands
 from brainiac.formats.page import Memory, parse_memory
-from brainiac.formats.prompt import Exchange, Prompt, Response
+from brainiac.formats.prompt import Exchange, Prompt, Response, arguments, parse_commands
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import (
     ConsolidateRequest,
@@ -40,6 +39,9 @@ _NAME = re.compile(r"\b[A-Z][A-Za-z0-9]+\b")
 _STEP = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
 
 
+Answered = Result | Callable[[Any], Result]  # of the request that its purpose has
+
+
 class ScriptedEngine:
     """A model that keeps what was said word for word, and answers otherwise where a test says so.
 
@@ -55,7 +57,7 @@ class ScriptedEngine:
 
     name = "scripted"
 
-    def __init__(self, answers: Mapping[Purpose, Any] | None = None, *, is_remote: bool = False) -> None:
+    def __init__(self, answers: Mapping[Purpose, Answered] | None = None, *, is_remote: bool = False) -> None:
         self.answers, self.is_remote = dict(answers or {}), is_remote
         self.asked: list[Request] = []
         self._decisions: list[tuple[str, str, str, dict[str, Any]]] = []
@@ -65,7 +67,7 @@ class ScriptedEngine:
         answer = self.answers.get(request.purpose)
         if answer is None:
             return self.verbatim(request)
-        return answer(request) if callable(answer) else answer
+        return answer if isinstance(answer, Result) else answer(request)
 
     def of(self, purpose: Purpose) -> list[Any]:
         """The requests of one purpose."""

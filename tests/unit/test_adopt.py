@@ -17,7 +17,7 @@ from brainiac.storage.statements import adopt, read_statements
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, set_model, with_model
-from tests.unit.test_forget import tell
+from tests.support.said import tell
 
 PAGE = "memory/long_term/concrete/garden.md"
 TEXT = """\

@@ -168,8 +168,8 @@ def test_no_imports_go_round_in_a_circle() -> None:
     while free := [module for module, names in left.items() if not names & left.keys()]:
         for module in free:  # it needs nobody who is left
             del left[module]
-    while free := left.keys() - {name for names in left.values() for name in names}:
-        for module in free:  # nobody who is left needs it
+    while unneeded := left.keys() - {name for names in left.values() for name in names}:
+        for module in unneeded:  # nobody who is left needs it
             del left[module]
     assert {} == left
 

@@ -16,7 +16,7 @@ from tests.support.kernel import CountingDisk
 
 @given(st.lists(st.binary(max_size=400), min_size=1, max_size=8), st.binary(max_size=3000))
 def test_every_text_comes_back_byte_for_byte(
-    tmp_path_factory: pytest.TempPathFactory, edits: list, text: bytes
+    tmp_path_factory: pytest.TempPathFactory, edits: list[bytes], text: bytes
 ) -> None:
     """Whatever is put, near whatever it grew from, `get` returns it."""
     store, texts = BlobStore(tmp_path_factory.mktemp("blobs")), [text]

@@ -28,7 +28,8 @@ def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
 
 
 def state(shell: Shell) -> str:
-    return {each["name"]: each["state"] for each in shell("plugins", "list", "--json").json}["greeter"]
+    states: dict[str, str] = {plugin["name"]: plugin["state"] for plugin in shell("plugins", "list", "--json").json}
+    return states["greeter"]
 
 
 def test_trust_shows_what_will_run(shell: Shell, brain: Brain) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.errors import ConfinementError, ConflictError, UserError
-from brainiac.events import append, content_hash, create, move, observe, remove, update
+from brainiac.events import Change, append, content_hash, create, move, observe, remove, update
 from brainiac.storage.files import Disk
 from tests.support.kernel import EMPTY_STM, STM, CountingDisk, Kernel, make_root, open_kernel
 
@@ -58,7 +58,9 @@ def test_a_commit_makes_all_its_changes_and_one_event(kernel: Kernel) -> None:
         ([update(B, "x\n", "y\n")], {}, [B]),
     ],
 )
-def test_a_commit_on_what_moved_changes_nothing(kernel: Kernel, changes: list, expect: dict, conflicts: list) -> None:
+def test_a_commit_on_what_moved_changes_nothing(
+    kernel: Kernel, changes: list[Change], expect: dict[str, str | None], conflicts: list[str]
+) -> None:
     """Each kind of change, and each further file the decision rested on, is checked before anything is written."""
     kernel.committer.commit("made", by="t", changes=[create(A, "a\n")])
     before, seq = kernel.tracked(), kernel.journal.last()
@@ -148,11 +150,11 @@ def test_an_editor_that_holds_the_old_file_open_is_merged(kernel: Kernel) -> Non
     with open(kernel.tree.absolute(A), "r+b") as held:
         kernel.committer.commit("x", by="t", changes=[update(A, "one\ntwo\n", "one\ntwo\nours\n")])
         held.write(b"ONE\ntwo\n")
-    kernel.clock.advance(11)  # type: ignore[attr-defined]
+    kernel.advance(11)
     kernel.committer.check_displaced()
     assert b"ONE\ntwo\nours\n" == kernel.read(A)
     assert "note-merged" == next(kernel.journal.events(reverse=True)).kind
-    kernel.clock.advance(11)  # type: ignore[attr-defined]
+    kernel.advance(11)
     kernel.committer.check_displaced()
     assert [] == [p.name for p in kernel.tree.absolute(A).parent.iterdir() if p.name.startswith(".")]
 
@@ -163,7 +165,7 @@ def test_a_save_that_cannot_be_merged_is_put_back(kernel: Kernel) -> None:
     with open(kernel.tree.absolute(A), "r+b") as held:
         event = kernel.committer.commit("x", by="t", changes=[update(A, "one\n", "ours\n")])
         held.write(b"mine\n")
-    kernel.clock.advance(11)  # type: ignore[attr-defined]
+    kernel.advance(11)
     kernel.committer.check_displaced()
     assert b"mine\n" == kernel.read(A)
     assert event.id in (kernel.read("memory/review.md") or b"").decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,8 +21,8 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def block(name: str, parts: int, order: int | None, **fields: object) -> Block:
-    return Block(name, [f"{name} part {n}" for n in range(parts)], Stability.LONG_TERM, cut_order=order, **fields)  # type: ignore[arg-type]
+def block(name: str, parts: int, order: int | None, **fields: Any) -> Block:
+    return Block(name, [f"{name} part {n}" for n in range(parts)], Stability.LONG_TERM, cut_order=order, **fields)
 
 
 def test_cut_order_takes_whole_parts_of_the_least_needed_first() -> None:

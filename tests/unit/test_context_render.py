@@ -12,27 +12,22 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
-from brainiac.formats.prompt import Exchange, Response
 from brainiac.llm.context.assembler import HEADINGS, Assembler
 from brainiac.llm.context.blocks import Block, Stability
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
     ConsolidateRequest,
-    Existing,
-    OrganizeRequest,
-    PageName,
     Purpose,
     ReflectRequest,
-    Request,
     Said,
-    SummarizeRequest,
-    SynthesizeRequest,
 )
 from tests.support.models import (
     MODEL,
     NOW,
     answer_request,
     event_of,
+    every_request,
+    exchange_of,
     hit_of,
     make_brain,
     prompt_of,
@@ -48,42 +43,6 @@ CLAUDE = "anthropic/claude-sonnet-4-5"
 @pytest.fixture
 def brain(tmp_path: Path) -> Brain:
     return make_brain(tmp_path)
-
-
-def exchange_of(number: int, said: str = "Hello", answer: str = "Hi") -> Exchange:
-    response = Response(path=f"inbox/trip/{number}.response.md", text=answer)
-    at = f"2025-09-16T10:{number:02d}:00Z"
-    return Exchange(f"x{number}", prompt_of(said, path=f"inbox/trip/{number}.md"), response, at)
-
-
-def every_request() -> dict[Purpose, Request]:
-    existing = [Existing("s1", "User has a dog", "memory/long_term/concrete/pets.md", "Pets", "2025-09-01")]
-    pages = [PageName("memory/long_term/concrete/pets.md", ("Pets", "animals"), "What lives with User.")]
-    events = [event_of(1), event_of(2)]
-    requests = [
-        queries_request(),
-        answer_request(),
-        ReflectRequest(now=NOW, exchange=exchange_of(1), short_term=short_term()),
-        ConsolidateRequest(
-            now=NOW,
-            said=[Said(f"e{number}", event) for number, event in enumerate(events, 1)],
-            short_term=short_term(),
-            existing=existing,
-            pages=pages,
-        ),
-        SynthesizeRequest(
-            now=NOW,
-            kind="concrete",
-            title="Pets",
-            candidates=existing,
-            standing=existing,
-            events=events,
-            folders={"concrete/people": "whom User knows"},
-        ),
-        SummarizeRequest(now=NOW, remaining=events, archived=[event_of(0)]),
-        OrganizeRequest(now=NOW, patterns={"unused": ["a.md"]}, structure={"concrete": 3}, goals=["Fewer files"]),
-    ]
-    return {request.purpose: request for request in requests}
 
 
 def test_what_is_known_is_shown_once_page_by_page(brain: Brain) -> None:

@@ -13,7 +13,8 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.events import create, update
-from brainiac.health.doctor import Problem, check_journal, mend
+from brainiac.health.doctor import check_journal, mend
+from brainiac.health.overview import Problem
 from brainiac.history.forget import find_target
 from brainiac.history.purge import purge
 from brainiac.testing import make_brain, run_once
@@ -148,7 +149,8 @@ def test_what_is_no_damage_is_not_named(brain: Brain) -> None:
     with second.open("ab") as file:
         file.write(b'{"seq":11,"id":"01')
     assert [] == told(brain)
-    brain.clock.advance(-86_400 * 400)  # type: ignore[attr-defined]
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(-86_400 * 400)
     brain.record("something-done", by="tester")
     assert [] == told(brain)
     (foreign / first.name).unlink()

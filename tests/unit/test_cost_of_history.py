@@ -32,7 +32,7 @@ _opened: list[str] = []
 
 def _hear(event: str, arguments: tuple[object, ...]) -> None:
     if event == "open" and isinstance(arguments[0], str | os.PathLike):
-        _opened.append(os.fspath(arguments[0]))  # type: ignore[arg-type]
+        _opened.append(os.fspath(arguments[0]))
 
 
 sys.addaudithook(_hear)  # hears every file that Python opens, in all threads; it cannot be taken out again

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import pytest
 
@@ -24,7 +24,15 @@ from brainiac.llm.catalog import Price
 from brainiac.llm.costs import Ledger, cost_rows, price_of
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
-from tests.support.models import NOW, answer_request, make_brain, model_brain, queries_request, write_settings
+from tests.support.models import (
+    NOW,
+    answer_request,
+    make_brain,
+    model_brain,
+    queries_request,
+    run_answer,
+    write_settings,
+)
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, cut, hang, say, status
 
 
@@ -40,14 +48,14 @@ def paid(tmp_path: Path, server: ChatServer) -> Brain:
     return model_brain(tmp_path, server, prices={"openai/test-model": [10.0, 20.0]})
 
 
-def calls(brain: Brain) -> list[dict[str, object]]:
+def calls(brain: Brain) -> list[dict[str, Any]]:
     return [dict(event.data) for event in brain.journal.events(kinds={ModelCalled})]
 
 
 def test_call_is_journaled_with_numbers_only(paid: Brain, server: ChatServer) -> None:
     """The event holds purpose, model, tokens and cost, its cause, and no text."""
     server.script(say("Portland.", tokens=(1000, 50)))
-    answer = paid.models.run(answer_request(cause="0199-cause"))
+    answer = run_answer(paid, answer_request(cause="0199-cause"))
     (event,) = paid.journal.events(kinds={ModelCalled})
     assert "0199-cause" == event.cause
     assert "core_loop" == event.by
@@ -62,7 +70,7 @@ def test_call_is_journaled_with_numbers_only(paid: Brain, server: ChatServer) ->
         "output_tokens": 50,
         "cost_usd": 0.011,
     } == data
-    assert 0.011 == answer.cost_usd  # type: ignore[attr-defined]
+    assert 0.011 == answer.cost_usd
 
 
 def test_worst_case_is_checked_before_the_call(paid: Brain, server: ChatServer) -> None:
@@ -84,8 +92,17 @@ def test_spent_budget_survives_a_restart_and_ends_at_midnight(tmp_path: Path) ->
     """Another process reads today's spend from the journal; tomorrow starts anew."""
     clock = ManualClock(NOW)
     brain = make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0}}, clock=clock)
-    tokens = {"input_tokens": 10, "cached_tokens": 0, "output_tokens": 10}
-    Ledger(brain).record(ModelCalled(purpose="answer", model="m", is_remote=True, **tokens, cost_usd=0.95, took_ms=5))
+    call = ModelCalled(
+        purpose="answer",
+        model="m",
+        is_remote=True,
+        input_tokens=10,
+        cached_tokens=0,
+        output_tokens=10,
+        cost_usd=0.95,
+        took_ms=5,
+    )
+    Ledger(brain).record(call)
     brain.close()
     ledger = Ledger(make_brain(tmp_path, {"llm": {"daily_budget_usd": 1.0}}, clock=clock))
     with pytest.raises(BudgetError) as caught, ledger.reserved(Purpose.ANSWER, 0.1):
@@ -170,7 +187,7 @@ def test_call_without_an_answer_in_time_is_paid_for(
     with pytest.raises(ModelError, match="no answer in time"):
         brain.models.run(answer_request())
     (call,) = calls(brain)
-    assert (True, output) == (cast(int, call["input_tokens"]) > 100, call["output_tokens"])
+    assert (True, output) == (call["input_tokens"] > 100, call["output_tokens"])
     if output:
         with pytest.raises(BudgetError, match="daily_budget_usd"):
             brain.models.run(answer_request())

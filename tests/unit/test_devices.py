@@ -22,9 +22,10 @@ from brainiac.settings import Settings, load
 from brainiac.testing import make_brain, run_once
 from tests.support.commands import Shell
 from tests.support.pipeline import eventually, running
-from tests.unit.test_purge import holders
+from tests.support.said import holding
 
 SECRET = "My neighbour Rosalind hides emeralds under the old willow."
+WORDS = ("emeralds", "willow")
 
 
 class Device:
@@ -245,15 +246,15 @@ def test_a_purge_is_honoured_by_the_other_device(devices: tuple[Device, Device])
             e for e in brain.journal.events(kinds={"prompt-answered"}) if e.data["prompt"] == "inbox/two.md"
         )
         purge(brain, find_target(brain, exchange.id))
-    assert [] == holders(desk.root, desk.home)
+    assert [] == holding(WORDS, desk.root, desk.home)
     synced(desk, laptop)
     stm.write_text(edited)  # its own version was newer
     laptop.run()
-    assert [] == holders(laptop.root, laptop.home)
+    assert [] == holding(WORDS, laptop.root, laptop.home)
     for path, text in late.items():
         laptop.drop(path, text)
     laptop.run()
-    assert [] == holders(laptop.root, laptop.home)
+    assert [] == holding(WORDS, laptop.root, laptop.home)
     assert "Portland, Oregon" in stm.read_text()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from brainiac.events import KINDS, Record
 from brainiac.settings import MachineSettings, Settings
@@ -39,8 +40,8 @@ def test_reference_pages_are_not_stale(page: str) -> None:
     assert GENERATOR.PAGES[page]() == (DOCS / page).read_text("utf-8")
 
 
-def fields_of(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:
-    found = {}
+def fields_of(model: type[BaseModel], prefix: str = "") -> dict[str, FieldInfo]:
+    found: dict[str, FieldInfo] = {}
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             found |= fields_of(field.annotation, f"{prefix}{name}.")

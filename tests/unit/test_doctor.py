@@ -12,8 +12,8 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.events import create, new_id
 from brainiac.formats.page import parse_memory
-from brainiac.health.doctor import Problem, examine, mend
-from brainiac.health.overview import unwritable
+from brainiac.health.doctor import examine, mend
+from brainiac.health.overview import Problem, unwritable
 from brainiac.testing import make_brain
 
 CONCRETE = "memory/long_term/concrete"

@@ -56,7 +56,7 @@ def test_events_do_not_change() -> None:
     """What happened is immutable."""
     event = events.Event(1, events.new_id(), "2025-09-16T15:30:00Z", "note-edited", "person")
     with pytest.raises(dataclasses.FrozenInstanceError):
-        event.kind = "other"  # type: ignore[misc]
+        event.kind = "other"  # type: ignore[misc]  # what must fail
 
 
 def test_every_kind_reads_its_own_lines() -> None:

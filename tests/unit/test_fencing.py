@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -97,10 +98,10 @@ def outline(brain: Brain) -> list[str]:
     return headings(assembled(brain))
 
 
-def assembled(brain: Brain, **fields: object) -> str:
+def assembled(brain: Brain, **fields: Any) -> str:
     # as for a model on this machine: nothing is left out, so that the boundary alone has to hold
     gate = Gate(brain, is_remote=False)
-    return Assembler(brain).assemble(answer_request(**fields), model=MODEL, gate=gate).text  # type: ignore[arg-type]
+    return Assembler(brain).assemble(answer_request(**fields), model=MODEL, gate=gate).text
 
 
 def headings(text: str) -> list[str]:
@@ -158,9 +159,9 @@ def background_requests(text: str) -> list[Request]:
     said = [Said("e1", event_of(1, text), text)]
     memory = ShortTermMemory(summary=text, tasks=(Item(text),))
     pages = [PageName(path, (text, text), text)]
-    common = {"now": NOW, "short_term": memory, "said": said, "existing": existing, "pages": pages}
+    common: dict[str, Any] = {"now": NOW, "short_term": memory, "said": said, "existing": existing, "pages": pages}
     return [
-        ConsolidateRequest(**common, refused=refused),  # type: ignore[arg-type]  # keyword arguments of several types
+        ConsolidateRequest(**common, refused=refused),
         SynthesizeRequest(now=NOW, kind="skill", title=text, candidates=existing, steps=[text], standing=existing,
                           events=[event_of(1, text)], folders={text: text}),
         OrganizeRequest(now=NOW, patterns={"unused": [text, {"a": text}]}, structure={text: 1}, goals=[text]),

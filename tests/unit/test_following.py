@@ -12,6 +12,7 @@ from brainiac.brain import Brain
 from brainiac.events import Event, EventUndone, new_id
 from brainiac.storage.following import Following
 from brainiac.storage.journal import to_line
+from brainiac.storage.store import Store
 from tests.support.kernel import make_root
 
 AT = "2025-09-16T15:30:00Z"
@@ -32,11 +33,11 @@ def brain(tmp_path: Path) -> Iterator[Brain]:
 def following(taken: list[str], kinds: frozenset[str] | None = None) -> Following[Heard]:
     """Return a fold that also tells of each event it takes."""
 
-    def take(brain: Brain, heard: Heard, event: Event, is_own: bool) -> None:
+    def take(store: Store, heard: Heard, event: Event, is_own: bool) -> None:
         taken.append(event.kind)
         heard.kinds.append(event.kind if is_own else f"their {event.kind}")
 
-    return Following(lambda brain: Heard(), take, kinds)
+    return Following(lambda store: Heard(), take, kinds)
 
 
 def test_each_event_is_taken_once_and_the_value_is_the_callers_own(brain: Brain) -> None:
@@ -72,12 +73,12 @@ def test_an_error_leaves_nothing_half_folded(brain: Brain) -> None:
     """An event that cannot be taken is met again by the next look, from the beginning."""
     is_broken = [True]
 
-    def take(brain: Brain, heard: Heard, event: Event, is_own: bool) -> None:
+    def take(store: Store, heard: Heard, event: Event, is_own: bool) -> None:
         heard.kinds.append(event.kind)
         if event.kind == "odd" and is_broken:
             raise ValueError("odd")
 
-    fold = Following(lambda brain: Heard(), take)
+    fold = Following(lambda store: Heard(), take)
     brain.record("one", by="t")
     fold.of(brain)
     brain.record("odd", by="t")

@@ -16,26 +16,7 @@ from brainiac.pipeline.daemon import run_once
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, set_model, with_model
-
-
-def tell(brain: Brain, name: str, text: str) -> str:
-    """Drop a prompt, have it answered and reflected, and return the exchange's id."""
-    path = brain.root / f"inbox/{name}.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + "\n")
-    run_once(brain)
-    return next(brain.journal.events(kinds={"prompt-answered"}, reverse=True)).id
-
-
-def texts(brain: Brain) -> dict[str, str]:
-    """Every note that stands."""
-    found = (brain.tree.relative(each.path) for each in brain.tree.walk(brain.tree.memory, brain.tree.inbox))
-    return {path: brain.read_text(path) or "" for path in found}
-
-
-def standing(brain: Brain, words: str) -> list[str]:
-    """The notes that hold words."""
-    return sorted(path for path, text in texts(brain).items() if words.casefold() in text.casefold())
+from tests.support.said import standing, tell, texts
 
 
 def forgotten(brain: Brain, named: str) -> Target:

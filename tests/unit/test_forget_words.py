@@ -16,7 +16,7 @@ from brainiac.pipeline.daemon import run_once
 from brainiac.storage.filed import muted
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
-from tests.unit.test_forget import standing, tell
+from tests.support.said import standing, tell
 
 PAGE = """---
 uuid: 01990000-0000-7000-8000-000000000001

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -23,7 +23,7 @@ from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import Block
 from brainiac.llm.gate import Gate, Released, released_texts
 from brainiac.llm.litellm_engine import LiteLLMEngine
-from brainiac.llm.schemas import Answer, AnswerRequest, Purpose, Request, Result, Summary
+from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Purpose, Request, Result, Summary
 from brainiac.search.documents import page_of
 from brainiac.settings import MachineSettings
 from tests.support.models import (
@@ -31,35 +31,24 @@ from tests.support.models import (
     NOW,
     answer_request,
     event_of,
+    every_request,
     hit_of,
     make_brain,
     model_brain,
     prompt_of,
+    run_answer,
     short_term,
     write_machine,
     write_memory,
 )
 from tests.support.openai_server import ChatServer, say
-from tests.unit.test_context_render import every_request
+from tests.support.remote import elsewhere, remote_brain
 
 ROOT = Path(__file__).parent.parent.parent
 PRODUCT = sorted([*(ROOT / "brainiac").rglob("*.py"), *(ROOT / "plugins").glob("*.py")])
 CLIENTS = {"httpx", "requests", "urllib.request", "http.client", "aiohttp", "openai", "anthropic", "websockets"}
 CALLS = ("completion", "acompletion", "text_completion", "embedding", "aembedding", "responses", "moderation")
 REMOTE = MachineSettings(api_bases={"openai": "https://example.com/v1"})
-
-
-def elsewhere(server: ChatServer) -> str:
-    """Spell the server's address so that it is not known for this machine."""
-    return server.url.replace("127.0.0.1", "127.1")
-
-
-def remote_brain(root: Path, server: ChatServer) -> Brain:
-    """Make a brain whose model is a remote one, as far as it can tell."""
-    model_brain(root, server, prices={MODEL: [0.1, 0.1]}).close()
-    brain = Brain(root)
-    write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
-    return brain
 
 
 def nodes(path: Path) -> Sequence[ast.AST]:
@@ -130,7 +119,7 @@ def test_a_private_request_of_any_purpose_is_sent_nowhere(tmp_path: Path) -> Non
         brain.close()
 
 
-def test_an_endpoint_that_turns_remote_meanwhile_is_sent_nothing(tmp_path: Path):
+def test_an_endpoint_that_turns_remote_meanwhile_is_sent_nothing(tmp_path: Path) -> None:
     """The place is read again for each call: what was put together for this machine is not sent to another."""
     with ChatServer() as server:
         brain = model_brain(tmp_path, server, prices={MODEL: [0.1, 0.1]})
@@ -166,7 +155,7 @@ def test_a_request_that_the_gate_does_not_know_is_refused(tmp_path: Path) -> Non
     brain.close()
 
 
-def test_an_engine_of_a_plugin_is_shown_what_the_gate_admits(tmp_path: Path):
+def test_an_engine_of_a_plugin_is_shown_what_the_gate_admits(tmp_path: Path) -> None:
     """One that is remote gets requests without what is private; what it cites are the caller's hits all the same."""
     brain = make_brain(tmp_path)
     write_memory(tmp_path, "concrete/hidden.md", "Hidden", 3, "User has quillwort. ^h1")
@@ -184,17 +173,17 @@ def test_an_engine_of_a_plugin_is_shown_what_the_gate_admits(tmp_path: Path):
 
     class Plugin:
         @hookimpl
-        def register_models(self, register) -> None:  # type: ignore[no-untyped-def]
+        def register_models(self, register: Callable[[str, Callable[[Brain], Engine]], None]) -> None:
             register("far", lambda brain: Far())
 
     brain.plugins.register(Plugin(), "far")
     quiet = hit_of("User has quillwort.", path="memory/long_term/concrete/hidden.md", number=3, anchor="h1")
     memory = short_term(events=[event_of(1), event_of(2, "Quillwort.", is_private=True)])
     request = answer_request(prompt_of("Hi", "model: far"), [quiet, hit_of(), hit_of("Other.")], short_term=memory)
-    answer = brain.models.run(request)
+    answer = run_answer(brain, request)
     assert "quillwort" not in repr(seen[0]).lower()
-    assert [1, 2] == answer.cited or [1] == answer.cited  # type: ignore[attr-defined]
-    assert 0 not in answer.cited  # type: ignore[attr-defined]
+    assert [1, 2] == answer.cited or [1] == answer.cited
+    assert 0 not in answer.cited
     brain.close()
 
 
@@ -310,7 +299,7 @@ def test_released_is_immutable() -> None:
     """What was let through cannot be changed after it was looked at."""
     released = Released(["a"], True)
     with pytest.raises(AttributeError):
-        released.is_for_remote = False  # type: ignore[misc]
+        released.is_for_remote = False  # type: ignore[misc]  # what must fail
     content = released.for_endpoint(endpoint_of("ollama/x", REMOTE, {}))
     content.append("b")
     assert ["a"] == list(released.content)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError, WindowError
 from brainiac.llm.gate import Gate
-from brainiac.llm.schemas import Answer, ConsolidateRequest, Operation, Queries, Relevance, Said, SummarizeRequest
+from brainiac.llm.schemas import (
+    Answer,
+    ConsolidateRequest,
+    Consolidation,
+    Engine,
+    Operation,
+    Queries,
+    Relevance,
+    Said,
+    SummarizeRequest,
+)
 from tests.support.models import (
     MODEL,
     NOW,
@@ -20,6 +31,7 @@ from tests.support.models import (
     model_brain,
     prompt_of,
     queries_request,
+    run_answer,
     short_term,
     write_machine,
     write_settings,
@@ -54,9 +66,9 @@ def brain(tmp_path: Path, server: ChatServer) -> Iterator[Brain]:
     brain.close()
 
 
-def failure(brain: Brain, **fields: object) -> ModelError:
+def failure(brain: Brain, **fields: Any) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        brain.models.run(answer_request(**fields))  # type: ignore[arg-type]
+        brain.models.run(answer_request(**fields))
     return caught.value
 
 
@@ -207,7 +219,7 @@ def test_refusal_is_shown(brain: Brain, server: ChatServer) -> None:
 def test_empty_answer_is_asked_again_once(brain: Brain, server: ChatServer) -> None:
     """Nothing said: once more, then an error."""
     server.script(say(""), say("Portland."))
-    assert "Portland." == brain.models.run(answer_request()).text  # type: ignore[attr-defined]
+    assert "Portland." == run_answer(brain).text
     server.script(say("  "), say("\n"))
     assert "empty" in failure(brain).problem
 
@@ -224,8 +236,8 @@ def test_five_megabytes_are_cut_off(brain: Brain, server: ChatServer) -> None:
 def test_model_that_never_stops_is_stopped(brain: Brain, server: ChatServer) -> None:
     """A server that ignores max_tokens is cut off at our bound."""
     server.script(babble("and so on {} and on"))
-    answer = brain.models.run(answer_request())
-    assert "cut off" in answer.text  # type: ignore[attr-defined]
+    answer = run_answer(brain)
+    assert "cut off" in answer.text
 
 
 def test_model_that_repeats_itself_is_stopped(brain: Brain, server: ChatServer) -> None:
@@ -256,7 +268,7 @@ def test_call_is_abandoned_when_asked(brain: Brain, server: ChatServer) -> None:
 def test_answer_at_the_token_limit_says_so(brain: Brain, server: ChatServer) -> None:
     """An answer that ends for length is kept and marked."""
     server.script(say("You live in", finish="length"))
-    assert "cut off at 4,096 tokens" in brain.models.run(answer_request()).text  # type: ignore[attr-defined]
+    assert "cut off at 4,096 tokens" in run_answer(brain).text
 
 
 def test_links_in_the_answer_lead_from_the_response(brain: Brain, server: ChatServer) -> None:
@@ -286,13 +298,13 @@ def test_private_prompt_is_served_on_this_machine(tmp_path: Path, server: ChatSe
 
     brain = model_brain(tmp_path, server)
     write_machine(brain, {"api_bases": {"openai": "http://198.51.100.1/v1"}})
-    answer = brain.models.run(answer_request(is_private=True))
-    assert "offline" == answer.model  # type: ignore[attr-defined]
+    answer = run_answer(brain, answer_request(is_private=True))
+    assert "offline" == answer.model
 
 
 def test_private_prompt_may_go_to_a_model_on_this_machine(brain: Brain, server: ChatServer) -> None:
     """A server on loopback is no remote model."""
-    assert MODEL == brain.models.run(answer_request(is_private=True)).model  # type: ignore[attr-defined]
+    assert MODEL == run_answer(brain, answer_request(is_private=True)).model
     assert 1 == len(server.requests)
 
 
@@ -322,12 +334,12 @@ def test_engine_of_a_plugin_serves_by_its_name(brain: Brain) -> None:
 
     class Plugin:
         @hookimpl
-        def register_models(self, register) -> None:  # type: ignore[no-untyped-def]
+        def register_models(self, register: Callable[[str, Callable[[Brain], Engine]], None]) -> None:
             register("echo", lambda brain: Echo())
 
     brain.plugins.register(Plugin(), "echoing")
-    answer = brain.models.run(answer_request(prompt_of("Hi", "model: echo")))
-    assert ("echo", "echo") == (answer.text, answer.model)  # type: ignore[attr-defined]
+    answer = run_answer(brain, answer_request(prompt_of("Hi", "model: echo")))
+    assert ("echo", "echo") == (answer.text, answer.model)
 
 
 def test_key_of_the_machine_goes_to_its_server_only(
@@ -380,7 +392,7 @@ def test_cache_marks_reach_anthropic_and_nobody_else(tmp_path: Path, server: Cha
     Seeds: R7, C4.
     """
     claude = model_brain(tmp_path, server, model="anthropic/claude-sonnet-4-5")
-    assert "All right." == claude.models.run(answer_request()).text  # type: ignore[attr-defined]
+    assert "All right." == run_answer(claude).text
     body = server.bodies[0]
     parts = [*body["system"], *(part for message in body["messages"] for part in message["content"])]
     marked = [part["text"] for part in parts if "cache_control" in part]
@@ -409,7 +421,8 @@ def test_log_longer_than_the_window_is_consolidated_in_parts(tmp_path: Path, ser
     )
     said = [Said(f"e{number}", event_of(number)) for number in range(60)]
     result = brain.models.run(ConsolidateRequest(now=NOW, said=said, short_term=short_term(events=[])))
-    assert [f"User said {number}" for number in range(60)] == [each.text for each in result.operations]  # type: ignore[attr-defined]
+    assert isinstance(result, Consolidation)
+    assert [f"User said {number}" for number in range(60)] == [each.text for each in result.operations]
     assert len(server.requests) > 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ def test_jobs_of_one_key_run_in_order_and_each_once(keys: list[str]) -> None:
     done: list[tuple[str, int]] = []
     tier = lanes(4)
     for number, key in enumerate(keys):
-        tier.submit(key, lambda entry=(key, number): done.append(entry))  # type: ignore[misc]
+        tier.submit(key, partial(done.append, (key, number)))
     eventually(lambda: tier.pending == 0)
     assert tier.stop(5)
     for each in "abc":
@@ -83,7 +84,7 @@ def test_while_a_tier_is_crowded_the_one_behind_it_stands_back() -> None:
 
     first.submit("a", hold)
     for number in range(5):
-        first.submit("a", lambda number=number: order.append(f"first {number}"))  # type: ignore[misc]
+        first.submit("a", partial(order.append, f"first {number}"))
     behind.submit("b", lambda: order.append("behind"))
     release.set()
     eventually(lambda: "behind" in order)
@@ -96,7 +97,11 @@ def turns_of(tier: KeyedExecutor, submit: Callable[[Callable[[str], Job]], None]
     """Return the keys in the order of their turns, of jobs that are submitted while the only worker is held up."""
     order: list[str] = []
     release = threading.Event()
-    tier.submit("held up", lambda: release.wait(10) and None)
+
+    def hold_up() -> None:
+        release.wait(10)
+
+    tier.submit("held up", hold_up)
     submit(lambda name: lambda: order.append(name))
     release.set()
     eventually(lambda: tier.pending == 0)

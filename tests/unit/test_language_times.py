@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.text.times import find_times, format_date, format_span, with_dates
+from brainiac.text.dates import find_times, format_date, format_span, with_dates
 
 NOW = datetime(2026, 3, 16, 8, 30, tzinfo=UTC)  # a Monday
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainiac.formats.commands import Command, parse_commands
-from brainiac.formats.prompt import parse_prompt
+from brainiac.formats.prompt import Command, parse_commands, parse_prompt
 from brainiac.formats.short_term import Item, matching
 
 

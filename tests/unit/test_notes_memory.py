@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -190,7 +191,11 @@ def test_any_statement_can_be_replaced_and_retired(text: str, other: str, block_
 
 def test_an_unknown_statement_is_named() -> None:
     """F-ALL-3: what a person removed meanwhile cannot be changed, and the error says so."""
-    for operate in (lambda d: d.replace_statement("zzzz", "x"), lambda d: d.retire("zzzz", "2026-01-01")):
+    operations: tuple[Callable[[MemoryDocument], MemoryDocument], ...] = (
+        lambda document: document.replace_statement("zzzz", "x"),
+        lambda document: document.retire("zzzz", "2026-01-01"),
+    )
+    for operate in operations:
         with pytest.raises(FormatError, match=r"no statement \^zzzz"):
             operate(MemoryDocument(BY_HAND, "x.md"))
     with pytest.raises(ValueError, match="must not be empty"):

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.errors import FormatError
-from brainiac.formats.discretion import is_off_record
 from brainiac.formats.prompt import (
     Prompt,
     Response,
     conversation_of,
     error_path,
+    is_off_record,
     parse_prompt,
     parse_response,
     prompt_path_of,

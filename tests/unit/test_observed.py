@@ -134,7 +134,7 @@ def test_short_term_memory_without_headings_is_believed_after_a_rest(kernel: Ker
     with pytest.raises(NotRestedError) as caught:
         kernel.observed.note_change(STM)
     assert 10 == caught.value.again_in_seconds
-    kernel.clock.advance(10)  # type: ignore[attr-defined]
+    kernel.advance(10)
     assert ("modified", STM) == ((change := kernel.observed.note_change(STM)) and change.action, STM)
 
 
@@ -413,7 +413,7 @@ def test_a_save_that_our_write_cut_in_two_is_no_deletion(tmp_path: Path) -> None
     assert "by hand" in text
 
 
-def test_lines_that_recur_hide_no_version_that_a_buffer_grew_from(tmp_path: Path):
+def test_lines_that_recur_hide_no_version_that_a_buffer_grew_from(tmp_path: Path) -> None:
     """A buffer from before promotion is saved after ten more exchanges, of which one has a line as the buffer has."""
     said = '### 2026-01-01T00:00:{0:02d}Z\n<!-- event: e{0} -->\n**User:** "told{0}"\n**AI:** "{1}"\n\n'
     head = EMPTY_STM

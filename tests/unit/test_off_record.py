@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from brainiac_plugins.organization.actions import derive_manifests
 
-from brainiac.formats.discretion import is_off_record
-from brainiac.formats.prompt import parse_prompt
+from brainiac.formats.prompt import is_off_record, parse_prompt
 from brainiac.pipeline.daemon import answer_one
 from tests.support.living import Living, living, living_brain, trusted
 from tests.support.models import make_brain
@@ -148,7 +147,7 @@ def own(number: int) -> str:
     return f"form{number:02d}"
 
 
-def test_no_form_of_it_is_kept_through_answers_refusals_edits_and_kills(tmp_path: Path, machine: Path):
+def test_no_form_of_it_is_kept_through_answers_refusals_edits_and_kills(tmp_path: Path, machine: Path) -> None:
     """Answered or refused, edited, answered by hand, killed at once and later, deleted: no file but its own has it."""
     root = living_brain(tmp_path / "brain")
     words = {name: word for name, word, _ in forms()}

@@ -8,8 +8,7 @@ import pytest
 
 from brainiac.clock import SYSTEM
 from tests.support.commands import Shell
-from tests.support.organized import construct, make_scene
-from tests.unit.test_organization_run import SMALL
+from tests.support.organized import SMALL, construct, make_scene
 
 
 def test_organize_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,11 +13,8 @@ from brainiac_plugins.organization.upkeep import Upkeep
 from brainiac.events import content_hash
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.page import parse_memory
-from brainiac.health.doctor import examine
 from brainiac.history.undo import undo
-from tests.support.organized import ARCHIVE, NOW, TOP, Scene, construct, expected_places, make_scene
-
-SMALL = "\norganization: {max_entries: 20}\n"
+from tests.support.organized import ARCHIVE, NOW, SMALL, TOP, Scene, construct, expected_places, make_scene
 
 
 @pytest.fixture
@@ -38,14 +35,6 @@ def done(outcome: Outcome) -> list[tuple[str, tuple[str, ...], str]]:
     return [(action.kind, action.paths, action.target) for action in outcome.done]
 
 
-def problems(scene: Scene) -> list[tuple[str, str]]:
-    return [(problem.path, problem.what) for problem in examine(scene.brain)]
-
-
-def text(scene: Scene, path: str) -> str:
-    return scene.brain.read_text(path) or ""
-
-
 def test_exactly_what_the_log_shows_is_done(scene: Scene) -> None:
     """Used much: moved up; used together: linked; unused: archived; overgrown: split; nothing else, and all links hold.
 
@@ -55,11 +44,11 @@ def test_exactly_what_the_log_shows_is_done(scene: Scene) -> None:
     before = tended(scene).tree()
     outcome = organize(scene.brain)
     assert expected_places(made) == scene.pages()
-    assert [] == problems(scene)
-    mira, soup = (parse_memory(path, text(scene, path)) for path in made.pair)
+    assert [] == scene.problems()
+    mira, soup = (parse_memory(path, scene.text(path)) for path in made.pair)
     people, cooking = (f"{TOP}/concrete/people/_index.md", f"{TOP}/skills/cooking/_index.md")
-    assert [soup.uuid] == [link.uuid for link in parse_index(people, text(scene, people)).related]
-    assert [mira.uuid] == [link.uuid for link in parse_index(cooking, text(scene, cooking)).related]
+    assert [soup.uuid] == [link.uuid for link in parse_index(people, scene.text(people)).related]
+    assert [mira.uuid] == [link.uuid for link in parse_index(cooking, scene.text(cooking)).related]
     assert 130 == outcome.lines
     assert b"" == scene.tree()["logs/access.log"]
     events = [event.kind for event in scene.brain.journal.events() if event.id >= outcome.event]
@@ -89,12 +78,12 @@ def test_citations_are_counted_on_the_page(scene: Scene) -> None:
     Seeds: P1.
     """
     page = scene.page("concrete/people/mira")
-    before = text(scene, page)
+    before = scene.text(page)
     scene.log("READ", page, at=NOW)
     for number in range(3):
         scene.log("CITE", page, at=NOW + timedelta(seconds=number))
     organize(tended(scene).brain)
-    assert before.replace("reinforcement_count: 0", "reinforcement_count: 3") == text(scene, page)
+    assert before.replace("reinforcement_count: 0", "reinforcement_count: 3") == scene.text(page)
 
 
 def test_use_adds_up_over_runs_until_it_was_acted_on(scene: Scene) -> None:
@@ -151,7 +140,7 @@ def test_lines_of_a_page_that_moved_since_still_count(scene: Scene) -> None:
     scene.brain.observed.adopt()
     scene.log("CITE", page, at=NOW)
     organize(scene.brain)
-    assert "reinforcement_count: 1" in text(scene, f"{TOP}/concrete/mira.md")
+    assert "reinforcement_count: 1" in scene.text(f"{TOP}/concrete/mira.md")
 
 
 def test_unused_days_become_a_digest(scene: Scene) -> None:
@@ -160,18 +149,18 @@ def test_unused_days_become_a_digest(scene: Scene) -> None:
         '### 2025-03-0{0}T09:00:00Z\n<!-- exchange: e{0} -->\n**User:** "Planted tomatoes, row {0}."\n**AI:** "Good."\n'
     )
     days = [scene.page(f"events/2025/03/0{day}/2025-03-0{day}", days_ago=400, body=said.format(day)) for day in (4, 5)]
-    before = {path: text(scene, path) for path in days}
+    before = {path: scene.text(path) for path in days}
     outcome = organize(tended(scene).brain)
     digest = f"{TOP}/events/2025/03/digest.md"
     assert [("compress", tuple(days), f"{TOP}/events/2025/03")] == done(outcome)
-    assert [before[path] for path in days] == [text(scene, path.replace(TOP, ARCHIVE)) for path in days]
-    statements = [each.text for each in parse_memory(digest, text(scene, digest)).statements]
+    assert [before[path] for path in days] == [scene.text(path.replace(TOP, ARCHIVE)) for path in days]
+    statements = [each.text for each in parse_memory(digest, scene.text(digest)).statements]
     assert ["2025-03-04: “Planted tomatoes, row 4.”", "2025-03-05: “Planted tomatoes, row 5.”"] == [
         each.partition(" ([")[0] for each in statements
     ]
-    assert [] == problems(scene)
+    assert [] == scene.problems()
     assert not (scene.brain.root / f"{TOP}/events/2025/03/04/_index.md").exists()
-    scene.clock.advance(400 * 86400)  # type: ignore[attr-defined]
+    scene.advance(400 * 86400)
     assert [] == done(organize(scene.brain))
 
 
@@ -183,15 +172,15 @@ def test_what_is_important_or_a_persons_is_put_before_them_once(scene: Scene) ->
     file = scene.brain.tree.absolute(theirs)
     file.write_text(file.read_text() + "\nA line of mine.\n")
     scene.brain.observed.note_change(theirs)
-    scene.clock.advance(200 * 86400)  # type: ignore[attr-defined]
+    scene.advance(200 * 86400)
     outcome = organize(scene.brain)
     assert [] == done(outcome)
     assert 1 == len(outcome.asked)
-    review = text(scene, "memory/review.md")
+    review = scene.text("memory/review.md")
     assert grave in review
     assert theirs in review
     assert Outcome() == organize(scene.brain)
-    assert review == text(scene, "memory/review.md")
+    assert review == scene.text("memory/review.md")
 
 
 def test_a_place_that_a_person_chose_is_theirs(scene: Scene) -> None:
@@ -202,7 +191,7 @@ def test_a_place_that_a_person_chose_is_theirs(scene: Scene) -> None:
     chosen.parent.mkdir(parents=True)
     scene.brain.tree.absolute(page).rename(chosen)
     scene.brain.observed.adopt()
-    scene.clock.advance(120)  # type: ignore[attr-defined]
+    scene.advance(120)
     for number in range(30):
         scene.log("CITE", scene.brain.tree.relative(chosen), at=NOW + timedelta(seconds=number))
     outcome = organize(scene.brain)
@@ -255,10 +244,10 @@ def test_names_that_are_taken(scene: Scene) -> None:
     page = scene.page("concrete/projects/house/plans/budget")
     for number in range(30):
         scene.log("CITE", page, at=NOW + timedelta(seconds=number))
-    hashes = content_hash(text(scene, taken).encode())
+    hashes = content_hash(scene.text(taken).encode())
     organize(tended(scene).brain)
     assert f"{TOP}/concrete/projects/house/budget-2.md" == scene.pages()[page]
-    assert hashes == content_hash(text(scene, taken).encode())
+    assert hashes == content_hash(scene.text(taken).encode())
 
 
 def test_what_was_taken_back_is_not_done_again(scene: Scene) -> None:
@@ -270,7 +259,7 @@ def test_what_was_taken_back_is_not_done_again(scene: Scene) -> None:
     undo(scene.brain, event)
     Upkeep(scene.brain).tend()
     assert {path: path for path in scene.uuids} == scene.pages()
-    assert [] == problems(scene)
+    assert [] == scene.problems()
     outcome = organize(scene.brain)
     assert [] == done(outcome)
     assert {"Move"} == {what.split()[0] for what in outcome.asked}

@@ -19,7 +19,6 @@ from brainiac.pipeline.daemon import Daemon
 from brainiac.storage.relinking import healed
 from tests.support.organized import ARCHIVE, NOW, TOP, Scene, construct, expected_places, make_scene
 from tests.support.pipeline import eventually
-from tests.unit.test_organization_run import problems, text
 
 ALONE = "\nplugins: {disabled: [core_loop, reflection, promotion]}\ninbox: {settle_ms: 20}\n"
 EAGER = ALONE + "organization: {min_entries: 40, max_entries: 20}\n"
@@ -93,15 +92,15 @@ def test_links_are_healed_after_a_move_by_hand(live: Scene) -> None:
     target = live.page("concrete/people/mira")
     other = live.page("concrete/people/tom", links=(target,))
     source = live.page("skills/soup", links=(target, other))
-    live.brain.tree.absolute(target).write_text(text(live, target) + f"\nWith {live.link(target, other)}.\n")
+    live.brain.tree.absolute(target).write_text(live.text(target) + f"\nWith {live.link(target, other)}.\n")
     daemon = serving(live)
     try:
         moved = f"{TOP}/concrete/family/mira.md"
         live.brain.tree.absolute(moved).parent.mkdir()
         live.brain.tree.absolute(target).rename(live.brain.tree.absolute(moved))
-        eventually(lambda: "../concrete/family/mira.md" in text(live, source), "link healed")
-        eventually(lambda: "../people/tom.md" in text(live, moved), "own link healed")
-        eventually(lambda: "../family/mira.md" in text(live, other), "link healed in the old folder")
+        eventually(lambda: "../concrete/family/mira.md" in live.text(source), "link healed")
+        eventually(lambda: "../people/tom.md" in live.text(moved), "own link healed")
+        eventually(lambda: "../family/mira.md" in live.text(other), "link healed in the old folder")
     finally:
         daemon.stop()
 
@@ -116,11 +115,11 @@ def test_a_folder_that_a_person_renamed(live: Scene) -> None:
     daemon = serving(live)
     try:
         live.brain.tree.absolute(f"{TOP}/concrete/people").rename(live.brain.tree.absolute(f"{TOP}/concrete/friends"))
-        eventually(lambda: text(live, outside).count("../concrete/friends/") == 6, "links healed")
+        eventually(lambda: live.text(outside).count("../concrete/friends/") == 6, "links healed")
     finally:
         daemon.stop()
     Upkeep(live.brain).tend()
-    assert [] == problems(live)
+    assert [] == live.problems()
 
 
 def test_links_are_healed_after_a_move_while_nobody_watched(scene: Scene) -> None:
@@ -133,10 +132,10 @@ def test_links_are_healed_after_a_move_while_nobody_watched(scene: Scene) -> Non
     file.unlink()
     for change in scene.brain.observed.adopt():
         upkeep.note_change(change)
-    scene.clock.advance(61)  # type: ignore[attr-defined]
+    scene.advance(61)
     upkeep.tend()
-    assert "../concrete/mira-and-tom.md" in text(scene, source)
-    assert [] == problems(scene)
+    assert "../concrete/mira-and-tom.md" in scene.text(source)
+    assert [] == scene.problems()
 
 
 def test_a_dropped_note_gets_what_it_lacks_once_it_rests(scene: Scene) -> None:
@@ -146,12 +145,12 @@ def test_a_dropped_note_gets_what_it_lacks_once_it_rests(scene: Scene) -> None:
     scene.brain.tree.absolute(path).write_text(before)
     upkeep = seen(scene, path)
     for seconds, is_rested in ((59, False), (2, True)):
-        scene.clock.advance(seconds)  # type: ignore[attr-defined]
+        scene.advance(seconds)
         upkeep.tend()
-        assert is_rested == (before != text(scene, path))
-    memory = parse_memory(path, text(scene, path))
-    assert before.splitlines()[1:3] == text(scene, path).splitlines()[1:3]
-    assert before.partition("---\n# ")[2] == text(scene, path).partition("---\n# ")[2]
+        assert is_rested == (before != scene.text(path))
+    memory = parse_memory(path, scene.text(path))
+    assert before.splitlines()[1:3] == scene.text(path).splitlines()[1:3]
+    assert before.partition("---\n# ")[2] == scene.text(path).partition("---\n# ")[2]
     assert (True, True, "neutral", 0) == (
         bool(memory.uuid),
         bool(memory.created_at),
@@ -160,7 +159,7 @@ def test_a_dropped_note_gets_what_it_lacks_once_it_rests(scene: Scene) -> None:
     )
     upkeep.tend()
     index = f"{TOP}/concrete/_index.md"
-    assert [memory.uuid] == [each.uuid for each in parse_index(index, text(scene, index)).manifest]
+    assert [memory.uuid] == [each.uuid for each in parse_index(index, scene.text(index)).manifest]
 
 
 def test_of_two_notes_with_one_uuid_the_newer_gets_a_new_one(scene: Scene) -> None:
@@ -168,20 +167,20 @@ def test_of_two_notes_with_one_uuid_the_newer_gets_a_new_one(scene: Scene) -> No
     page = scene.page("concrete/people/mira")
     source = scene.page("skills/soup", links=(page,))
     upkeep = seen(scene)
-    scene.clock.advance(100)  # type: ignore[attr-defined]
+    scene.advance(100)
     copy = f"{TOP}/concrete/a-copy.md"
-    scene.brain.tree.absolute(copy).write_text(text(scene, page))
+    scene.brain.tree.absolute(copy).write_text(scene.text(page))
     change = scene.brain.observed.note_change(copy)
     assert change is not None
     upkeep.note_change(change)
-    scene.clock.advance(61)  # type: ignore[attr-defined]
+    scene.advance(61)
     upkeep.tend()
-    assert scene.uuids[page] == parse_memory(page, text(scene, page)).uuid
-    assert scene.uuids[page] != parse_memory(copy, text(scene, copy)).uuid
+    assert scene.uuids[page] == parse_memory(page, scene.text(page)).uuid
+    assert scene.uuids[page] != parse_memory(copy, scene.text(copy)).uuid
     assert [page] == [
-        posixpath.normpath(posixpath.join(f"{TOP}/skills", link.target)) for link in find_links(text(scene, source))
+        posixpath.normpath(posixpath.join(f"{TOP}/skills", link.target)) for link in find_links(scene.text(source))
     ]
-    assert [] == problems(scene)
+    assert [] == scene.problems()
 
 
 def test_manifests_follow_their_folders(scene: Scene) -> None:
@@ -201,12 +200,12 @@ def test_manifests_follow_their_folders(scene: Scene) -> None:
         change = scene.brain.observed.note_change(path)
         assert change is not None
         upkeep.note_change(change)
-    scene.clock.advance(61)  # type: ignore[attr-defined]
+    scene.advance(61)
     upkeep.tend()
     assert [scene.uuids[page], scene.uuids[other]] == [
-        each.uuid for each in parse_index(index, text(scene, index)).manifest
+        each.uuid for each in parse_index(index, scene.text(index)).manifest
     ]
-    assert text(scene, index).endswith("## Related Memories\n- mine\n\n## My own\nText.\n")
+    assert scene.text(index).endswith("## Related Memories\n- mine\n\n## My own\nText.\n")
     last = scene.brain.journal.last()
     upkeep.note_page(page)
     upkeep.tend()
@@ -228,7 +227,7 @@ def test_lines_of_a_script_have_memory_organized(live: Scene) -> None:
     finally:
         daemon.stop()
     assert expected_places(made) == live.pages()
-    assert [] == problems(live)
+    assert [] == live.problems()
 
 
 def test_a_tick_is_obeyed_by_the_daemon(live: Scene) -> None:
@@ -249,10 +248,12 @@ def test_a_tick_is_obeyed_by_the_daemon(live: Scene) -> None:
 
 def test_a_brain_has_one_upkeep(scene: Scene) -> None:
     """Two tiers that ask for it at once, for the first time, get the same one."""
-    plugin = next(each for name, each in scene.brain.plugins._pluggy.list_name_plugin() if name == "organization")
+    plugin = scene.brain.plugins._pluggy.get_plugin("organization")
+    assert plugin
     for _ in range(20):
         scene.brain._states.clear()
-        barrier, found = threading.Barrier(4), set()
+        barrier = threading.Barrier(4)
+        found: set[Upkeep] = set()
 
         def ask(barrier: threading.Barrier = barrier, found: set[Upkeep] = found) -> None:
             barrier.wait(10)
@@ -273,9 +274,9 @@ def test_when_memory_is_organized(scene: Scene) -> None:
     assert not upkeep.is_due(60)
     assert upkeep.is_due(settings.idle_seconds)
     upkeep.organize()
-    scene.clock.advance(60)  # type: ignore[attr-defined]
+    scene.advance(60)
     assert not upkeep.is_due(settings.idle_seconds + 60)
-    scene.clock.advance(settings.every_hours * 3600)  # type: ignore[attr-defined]
+    scene.advance(settings.every_hours * 3600)
     assert upkeep.is_due(60)
     upkeep.organize()
     page = scene.page("concrete/people/mira")

@@ -137,7 +137,9 @@ def test_a_poisoned_pycache_is_not_used(brain: Brain, tmp_path: Path) -> None:
 
     path = write(brain.tree.plugins, "greeter", GREETER.format("good "))
     evil = write(tmp_path, "greeter", GREETER.format("evil "))
-    for target in (Path(py_compile.compile(str(evil), doraise=True)).name, "greeter.pyc"):
+    compiled = py_compile.compile(str(evil), doraise=True)
+    assert compiled
+    for target in (Path(compiled).name, "greeter.pyc"):
         cache = brain.tree.plugins / "__pycache__" / target
         cache.parent.mkdir(exist_ok=True)
         py_compile.compile(str(evil), cfile=str(cache), dfile=str(path), doraise=True)

@@ -15,11 +15,10 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.events import PathKind
-from brainiac.formats.discretion import is_off_record
 from brainiac.formats.page import shareable
-from brainiac.formats.prompt import Exchange, Response
+from brainiac.formats.prompt import Exchange, Response, is_off_record
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
-from brainiac.llm.schemas import Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
+from brainiac.llm.schemas import Answer, Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
 from brainiac.pipeline.daemon import Daemon, answer_one
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.search.documents import page_of
@@ -51,6 +50,8 @@ from tests.support.openai_server import (
 from tests.support.pipeline import eventually
 from tests.support.promotions import make_brain as make_promoting
 from tests.support.promotions import page_with, pages, tell
+from tests.support.remote import elsewhere, remote_brain, reply, sent, told_by_us, write_private
+from tests.support.said import holding, say_to
 
 # so long that no hash or id holds them by chance: four digits stand in one run of forty
 CANARIES = ("zanzibar", "quillwort", "847219563301")
@@ -66,17 +67,6 @@ SPELLINGS = (
     "remember: no",
     "other: |\n  remember: true\nremember: false # please",
 )
-
-
-def holding(words: tuple[str, ...], *folders: Path, but: tuple[Path, ...] = ()) -> list[str]:
-    """Return each word with the files below folders whose bytes, or whose name, hold it."""
-    found = []
-    for folder in folders:
-        for path in folder.rglob("*"):
-            if path.is_file() and path not in but:
-                content = path.read_bytes().lower() + os.fsencode(path.name).lower()
-                found += [f"{word}: {path}" for word in words if word.encode() in content]
-    return found
 
 
 @contextmanager
@@ -140,25 +130,6 @@ def test_what_is_off_the_record_is_kept_by_no_crash(tmp_path: Path, machine: Pat
     assert [] == holding(CANARIES, tmp_path, machine, but=own)
 
 
-def reply(captured: Captured) -> Behaviour:
-    """Answer as a curious model: look for everything with every tool, then say something."""
-    text = json.dumps(captured.body)
-    if captured.body.get("tools") and "tool_call_id" not in text:
-        return call_tools(
-            ("search_memories", {"query": "gift for Mara quillwort zanzibar"}),
-            ("read_exchange", {"id": "inbox/trip/secret.md"}),
-            ("read_memory", {"id": "memory/short_term.md"}),
-            ("read_memory", {"id": "memory/long_term/concrete/hidden.md"}),
-            ("list_directory", {"path": "memory"}),
-            ("follow_links", {"id": "Mara"}),
-        )
-    if '"queries"' in text:
-        return say_json({"queries": ["gift", "zanzibar", "quillwort"]})
-    if captured.body.get("tools"):
-        return say("A bicycle.")
-    return say_json({})
-
-
 def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path) -> None:
     """Not by its own request, short-term memory, its lists, hits, tools, the conversation, focus or a link."""
     with ChatServer() as server:
@@ -190,17 +161,6 @@ def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path)
     assert [] == [body for body in bodies if any(word in told_by_us(body) for word in CANARIES)]
     assert any("what gift" in body for body in bodies)
     assert "quillwort" in (tmp_path / "inbox/trip/secret.md").read_text()
-
-
-def told_by_us(body: str) -> str:
-    """Return a request without what the model itself said before: its searches name the words it fishes for."""
-    messages = [message for message in json.loads(body)["messages"] if message["role"] != "assistant"]
-    return json.dumps(messages)
-
-
-def elsewhere(server: ChatServer) -> str:
-    """Spell the server's address so that it is not known for this machine: a model there is a remote one."""
-    return server.url.replace("127.0.0.1", "127.1")
 
 
 def drop(path: Path, text: str) -> None:
@@ -283,32 +243,12 @@ def test_a_mark_is_read_wherever_it_stands_in_an_item(line: str) -> None:
     assert str(document) == str(document.with_items(tasks=["is so"]))
 
 
-def remote_brain(root: Path, server: ChatServer) -> Brain:
-    """Make a brain whose model is a remote one, as far as it can tell."""
-    model_brain(root, server, prices={"openai/test-model": [0.1, 0.1]}).close()
-    brain = Brain(root, clock=ManualClock(NOW))
-    write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
-    return brain
-
-
-def write_private(root: Path, path: str, title: str, statement: str) -> None:
-    """Write a private memory page with one statement."""
-    write_memory(root, path, title, 3, statement)
-    file = root / "memory/long_term" / path
-    file.write_text(file.read_text().replace("tags: []", "tags: []\nprivate: true"))
-
-
 def remember(brain: Brain, *events: StmEvent) -> None:
     """Write short-term memory with these events."""
     document = ShortTermDocument(EMPTY)
     for event in events:
         document = document.with_event(event)
     (brain.root / "memory/short_term.md").write_text(str(document))
-
-
-def sent(server: ChatServer) -> str:
-    """Return all that was sent."""
-    return "\n".join(request.text for request in server.requests).lower()
 
 
 def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path) -> None:
@@ -358,6 +298,7 @@ def told_in_trip(brain: Brain, server: ChatServer) -> str:
     server.script(call_tools(("read_exchange", {"id": "inbox/trip/a.md"})), say("In May."), say_json({}))
     request = answer_request(prompt, hits=[], conversation=brain.conversation(prompt))
     answer = brain.models.run(request)
+    assert isinstance(answer, Answer)
     exchange = Exchange("x1", prompt, Response("", text=answer.text), prompt.at)
     brain.models.run(ReflectRequest(now=NOW, exchange=exchange, short_term=request.short_term))
     return sent(server)
@@ -376,7 +317,7 @@ def test_no_secret_of_an_earlier_turn_reaches_a_remote_model(tmp_path: Path) -> 
         brain.close()
 
 
-def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path):
+def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path) -> None:
     """What may be meant stands on a private page: no model elsewhere is shown it, nor is it touched."""
     wish = "Please forget that I am allergic to penicillin."
 
@@ -403,6 +344,7 @@ def test_a_summary_of_what_is_left_holds_nothing_private(tmp_path: Path) -> None
     brain = make_promoting(tmp_path)
     tell(brain, "My sister Ruth lives in Bristol.", private=True)
     promote(brain)
+    assert isinstance(brain.clock, ManualClock)
     brain.clock.advance(3600)
     page = page_with(brain, "Ruth").path
     tell(brain, "Ruth has quillwort.", private=True)
@@ -488,13 +430,6 @@ def is_shielded(path: Path, top: Path) -> bool:
     return any(top in each.parents and not each.stat().st_mode & 0o077 for each in path.parents)
 
 
-def say_to(brain: Brain, name: str, text: str) -> None:
-    """Say something, answered offline."""
-    (brain.root / "inbox" / name).parent.mkdir(parents=True, exist_ok=True)
-    (brain.root / "inbox" / name).write_text(text)
-    answer_one(brain, f"inbox/{name}")
-
-
 @pytest.mark.parametrize("is_promoted", [False, True])
 def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Path, is_promoted: bool) -> None:
     """F-RSP-4: asked in public of a private fact, the offline engine tells it; exchange and pages stay here."""
@@ -535,7 +470,7 @@ def test_what_is_off_the_record_is_told_to_no_turn_that_is_remembered(tmp_path: 
     brain.close()
 
 
-def test_what_a_model_here_looks_for_is_asked_of_no_embedder_elsewhere(tmp_path: Path):
+def test_what_a_model_here_looks_for_is_asked_of_no_embedder_elsewhere(tmp_path: Path) -> None:
     """A model on this machine is shown what is private and may repeat it; the prompt's own words alone may go."""
     embedder, embedded = "openai/test-embedder", []
 

@@ -7,8 +7,6 @@ came are searched. A second brain, in which nothing is marked, shows that each o
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -28,7 +26,8 @@ from brainiac.llm.context.blocks import Block, Stability
 from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import Hit
 from tests.support.models import NOW, make_brain, write_machine
-from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, call_tools, raw, say, say_json
+from tests.support.openai_server import ChatServer, by_request
+from tests.support.remote import Curious, elsewhere, purpose_of, read_twice
 
 MODEL, EMBEDDER = "openai/test-model", "openai/test-embedder"
 PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "summarize", "organize", "embed")
@@ -248,64 +247,6 @@ def filled(name: str, text: str, *, is_private: bool) -> str:
     return text.format(c=canary(name), t=f"topic{number:02d}", n=number, d=day, **marks)
 
 
-class Curious:
-    """A model that asks for all that it can name, and never says a canary itself."""
-
-    def __init__(self) -> None:
-        self.calls: Sequence[tuple[str, dict[str, Any]]] = ()
-
-    def __call__(self, captured: Captured) -> Behaviour:
-        body = captured.body
-        purpose = purpose_of(captured)
-        if purpose == "embed":
-            return embedded(body)
-        if purpose == "answer":
-            is_new = not any(message["role"] == "tool" for message in body["messages"])
-            return call_tools(*self.calls) if is_new and self.calls else say("Noted.")
-        return say_json(self.typed(purpose, captured.text))
-
-    def typed(self, purpose: str, text: str) -> dict[str, Any]:
-        """Return a result as it should be, from what it was shown."""
-        if purpose == "queries":
-            return {"queries": re.findall(r"topic\d\d", text)[-1:]}
-        if purpose == "reflect":
-            return {"thoughts": "So."}
-        if purpose == "consolidate":
-            told = re.findall(r"\(id (\w+)\)[^\n]*\n(?:User:\n)?> (I have a \w+ (?:bicycle|boat))", text)
-            return {
-                "operations": [
-                    {
-                        "action": "new",
-                        "text": said.replace("I have", "User has"),
-                        "subject": "User",
-                        "page": {"title": "Things", "kind": "concrete"},
-                        "evidence": [{"exchange": event, "quote": said}],
-                    }
-                    for event, said in told
-                ]
-            }
-        if purpose == "synthesize":
-            return {"kind": "concrete", "folder": "things", "title": "Things"}
-        return {"summarize": {"text": "So."}, "organize": {"proposals": []}}[purpose]
-
-
-def purpose_of(captured: Captured) -> str:
-    """Return what a request is for, by the form that its answer is to have."""
-    if captured.path.endswith("/embeddings"):
-        return "embed"
-    form = captured.body.get("response_format") or {}
-    named = (form.get("json_schema") or {}).get("name", "")
-    forms = {"Queries": "queries", "Reflection": "reflect", "Consolidation": "consolidate"}
-    forms |= {"Page": "synthesize", "Summary": "summarize", "Proposals": "organize"}
-    return forms.get(named, "answer")
-
-
-def embedded(body: Mapping[str, Any]) -> Behaviour:
-    data = [{"object": "embedding", "index": i, "embedding": [1.0, i % 7, 0.5]} for i, _ in enumerate(body["input"])]
-    usage = {"prompt_tokens": 1, "total_tokens": 1}
-    return raw(json.dumps({"object": "list", "model": "m", "data": data, "usage": usage}), "application/json")
-
-
 class Meddler:
     """A plugin that adds what is private to working memory and to what was found."""
 
@@ -341,11 +282,6 @@ class Life:
         return [name for name, texts in self.sent.items() if any(word in text for text in texts)]
 
 
-def read_twice(captured: Captured) -> str:
-    """Return the bytes of a request as they came, and once more with JSON's escapes undone, in lower case."""
-    return (captured.raw.decode("utf-8", "replace") + json.dumps(captured.body, ensure_ascii=False)).lower()
-
-
 def short_term(*, is_private: bool) -> str:
     """Return short-term memory with what the shapes add to it."""
     parts = dict.fromkeys(("summary", "goals", "facts", "tasks", "events"), "")
@@ -378,7 +314,7 @@ def make(root: Path, server: ChatServer, *, is_private: bool) -> Brain:
             file.write_text(filled(name, str(text), is_private=is_private))
     (root / "memory/short_term.md").write_text(short_term(is_private=is_private))
     brain = Brain(root, clock=ManualClock(NOW))
-    write_machine(brain, {"api_bases": {"openai": server.url.replace("127.0.0.1", "127.1")}})
+    write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
     brain.plugins.register(Meddler(is_private=is_private), "meddler")
     return brain
 
@@ -405,7 +341,8 @@ def live(root: Path, *, is_private: bool) -> Life:
             say_to(brain, f"private/{number}.md", f"---\n{meta}\n---\nI hide kanarie99qz in topic99.\n")
         during = len(server.requests) - before
         for step in range(2):
-            brain.clock.advance(timedelta(hours=20).total_seconds())  # type: ignore[attr-defined]
+            assert isinstance(brain.clock, ManualClock)
+            brain.clock.advance(timedelta(hours=20).total_seconds())
             promote(brain)
             say_to(brain, f"later/{step}.md", f"I have a topic{step:02d} bicycle. What of topic99?")
         promote(brain)
@@ -427,7 +364,8 @@ def say_to(brain: Brain, path: str, text: str) -> None:
     file = brain.root / "inbox" / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-    brain.clock.advance(60)  # type: ignore[attr-defined]
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(60)
     answer_one(brain, f"inbox/{path}")
 
 
@@ -492,7 +430,8 @@ def test_what_was_said_in_private_is_filed_on_no_open_page(tmp_path: Path, machi
         brain.observed.adopt()
         say_to(brain, "a.md", "---\nprivate: true\n---\nMy diagnosis is kanarie99qz.\n")
         say_to(brain, "b.md", "---\nprivate: true\n---\nI decided to leave kanarie97qz.\n")
-        brain.clock.advance(timedelta(hours=20).total_seconds())  # type: ignore[attr-defined]
+        assert isinstance(brain.clock, ManualClock)
+        brain.clock.advance(timedelta(hours=20).total_seconds())
         promote(brain)
         say_to(brain, "c.md", "What did I decide to leave? What is my diagnosis?\n")
         promote(brain)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,11 +26,12 @@ from brainiac.llm.schemas import (
     PageRef,
     Purpose,
     Request,
+    Result,
     SynthesizeRequest,
 )
 from brainiac.storage.statements import text_hash
 from tests.support.commands import Shell
-from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, statements, tell
+from tests.support.promotions import Answered, ScriptedEngine, make_brain, operations, page_with, statements, tell
 
 ENDS = {"written", "proposed", "refused"}
 
@@ -51,7 +52,7 @@ def by_hand(brain: Brain, path: str, text: str) -> None:
 
 def candidates_of(brain: Brain) -> dict[str, str]:
     """Return every candidate that the journal holds, by its id: what it states."""
-    found = {}
+    found: dict[str, str] = {}
     for event in brain.journal.events(kinds={"events-analyzed"}):
         found |= {f"{event.id}#{n}": one.get("text", "") for n, one in enumerate(event.data["candidates"])}
         found |= {f"{event.id}#r{n}": one["statement"] for n, one in enumerate(event.data["refused"])}
@@ -150,7 +151,7 @@ def test_a_candidate_whose_event_a_person_edits_is_told(tmp_path: Path) -> None:
     """Left by one run, then its event is edited: the next run refuses it by name, and reads what stands now."""
     failing = [True]
 
-    def fail(request: Request) -> Any:
+    def fail(request: Request) -> Page:
         if failing[0]:
             raise ModelError("down", retryable=True)
         return Page(kind="concrete", folder="x", title="X")
@@ -173,7 +174,7 @@ SAID = [
     "Please forget that I like coffee.", "I work at Google.", "I work at Acme now.", "hi", "My code is 4471.",
     "I decided to leave.", "My diagnosis is ZZnew.", "See [Porto](../memory/long_term/concrete/a.md).",
 ]  # fmt: skip
-MADE = [
+MADE: list[dict[str, object]] = [
     {"text": "User lives in Portland"},
     {"text": "User likes coffee"},
     {"text": " "},
@@ -200,11 +201,16 @@ class Chaos:
     """
 
     def __init__(self, random: Random) -> None:
-        self.random, self.brain = random, None
-        purposes = {Purpose.CONSOLIDATE: self.consolidate, Purpose.SYNTHESIZE: self.name, Purpose.SUMMARIZE: self.act}
+        self.random = random
+        self.brain: Brain | None = None
+        purposes: dict[Purpose, Answered] = {
+            Purpose.CONSOLIDATE: self.consolidate,
+            Purpose.SYNTHESIZE: self.name,
+            Purpose.SUMMARIZE: self.act,
+        }
         self.engine = ScriptedEngine(purposes)
 
-    def act(self, request: Request) -> Any:
+    def act(self, request: Request) -> Result:
         """Let a person edit a page, or fail, now and then; else answer as the offline engine."""
         if self.random.random() < 0.15:
             raise ModelError("down", retryable=True)
@@ -217,6 +223,7 @@ class Chaos:
 
     def consolidate(self, request: ConsolidateRequest) -> Consolidation:
         found, choose = self.act(request), self.random.choice
+        assert isinstance(found, Consolidation)
         if not request.said or self.random.random() < 0.2:
             return found
         ids = ["made-up", "", *(known.id for known in request.existing)]
@@ -250,6 +257,10 @@ class Chaos:
         )
 
 
+def is_abandoned(calls: list[bool]) -> bool:
+    return bool(calls) and calls.pop()
+
+
 @settings(
     max_examples=int(os.environ.get("PROMOTION_EXAMPLES", "12")), deadline=None,
     suppress_health_check=list(HealthCheck),
@@ -271,7 +282,7 @@ def test_every_candidate_of_every_run_ends_in_one_way(tmp_path_factory: pytest.T
             file.write_text(file.read_text().replace("coffee", "tea", 1))
         later(brain, random.choice([30, 3600]))
         calls = [random.random() < 0.04 for _ in range(400)]
-        abandon: Callable[[], bool] = lambda calls=calls: bool(calls) and calls.pop()  # noqa: E731  # a new one a run
+        abandon = partial(is_abandoned, calls)
         before = set(ended(brain))
         try:
             outcome = promote(brain, abandon=abandon)

@@ -31,7 +31,7 @@ def edit(brain: Brain, path: str, change: Callable[[str], str], *, is_noticed: b
         brain.observed.note_change(path)
 
 
-def during(purpose: Purpose, act: Callable[[], None]) -> ScriptedEngine:
+def during(purpose: Purpose, act: Callable[[], object]) -> ScriptedEngine:
     """An engine that lets something happen once, while it is asked."""
     pending, engine = [act], ScriptedEngine()
 

@@ -126,7 +126,7 @@ def test_a_name_or_day_that_nobody_said_is_asked_about_once(brain: Brain, text: 
 
 
 def test_what_only_the_assistant_said_bears_its_name(brain: Brain) -> None:
-    """Its words are no fact about the person: the statement says whose they are, in its line and in the journal."""
+    """F-MEM-9: its words are no fact about the person; the statement and the journal say whose they are."""
     evidence = [Evidence(exchange="e1", quote="Cellos have four strings")]
     answers(brain, {Purpose.CONSOLIDATE: decided("new", "Cellos have four strings.", evidence=evidence)})
     tell(brain, TOLD, answer="Cellos have four strings, by the way.")
@@ -153,11 +153,9 @@ def test_one_statement_is_changed_once(brain: Brain) -> None:
 )
 def test_a_folder_outside_is_refused(brain: Brain, folder: str) -> None:
     """The statement is filed within long-term memory all the same, and nothing is written elsewhere."""
-
-    page = Page(kind="concrete", folder=folder, title="../../evil")
-
+    evil = Page(kind="concrete", folder=folder, title="../../evil")
     before = {p for p in brain.root.parent.rglob("*") if "long_term" not in str(p) and p.suffix == ".md"}
-    answers(brain, {Purpose.SYNTHESIZE: page, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
+    answers(brain, {Purpose.SYNTHESIZE: evil, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
     tell(brain, "I play the cello.")
     promote(brain)
     page = page_with(brain, "cello")

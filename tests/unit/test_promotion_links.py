@@ -157,7 +157,9 @@ def test_what_a_model_makes_of_two_statements_keeps_the_links_of_both(tmp_path: 
     def consolidate(request: ConsolidateRequest) -> Consolidation:
         known = next((each for each in request.existing if "boat in" in each.content), None)
         if known is None or request.refused:
-            return engine.verbatim(request)  # type: ignore[return-value]  # it answers what it is asked
+            verbatim = engine.verbatim(request)
+            assert isinstance(verbatim, Consolidation)
+            return verbatim
         text = request.said[0].event.user
         text = f"{known.content}; {text}" if action == "replace" else text
         return operations({"action": action, "text": text, "ids": [known.id]})(request)

@@ -22,7 +22,8 @@ from brainiac.storage.statements import StatementLog
 from tests.support.models import write_settings
 from tests.support.openai_server import ChatServer, by_request
 from tests.support.promotions import LTM, ScriptedEngine, make_brain, pages, statements, tell
-from tests.unit.test_privacy import remote_brain, reply, say_to, told_by_us, write_private
+from tests.support.remote import remote_brain, reply, told_by_us, write_private
+from tests.support.said import say_to
 
 TOLD = [
     "My diagnosis is PRVprompt.",

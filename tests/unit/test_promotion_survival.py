@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -254,6 +255,10 @@ def test_a_line_below_an_item_is_no_part_of_it(tmp_path: Path) -> None:
     assert ["Call the plumber\n"] == list(outcome.kept)
 
 
+def with_items(text: str, *, heading: str, items: str) -> str:
+    return text.replace(heading, f"{heading}{items}")
+
+
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A brain with pages, lists and an event log in every form, to be copied."""
@@ -268,7 +273,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tell(brain, "What's a neap tide?\n\n> with a quote", private=True)
         tell(brain, "/todo call the landlord about the tap")
         for heading, items in LISTS.items():
-            rewrite(brain, lambda text, heading=heading, items=items: text.replace(heading, f"{heading}{items}"))
+            rewrite(brain, partial(with_items, heading=heading, items=items))
         own = "\n### 2026-03-01T08:00:00Z\n**User:** I bought a boat.\nIt is red.\n\n## Notes\nmine\n"
         rewrite(brain, lambda text: text.replace("## Summary\n", "## Summary\nMine.\n") + own)
         brain.close()

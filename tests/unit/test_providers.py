@@ -196,7 +196,7 @@ def test_retry_after_as_a_date_is_read() -> None:
     """A Retry-After may be a date; one in the past means now."""
 
     error = RuntimeError("slow down")
-    error.litellm_response_headers = {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}  # type: ignore[attr-defined]
+    error.litellm_response_headers = {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}  # type: ignore[attr-defined]  # as litellm does it
     assert 0.0 == retry_after_seconds(error)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from brainiac.storage.journal import Journal
 from brainiac.testing import make_brain, run_once
 from tests.support.commands import Shell
 from tests.support.kernel import CountingDisk, Crash
-from tests.unit.test_forget import tell, texts
+from tests.support.said import holding, tell, texts
 
 SECRET = "My neighbour Rosalind hides emeralds under the old willow."
 WORDS = ("emeralds", "willow")  # the name becomes the name of a file, which the journal keeps
@@ -44,19 +43,9 @@ def told(brain: Brain, secret: str = SECRET) -> str:
     return next(event.id for event in events if event.data["prompt"] == "inbox/two.md")
 
 
-def holders(*tops: Path) -> list[str]:
-    """Every file below the folders in which a word of the secret stands; texts in blobs are looked at whole."""
-    found = []
-    for top in tops:
-        for folder, _, names in os.walk(top):
-            for name in names:
-                content = Path(folder, name).read_bytes().lower()
-                found += [str(Path(folder, name)) for word in WORDS if word.lower().encode() in content]
-    return sorted(set(found))
-
-
 def everywhere(brain: Brain) -> list[str]:
-    return holders(brain.root, brain.places.state, brain.places.cache)
+    """Every file in which a word of the secret stands."""
+    return sorted({path for _, path in holding(WORDS, brain.root, brain.places.state, brain.places.cache)})
 
 
 @pytest.mark.parametrize("is_promoted", [False, True])
@@ -178,8 +167,11 @@ def test_the_command_says_what_is_beyond_it(brain: Brain, capsys: pytest.Capture
 def test_doctor_finds_what_came_back(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
     """A purged text that a sync brought back among the blobs is a problem that --fix mends."""
     exchange = told(brain)
-    digest = next(c.after for c in brain.journal.find(exchange).changes if c.path == "inbox/two.md")  # type: ignore[union-attr]
-    copy = brain.journal.blobs.get(str(digest))
+    event = brain.journal.find(exchange)
+    assert event
+    digest = next(change.after for change in event.changes if change.path == "inbox/two.md")
+    assert digest
+    copy = brain.journal.blobs.get(digest)
     purge(brain, find_target(brain, exchange))
     brain.journal.blobs.put(copy)
     shell = Shell(capsys, str(brain.root))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,13 +18,13 @@ from brainiac.text.tokens import ends_as_question, likeness
 AT = "2026-05-01T10:00:00Z"
 
 
-def hit(text: str, *, at: str = AT, path: str = "memory/long_term/concrete/gym.md", **more: object) -> Hit:
+def hit(text: str, *, at: str = AT, path: str = "memory/long_term/concrete/gym.md", **more: Any) -> Hit:
     """Return something found."""
-    fields = {"kind": "exchange", "title": "Gym", "score": 1.0, "is_near": True, **more}
-    return Hit(path=path, text=text, at=at, **fields)  # type: ignore[arg-type]
+    fields: dict[str, Any] = {"kind": "exchange", "title": "Gym", "score": 1.0, "is_near": True, **more}
+    return Hit(path=path, text=text, at=at, **fields)
 
 
-def answered(text: str, *hits: Hit, **more: object) -> Answer:
+def answered(text: str, *hits: Hit, **more: Any) -> Answer:
     """Ask the engine."""
     prompt = Prompt(path="inbox/talk/q.md", text=text, sha256="", at=AT)
     request = AnswerRequest(
@@ -31,7 +32,7 @@ def answered(text: str, *hits: Hit, **more: object) -> Answer:
         prompt=prompt,
         short_term=ShortTermMemory(),
         hits=hits,
-        **more,  # type: ignore[arg-type]
+        **more,
     )
     result = OfflineEngine().run(request)
     assert isinstance(result, Answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from brainiac.search import documents, features
 from brainiac.search.index import Asked
 from brainiac.search.pages import Unindexed
 from brainiac.search.text import Analyzer
+from brainiac.text.dates import TimeSpan, find_times
 from brainiac.tree import Tree
 
 PAGE = "memory/long_term/concrete/garden.md"
@@ -41,8 +43,12 @@ def log_of(first: int, end: int) -> str:
 def test_of_a_growing_log_only_what_is_new_is_analyzed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After one more exchange, times are looked for in that one alone, and the page is what a first reading gives."""
     asked: list[str] = []
-    find_times = features.find_times
-    monkeypatch.setattr(features, "find_times", lambda text, now: asked.append(text) or find_times(text, now))
+
+    def find_and_note(text: str, now: datetime) -> list[TimeSpan]:
+        asked.append(text)
+        return find_times(text, now)
+
+    monkeypatch.setattr(features, "find_times", find_and_note)
     unindexed, file = unindexed_of(root), root / "memory/short_term.md"
     file.write_text(log_of(0, 50), "utf-8")
     unindexed.catch_up()
@@ -58,7 +64,9 @@ def test_a_log_is_parsed_once_for_all_queries(root: Path, monkeypatch: pytest.Mo
     (root / "memory/short_term.md").write_text(log_of(0, 3), "utf-8")
     unindexed = unindexed_of(root)
     unindexed.catch_up()
-    stamp = unindexed.pages["memory/short_term.md"].stamp  # type: ignore[union-attr]
+    ranked = unindexed.pages["memory/short_term.md"]
+    assert ranked
+    stamp = ranked.stamp
     with monkeypatch.context() as patched:
         patched.delattr(documents, "document_of")
         page = unindexed.page_as_of("memory/short_term.md", stamp)

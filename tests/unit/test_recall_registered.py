@@ -13,7 +13,8 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.search.conformance import CHECKS
 from brainiac.search.features import EncodedPage
-from brainiac.search.index import Asked, Candidates, Index, LinkedPage
+from brainiac.search.index import Asked, Candidates, Index
+from brainiac.search.links import LinkedPage
 from brainiac.testing import make_brain
 
 GARDEN = "memory/long_term/concrete/garden.md"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,9 +62,9 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
         recall.close()
 
 
-def texts(recall: Recall, query: str, **options: object) -> list[str]:
+def texts(recall: Recall, query: str, **options: Any) -> list[str]:
     """Return the texts found."""
-    return [hit.text for hit in recall.search(query, now=NOW, **options)]  # type: ignore[arg-type]
+    return [hit.text for hit in recall.search(query, now=NOW, **options)]
 
 
 def test_statements_are_found_by_their_block_id(folder: Folder) -> None:
@@ -279,7 +280,7 @@ def test_a_summary_lifts_its_folder(folder: Folder) -> None:
     for name in ("boats", "cars"):
         folder.write(f"{CONCRETE}/{name}/_index.md", f"# {name}\n\nEverything on {name} of the family.\n")
         folder.write(f"{CONCRETE}/{name}/paint.md", "# Paint\n\n- It was painted blue. ^a\n")
-    hits = folder.recall().search("painted boats", kinds=("statement",), now=NOW)
+    hits = folder.recall().search("painted boats", kinds=["statement"], now=NOW)
     assert f"{CONCRETE}/boats/paint.md" == hits[0].path
 
 
@@ -299,7 +300,7 @@ def test_kinds_and_limit(folder: Folder) -> None:
     recall = folder.recall()
     assert (3, {"statement"}) == (
         len(recall.search("tea", limit=3)),
-        {hit.kind for hit in recall.search("tea", kinds=("statement",))},
+        {hit.kind for hit in recall.search("tea", kinds=["statement"])},
     )
 
 

@@ -29,6 +29,7 @@ from brainiac.settings import MachineSettings, RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 from tests.support.models import make_brain, write_machine
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, raw, status
+from tests.support.remote import elsewhere
 
 
 class HashEmbedder:
@@ -189,7 +190,7 @@ def remote_recall(folder: Path, server: ChatServer, monkeypatch: pytest.MonkeyPa
     places = LocalPlaces.of(folder / "brain", "t")
     places.config.parent.mkdir(parents=True, exist_ok=True)
     machine = {
-        "api_bases": {"openai": server.url.replace("127.0.0.1", "127.1")},
+        "api_bases": {"openai": elsewhere(server)},
         "api_key_variables": {"openai": "LOCAL_KEY"},
     }
     places.config.write_text(json.dumps(machine), "utf-8")

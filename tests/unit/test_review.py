@@ -150,14 +150,14 @@ def test_settled_lines_go_once_the_file_rests(scene: Scene) -> None:
     stale = scene.brain.tree.review.read_text()
     kinds(scene)
     assert None is tidy_review(scene.brain)
-    scene.clock.advance(61)  # type: ignore[attr-defined]
+    scene.advance(61)
     tidy_review(scene.brain)
     ticked = find_ticks(stale)[0]
     assert stale[: ticked.start] + stale[ticked.end :] == scene.brain.tree.review.read_text()
     scene.brain.tree.review.write_text(stale)
     scene.brain.observed.note_change(REVIEW)
     assert [] == kinds(scene)
-    scene.clock.advance(61)  # type: ignore[attr-defined]
+    scene.advance(61)
     tidy_review(scene.brain)
     assert [] == find_ticks(scene.brain.tree.review.read_text())
 

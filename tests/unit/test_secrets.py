@@ -9,7 +9,7 @@ import pytest
 from tests.support.commands import Shell
 from tests.support.living import Living, events_of, living, living_brain, unfolded
 from tests.support.pipeline import eventually
-from tests.unit.test_privacy import holding
+from tests.support.said import holding
 
 SECRET = "quillwort847219563301"
 TOLD = "Not kept beyond this file: it looks like a password (`reflection.redact_secrets`)."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from tests.support.models import (
     make_brain,
     model_brain,
     prompt_of,
+    run_answer,
     short_term,
     write_memory,
     write_settings,
@@ -43,8 +45,8 @@ def brain(tmp_path: Path) -> Brain:
     return make_brain(tmp_path)
 
 
-def box(brain: Brain, *, is_remote: bool = True, **fields: object) -> Toolbox:
-    return Toolbox(brain, answer_request(**fields), Gate(brain, is_remote=is_remote))  # type: ignore[arg-type]
+def box(brain: Brain, *, is_remote: bool = True, **fields: Any) -> Toolbox:
+    return Toolbox(brain, answer_request(**fields), Gate(brain, is_remote=is_remote))
 
 
 def call(tools: Toolbox, name: str, **arguments: object) -> str:
@@ -226,7 +228,7 @@ def test_model_without_tools_is_served_without(tmp_path: Path, server: ChatServe
     brain = model_brain(tmp_path, server)
     server.script(status(400, "this model does not support tools"), say("Portland."), say("Portland."))
     for _ in range(2):
-        assert "Portland." == brain.models.run(answer_request()).text  # type: ignore[attr-defined]
+        assert "Portland." == run_answer(brain).text
     assert [True, False, False] == ["tools" in body for body in server.bodies]
     assert [True, False, False] == ["tool_choice" in body for body in server.bodies]
 
@@ -238,8 +240,8 @@ def test_broken_calls_through_the_protocol_do_no_harm(tmp_path: Path, server: Ch
         call_tools(("no_such_tool", {}), ("read_memory", "{broken"), ("read_memory", {"id": "/etc/passwd"}), ("", "")),
         say("Nothing there."),
     )
-    answer = brain.models.run(answer_request())
-    assert ("Nothing there.", []) == (answer.text, answer.read)  # type: ignore[attr-defined]
+    answer = run_answer(brain)
+    assert ("Nothing there.", []) == (answer.text, answer.read)
     results = [message["content"] for message in server.bodies[1]["messages"] if message["role"] == "tool"]
     assert [True] * len(results) == [result.startswith("Error") for result in results]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, UserError
-from brainiac.events import TextsPurged, append, create, move, remove, update
+from brainiac.events import Event, TextsPurged, append, create, move, remove, update
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.history.undo import plan, undo
 from brainiac.storage.commit import Committer
@@ -278,9 +279,9 @@ def test_a_person_who_saves_meanwhile_is_not_overwritten(brain: Brain, monkeypat
     event = brain.commit("page-made", by="x", changes=[create(A, "a\n")])
     commit = Brain.commit
 
-    def saved_first(self: Brain, *arguments: object, **named: object) -> object:
+    def saved_first(self: Brain, *arguments: Any, **named: Any) -> Event:
         brain.tree.absolute(A).write_text("mine\n")
-        return commit(self, *arguments, **named)  # type: ignore[arg-type]
+        return commit(self, *arguments, **named)
 
     monkeypatch.setattr(Brain, "commit", saved_first)
     with pytest.raises((UserError, ConflictError), match="changed since by person"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from brainiac_plugins.promotion.run import promote
@@ -20,9 +21,9 @@ from brainiac.pipeline.daemon import Daemon, answer_one, run_once
 from brainiac.storage.files import locked
 from tests.support.living import living, living_brain, model_machine
 from tests.support.models import make_brain, write_machine
-from tests.support.openai_server import ChatServer
+from tests.support.openai_server import ChatServer, by_request
 from tests.support.pipeline import eventually
-from tests.unit.test_privacy_canaries import Curious, by_request, read_twice
+from tests.support.remote import Curious, elsewhere, read_twice
 
 MODEL = "openai/test-model"
 SECRET = "I have a quillwort in Zanzibar."
@@ -72,7 +73,7 @@ def telling(brain: Brain, word: str = "quillwort") -> list[str]:
     return [path for path, text in shown(brain).items() if word in text.lower() or word in path]
 
 
-def made_private(brain: Brain) -> list[dict[str, object]]:
+def made_private(brain: Brain) -> list[dict[str, Any]]:
     return [dict(event.data) for event in brain.journal.events(kinds={ExchangeMadePrivate})]
 
 
@@ -232,7 +233,7 @@ def remote(root: Path, server: ChatServer) -> Brain:
     settings = {"inbox": {"settle_ms": 1}, "recall": {"embedder": "none"}, "llm": llm}
     make_brain(root, settings).close()
     brain = Brain(root)
-    write_machine(brain, {"api_bases": {"openai": server.url.replace("127.0.0.1", "127.1")}})
+    write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
     return brain
 
 
@@ -247,7 +248,7 @@ def test_what_had_been_sent_and_to_whom_is_told(tmp_path: Path) -> None:
         before = len(server.requests)
         ask_for(brain, "a.md")
         (event,) = made_private(brain)
-        own, later = event["sent"]  # type: ignore[misc]
+        own, later = event["sent"]
         assert (MODEL, True, {"queries", "answer", "reflect"}) == (own["model"], own["is_own"], set(own["purposes"]))
         assert (MODEL, False) == (later["model"], later["is_own"])
         assert 3 == own["calls"] == later["calls"]
@@ -294,7 +295,7 @@ def test_a_running_daemon_takes_it_back_by_itself(tmp_path: Path, machine: Path)
         server.default = by_request(Curious())
         llm = f"llm: {{model: {MODEL}, prices: {{{MODEL}: [0.1, 0.1]}}, timeout_seconds: 20}}\n"
         root = living_brain(tmp_path / "brain", "inbox: {settle_ms: 20, typing_seconds: 1}\n" + llm)
-        model_machine(server.url.replace("127.0.0.1", "127.1"))
+        model_machine(elsewhere(server))
         with living(root) as one:
             one.answer("a.md", f"{SECRET}\n")
             one.wait_for_event("exchange-reflected")

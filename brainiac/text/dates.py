@@ -1,11 +1,14 @@
-"""Which days an expression of time means: calendar arithmetic, one function a form."""
+"""Time expressions of ordinary English, resolved against the moment they were written."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date, timedelta
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Literal
+
+# --- which days an expression means: calendar arithmetic, one function a form ----------------------------------------
 
 TimeKind = Literal["point", "range", "duration", "frequency"]
 Tense = Literal["past", "mixed", "ahead"]
@@ -34,7 +37,7 @@ COUNT = (
 )
 UNIT = r"(?:seconds|minute|min|hour|hr|day|night|week|weekend|fortnight|month|quarter|year|decade)s?"
 YEAR = r"(?:19|20)\d\d"
-Found = tuple[date, date, TimeKind] | None
+_Days = tuple[date, date, TimeKind] | None
 
 
 def _month_number(text: str) -> int:
@@ -54,7 +57,7 @@ def _day(year: int, month: int, day: int) -> date | None:
         return None
 
 
-def _one(day: date | None) -> Found:
+def _one(day: date | None) -> _Days:
     return (day, day, "point") if day else None
 
 
@@ -65,17 +68,17 @@ def month_span(year: int, month: int) -> tuple[date, date]:
     return first, following - timedelta(days=1)
 
 
-def _iso(text: str, today: date, tense: Tense) -> Found:
+def _iso(text: str, today: date, tense: Tense) -> _Days:
     return _one(_day(int(text[:4]), int(text[5:7]), int(text[8:10])))
 
 
-def _slashed(text: str, today: date, tense: Tense) -> Found:
+def _slashed(text: str, today: date, tense: Tense) -> _Days:
     first, second, year = (int(part) for part in re.split(r"[/.]", text))
     day, month = (first, second) if "." in text or first > 12 else (second, first)
     return _one(_day(year, month, day))
 
 
-def _calendar_day(text: str, today: date, tense: Tense) -> Found:
+def _calendar_day(text: str, today: date, tense: Tense) -> _Days:
     month, year = _month_number(text), _year_of(text)
     found = re.search(r"(?<!\d)\d{1,2}(?!\d)", text)
     number = int(found.group()) if found else 1
@@ -89,7 +92,7 @@ def _calendar_day(text: str, today: date, tense: Tense) -> Found:
     return _one(min(choices, key=lambda day: abs(day - today), default=None))
 
 
-def _month(text: str, today: date, tense: Tense) -> Found:
+def _month(text: str, today: date, tense: Tense) -> _Days:
     month = _month_number(text)
     year = _year_of(text)
     if year is None:
@@ -102,12 +105,12 @@ def _month(text: str, today: date, tense: Tense) -> Found:
     return first, last, "range"
 
 
-def _year(text: str, today: date, tense: Tense) -> Found:
+def _year(text: str, today: date, tense: Tense) -> _Days:
     year = _year_of(text) or today.year
     return date(year, 1, 1), date(year, 12, 31), "range"
 
 
-def _since(text: str, today: date, tense: Tense) -> Found:
+def _since(text: str, today: date, tense: Tense) -> _Days:
     if re.search(MONTH, text):
         found = _month(text, today, "past")
         return (found[0], max(today, found[0]), "range") if found else None
@@ -142,19 +145,19 @@ def shift(day: date, count: float, unit: str) -> date:
         return day
 
 
-def _ago(text: str, today: date, tense: Tense) -> Found:
+def _ago(text: str, today: date, tense: Tense) -> _Days:
     count, unit = _counted(text)
     return _around(shift(today, -count, unit), unit)
 
 
-def _ahead(text: str, today: date, tense: Tense) -> Found:
+def _ahead(text: str, today: date, tense: Tense) -> _Days:
     count, unit = _counted(text)
     if "next" in text:
         return today, shift(today, count, unit), "range"
     return _around(shift(today, count, unit), unit)
 
 
-def _around(day: date, unit: str) -> Found:
+def _around(day: date, unit: str) -> _Days:
     """Widen a counted day to what the unit leaves open."""
     if unit in ("month", "quarter"):
         return (*month_span(day.year, day.month), "range")
@@ -163,17 +166,17 @@ def _around(day: date, unit: str) -> Found:
     return day, day, "point"
 
 
-def _lately(text: str, today: date, tense: Tense) -> Found:
+def _lately(text: str, today: date, tense: Tense) -> _Days:
     count, unit = _counted(text)
     return shift(today, -count, unit), today, "range"
 
 
-def _duration(text: str, today: date, tense: Tense) -> Found:
+def _duration(text: str, today: date, tense: Tense) -> _Days:
     count, unit = _counted(text)
     return shift(today, -count, unit), today, "duration"
 
 
-def _moved(text: str, today: date, tense: Tense) -> Found:
+def _moved(text: str, today: date, tense: Tense) -> _Days:
     if text.startswith("since "):
         found = _moved(text.removeprefix("since "), today, tense)
         return (found[0], max(found[0], today), "range") if found else None
@@ -201,7 +204,7 @@ def _moved_weekday(what: str, step: int, today: date) -> date:
     return this_week if this_week >= today else this_week + timedelta(days=7)
 
 
-def _moved_unit(what: str, step: int, today: date) -> Found:
+def _moved_unit(what: str, step: int, today: date) -> _Days:
     monday = today - timedelta(days=today.weekday())
     if what in ("day", "night", "morning", "afternoon", "evening"):
         return _one(today + timedelta(days=step))
@@ -227,7 +230,7 @@ def _year_month(day: date) -> tuple[int, int]:
     return day.year, day.month
 
 
-def _moved_feast(what: str, step: int, today: date) -> Found:
+def _moved_feast(what: str, step: int, today: date) -> _Days:
     feast = next((name for name in _FEASTS if what.startswith(name)), "")
     if feast:
         this_year = date(today.year, *_FEASTS[feast])
@@ -242,12 +245,12 @@ def _moved_feast(what: str, step: int, today: date) -> Found:
     return None
 
 
-def _near(text: str, today: date, tense: Tense) -> Found:
+def _near(text: str, today: date, tense: Tense) -> _Days:
     offsets = {"the day before yesterday": -2, "yesterday": -1, "tomorrow": 1, "the day after tomorrow": 2}
     return _one(today + timedelta(days=offsets.get(text, 0)))
 
 
-def _quarter(text: str, today: date, tense: Tense) -> Found:
+def _quarter(text: str, today: date, tense: Tense) -> _Days:
     names = ("first", "second", "third", "fourth")
     number = next((i for i, name in enumerate(names) if name in text), None)
     number = int(text[1]) - 1 if number is None else number
@@ -255,12 +258,12 @@ def _quarter(text: str, today: date, tense: Tense) -> Found:
     return first, shift(first, 3, "month") - timedelta(days=1), "range"
 
 
-def _season(text: str, today: date, tense: Tense) -> Found:
+def _season(text: str, today: date, tense: Tense) -> _Days:
     first = date(_year_of(text) or today.year, next(m for name, m in _SEASONS.items() if name in text), 1)
     return first, shift(first, 3, "month") - timedelta(days=1), "range"
 
 
-def _feast(text: str, today: date, tense: Tense) -> Found:
+def _feast(text: str, today: date, tense: Tense) -> _Days:
     return _moved_feast(text.split(None, 1)[1], 1 if tense == "ahead" else -1, today)
 
 
@@ -268,14 +271,14 @@ def _weekday_number(text: str) -> int:
     return next(i for i, name in enumerate(DAYS) if name[:3] == text[:3])
 
 
-def _weekday(text: str, today: date, tense: Tense) -> Found:
+def _weekday(text: str, today: date, tense: Tense) -> _Days:
     number = _weekday_number(text.removeprefix("on "))
     if tense != "ahead":
         return _one(today - timedelta(days=(today.weekday() - number - 1) % 7 + 1))
     return _one(today + timedelta(days=(number - today.weekday() - 1) % 7 + 1))
 
 
-def _nth(text: str, today: date, tense: Tense) -> Found:
+def _nth(text: str, today: date, tense: Tense) -> _Days:
     number = int(re.findall(r"\d+", text)[0])
     this_month = _day(today.year, today.month, number)
     if this_month and (this_month <= today) == (tense != "ahead"):
@@ -284,17 +287,17 @@ def _nth(text: str, today: date, tense: Tense) -> Found:
     return _one(_day(other.year, other.month, number))
 
 
-def _frequency(text: str, today: date, tense: Tense) -> Found:
+def _frequency(text: str, today: date, tense: Tense) -> _Days:
     return today, today, "frequency"
 
 
-def _clock(text: str, today: date, tense: Tense) -> Found:
+def _clock(text: str, today: date, tense: Tense) -> _Days:
     hour = number_of(text)
     has_mark = re.search(r":|m$|\.$|clock$", text)
     return _one(today) if has_mark and hour is not None and hour <= 24 else None
 
 
-RESOLVERS: dict[str, Callable[[str, date, Tense], Found]] = {
+_RESOLVERS: dict[str, Callable[[str, date, Tense], _Days]] = {
     "iso": _iso,
     "slashed": _slashed,
     "day_month": _calendar_day,
@@ -317,3 +320,183 @@ RESOLVERS: dict[str, Callable[[str, date, Tense], Found]] = {
     "duration": _duration,
     "clock": _clock,
 }
+
+
+# --- which expressions a text holds ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """A time expression.
+
+    Attributes:
+        start: Offset of its first character.
+        end: Offset behind its last.
+        text: The expression as written.
+        earliest: First day it may mean.
+        latest: Last day it may mean.
+        kind: `point` (a day), `range` (several days), `duration` (a length, counted back from the moment),
+            `frequency` (a habit; the days are the moment's own).
+        is_relative: It means another day when said on another day.
+    """
+
+    start: int
+    end: int
+    text: str
+    earliest: date
+    latest: date
+    kind: TimeKind
+    is_relative: bool = False
+
+
+_TIME_WORDS = frozenset(  # without one of these or a digit the long pattern is not tried
+    f"{' '.join(MONTHS + DAYS)} jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thurs "
+    f"fri sat sun "
+    "today tonight yesterday tomorrow day days daily weekday weekdays week weeks weekend weekends weekly weeknights "
+    "fortnight month months monthly quarter quarters year years yearly annually night nights nightly morning mornings "
+    "afternoon afternoons evening evenings hour hours minute minutes min mins second seconds decade decades spring "
+    "summer autumn fall winter christmas halloween valentine new mondays tuesdays wednesdays thursdays fridays "
+    "saturdays sundays q".split()
+)
+_WORDS = re.compile(r"[a-z]+|\d")
+_PATTERN = re.compile(
+    rf"""\b(?:
+      (?P<iso>{YEAR}-\d\d-\d\d(?:T[\d:.]+Z?)?)
+    | (?P<slashed>\d{{1,2}}[/.]\d{{1,2}}[/.]{YEAR})
+    | (?P<frequency>every\ (?:other\ |single\ |second\ )?(?:{DAY}|{UNIT}|morning|evening|afternoon|{COUNT}\ {UNIT})
+        (?:\ (?:morning|afternoon|evening|night))?
+        | (?:once|twice|thrice|{COUNT}\ (?:times|{UNIT}))\ (?:a|an|per|each|every)\ {UNIT}
+        | (?:once|twice)\ (?:daily|weekly|monthly|yearly) | daily | weekly | monthly | yearly | annually | nightly
+        | (?:on\ )?(?:{FULL_DAY}s|weekdays|weekends|weeknights) | each\ {UNIT} | in\ the\ (?:mornings|evenings))
+    | (?P<day_month>(?:the\ )?\d{{1,2}}(?:st|nd|rd|th)?\ (?:of\ )?{MONTH}(?:,?\ {YEAR})?)
+    | (?P<month_year>(?:in\ |by\ |until\ |of\ |around\ |during\ |before\ |after\ |from\ )?
+        (?:early\ |mid[\ -]?|late\ )?{MONTH},?\ {YEAR})
+    | (?P<month_day>{MONTH}\ (?:the\ )?\d{{1,2}}(?:st|nd|rd|th)?(?![\d:])(?:,?\ {YEAR})?)
+    | (?P<ago>{COUNT}\ {UNIT}\ (?:ago|back))
+    | (?P<lately>(?:the\ |these\ |in\ the\ |over\ the\ )?(?:last|past)\ {COUNT}\ {UNIT})
+    | (?P<ahead>(?:in|within)\ {COUNT}\ {UNIT}(?:\ from\ now|'\ time)? | (?:the\ )?next\ {COUNT}\ {UNIT})
+    | (?P<moved>(?!(?:last|past|coming|previous)\ (?:day|hour|minute|second)s?\b)
+        (?:last|past|this|next|coming|previous|since\ last)\ (?:{FULL_DAY}|{DAY}\b|{UNIT}|morning|afternoon
+        |evening|spring|summer|autumn|fall|winter|christmas|halloween|new\ year(?:'s)?|{MONTH}))
+    | (?P<near>the\ day\ before\ yesterday|the\ day\ after\ tomorrow|today|tonight|yesterday|tomorrow)
+    | (?P<since>since\ (?:{MONTH}\ )?{YEAR} | since\ {MONTH}(?!\ \d))
+    | (?P<quarter>q[1-4](?:[\ ,]*{YEAR})? | (?:the\ )?(?:first|second|third|fourth)\ quarter(?:\ of\ {YEAR})?)
+    | (?P<season>(?:in\ |the\ )*(?:spring|summer|autumn|fall|winter)\ (?:of\ )?{YEAR})
+    | (?P<feast>(?:at|on|for|over|by|until)\ (?:christmas|halloween|new\ year(?:'s)?|valentine(?:'s)?))
+    | (?P<duration>(?:for\ (?:over\ |about\ |almost\ |more\ than\ )?)?{COUNT}[\ -]{UNIT}(?:\ and\ a\ half)?)
+    | (?P<month>(?:in|by|since|until|till|of|around|during|before|after|from|early|mid|late|this)[\ -]
+        (?:early\ |mid[\ -]?
+        |late\ |the\ (?:end|beginning|start)\ of\ )?{MONTH})
+    | (?P<year>(?:in|by|until|till|of|around|during|before|after|from|to)\ {YEAR})
+    | (?P<weekday>(?:on\ )?(?:{FULL_DAY}))
+    | (?P<nth>(?:on|by|until)\ the\ \d{{1,2}}(?:st|nd|rd|th)(?!\ of\b))
+    | (?P<clock>at\ \d{{1,2}}(?::\d\d)?\s?(?:am|pm|a\.m\.|p\.m\.|o'clock)?(?!\d))
+    )(?!\w)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_BACK = re.compile(
+    r"\b(?:was|were|did|had|went|got|came|ago|last|been|bought|ate|met|saw|said|took|made|gave|left|\w{2,}ed)\b", re.I
+)
+_PRESENT = re.compile(r"\b(?:is|are|am|'s|turns)\b|['’](?:s|re|m)\b", re.I)
+_HABIT = re.compile(  # a weekday that names no one day
+    rf"\b(?:every|each|usually|always|a week|per week|from {FULL_DAY} to|the {FULL_DAY} [a-z]+)\b"
+    rf"|{FULL_DAY}s\b",
+    re.I,
+)
+_FORWARD = re.compile(
+    r"\b(?:will|going to|gonna|next|need|must|have to|remind|todo|plan|should|due|by|upcoming)\b", re.I
+)
+_RELATIVE = frozenset({"ago", "lately", "ahead", "moved", "near", "weekday", "nth"})
+_YEARLESS = frozenset({"day_month", "month_day", "month", "since", "quarter", "feast"})
+
+
+def find_times(text: str, now: datetime) -> list[TimeSpan]:
+    """Find the time expressions of a text.
+
+    Args:
+        text: One sentence; its tense decides whether "on Tuesday" lies before or ahead.
+        now: When it was written; its own calendar day counts.
+
+    Returns:
+        Spans in order of their offsets, not overlapping.
+    """
+    found_words = _WORDS.findall(text.lower())
+    if _TIME_WORDS.isdisjoint(found_words) and not any(word.isdigit() for word in found_words):
+        return []
+    today = now.date()
+    tense = _tense(text)
+    spans = []
+    for match in _PATTERN.finditer(text):
+        kind = match.lastgroup or ""
+        if kind == "weekday" and _HABIT.search(text):
+            kind = "frequency"
+        found = _RESOLVERS[kind](match.group().lower(), today, tense)
+        if found is not None:
+            earliest, latest, time_kind = found
+            is_relative = kind in _RELATIVE or (kind in _YEARLESS and not re.search(YEAR, match.group()))
+            spans.append(TimeSpan(match.start(), match.end(), match.group(), earliest, latest, time_kind, is_relative))
+    return spans
+
+
+def _tense(text: str) -> Tense:
+    if _FORWARD.search(text) or not _BACK.search(text):
+        return "ahead"
+    return "mixed" if _PRESENT.search(text) else "past"
+
+
+def format_date(day: date) -> str:
+    """Format a day for reading: `3 March 2026`."""
+    return f"{day.day} {MONTHS[day.month - 1].title()} {day.year}"
+
+
+def format_span(span: TimeSpan) -> str:
+    """Format the days of a span for reading: a day, a month, a year, or `20 April 2026 to 26 April 2026`."""
+    first, last = span.earliest, span.latest
+    if first == last:
+        return format_date(first)
+    if (first, last) == month_span(first.year, first.month):
+        return f"{MONTHS[first.month - 1].title()} {first.year}"
+    if first == date(first.year, 1, 1) and last == date(first.year, 12, 31):
+        return str(first.year)
+    return f"{format_date(first)} to {format_date(last)}"
+
+
+_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+_LEADS_TO_DAY = re.compile(
+    r"\b(?:on|this|next|last|by|until|till|before|since|after|from|past|coming)\s+$", re.IGNORECASE
+)
+
+
+def _is_bare_weekday(text: str, span: TimeSpan) -> bool:
+    """Return whether a weekday names no single day: it has its date beside it, is one of several, or greets."""
+    if not re.fullmatch(_WEEKDAY, span.text, re.IGNORECASE):
+        return False
+    before, after = text[: span.start], text[span.end :]
+    has_date = re.match(rf"[ ,]+(?:the )?\d|[ ,]+(?:{'|'.join(MONTHS)})\b", after, re.IGNORECASE)
+    is_list = re.match(rf",?\s*(?:to|and|or|,|through|-)\s*{_WEEKDAY}\b", after, re.IGNORECASE) or re.search(
+        rf"\b{_WEEKDAY},?\s*(?:to|and|or|,|through|-)\s*$", before, re.IGNORECASE
+    )
+    return bool(has_date or is_list) or not _LEADS_TO_DAY.search(before)
+
+
+def with_dates(text: str, said: datetime, *, except_year: bool = False) -> str:
+    """Return a text with the date in brackets behind each expression that depends on when it was said.
+
+    Args:
+        text: A sentence, e.g. `I left Google last month`.
+        said: When it was said.
+        except_year: Leave expressions alone that only lack the year, e.g. `May 23`.
+
+    Returns:
+        E.g. `I left Google last month (February 2026)`.
+    """
+    pieces, position = [], 0
+    for span in find_times(text, said):
+        lacks_year_only = any(name[:3] in span.text.lower() for name in MONTHS) and "last" not in span.text.lower()
+        if not span.is_relative or (except_year and lacks_year_only) or text[span.end : span.end + 2] == " (":
+            continue
+        if _is_bare_weekday(text, span):
+            continue
+        pieces += [text[position : span.end], f" ({format_span(span)})"]
+        position = span.end
+    return "".join(pieces) + text[position:]
