@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: install demo quick test lint fix bench clean
+.PHONY: install demo quick test lint fix docs bench clean
 
 install: $(VENV)/.installed
 
@@ -24,6 +24,9 @@ lint: $(VENV)/.installed
 fix: $(VENV)/.installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed  ## the pages that are generated from the code
+	$(BIN)/python docs/generate.py
 
 bench: $(VENV)/.installed
 	@ls benchmarks/*.py

@@ -17,7 +17,7 @@ import typer
 from pydantic import BaseModel
 
 from brainiac import events
-from brainiac.cli.app import app, register_all
+from brainiac.cli.app import new_app, register_all
 from brainiac.host import hookspecs
 from brainiac.settings import MachineSettings, Settings
 
@@ -234,6 +234,7 @@ def cli_page() -> str:
 
 def commands() -> list[tuple[str, Any]]:
     """Return full name and click command of every command."""
+    app = new_app()
     register_all(app)
     return sorted(_walk(typer.main.get_command(app), ""))
 

@@ -28,14 +28,19 @@ COMMANDS = {
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
 }  # fmt: skip
 
-app = typer.Typer(
-    name="brainiac",
-    help="A folder that remembers. Drop a note in inbox/; the answer appears beside it.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # its boxes would take markup and escapes in a file's name for styles
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
-)
+
+def new_app() -> typer.Typer:
+    """Return the application without its commands: a fresh one each time, since plugins of one brain add theirs."""
+    app = typer.Typer(
+        name="brainiac",
+        help="A folder that remembers. Drop a note in inbox/; the answer appears beside it.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # its boxes would take markup and escapes in a file's name for styles
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    )
+    app.callback()(_root)
+    return app
 
 
 def _print_version(is_meant: bool) -> None:
@@ -44,7 +49,6 @@ def _print_version(is_meant: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     brain: Annotated[
         str | None,
@@ -66,14 +70,14 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     arguments = _brain_first(arguments) or ["--help"]
-    named = _command(arguments)
+    app, named = new_app(), _command(arguments)
     if named in COMMANDS:
-        _register(COMMANDS[named])
+        _register(app, COMMANDS[named])
     else:
         register_all(app)
     command = typer.main.get_command(app)
     if named and named not in getattr(command, "commands", {named: None}):
-        _register_plugin_commands(arguments)
+        _register_plugin_commands(app, arguments)
         command = typer.main.get_command(app)
     try:
         command.main(arguments, prog_name="brainiac", standalone_mode=True)
@@ -95,12 +99,12 @@ def run(arguments: list[str]) -> int:
 def register_all(app: typer.Typer) -> None:
     """Add the program's own commands and those of its bundled plugins."""
     for group in dict.fromkeys(COMMANDS.values()):
-        _register(group)
+        _register(app, group)
     for module in bundled_commands():
         module.register(app)
 
 
-def _register(group: str) -> None:
+def _register(app: typer.Typer, group: str) -> None:
     importlib.import_module(f"brainiac.cli.{group}").register(app)
 
 
@@ -138,7 +142,7 @@ def _command(arguments: list[str]) -> str:
     return words[0] if words and not words[0].startswith("-") else ""
 
 
-def _register_plugin_commands(arguments: list[str]) -> None:
+def _register_plugin_commands(app: typer.Typer, arguments: list[str]) -> None:
     """Let the plugins of the brain that is meant add their commands; without a brain there are none."""
     from brainiac.cli.session import opened_brain
 

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.app import app, register_all
+from brainiac.cli.app import new_app, register_all
 from brainiac.events import Event, new_id
 from brainiac.storage.journal import to_line
 from brainiac.testing import install_plugin, make_brain, run_once
@@ -93,6 +93,7 @@ ENDLESS = {"run": 6.0, "log": 3.0, "chat": 4.0}
 
 def commands() -> dict[str, Any]:
     """Return every command there is, by full name, from the command line itself."""
+    app = new_app()
     register_all(app)
     found = {**dict(_walk(typer.main.get_command(app), "")), **dict.fromkeys(OF_THE_PLUGIN)}
     return dict(sorted(found.items(), key=lambda each: LAST.index(each[0]) if each[0] in LAST else -1))
