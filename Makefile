@@ -14,7 +14,7 @@ quick: lint  ## lint and unit tests: before each commit
 	$(BIN)/python -m pytest tests/unit -n auto --dist worksteal -m "not slow"
 
 test: $(VENV)/.installed  ## the whole test suite: crashes, live daemons, editors
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
