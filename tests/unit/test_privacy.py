@@ -152,7 +152,7 @@ def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path)
             assert all(item.is_private for item in (*noted.goals, *noted.facts, *noted.tasks))
             asked = "---\nfocus: ['[[Hidden]]', '[s](secret.md)', 'memory/short_term.md']\n---\nWhat gift for Mara?\n"
             drop(tmp_path / "inbox/trip/open.md", asked)
-            eventually(lambda: brain.read("inbox/trip/open.response.md") is not None, "the open answer")
+            eventually(lambda: brain.read("inbox/trip/open.response.md") is not None, "the open answer", 60)
             eventually(lambda: "What gift" in (brain.read_text("memory/short_term.md") or ""), "its reflection")
             for _ in range(2):
                 brain.plugins.call("quiet", brain=brain, idle_seconds=1e6)
