@@ -6,17 +6,15 @@ Exit codes: 0 done, 1 what was asked for failed, 2 wrong use.
 from __future__ import annotations
 
 import importlib
-import sqlite3
 import sys
 import traceback
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from brainiac import __version__
-from brainiac.cli.session import name_brain, print_problems
-from brainiac.errors import BrainiacError, ModelError, StorageError, UserError
+from brainiac.cli.session import name_brain, print_problems, problems_of
+from brainiac.errors import UserError
 from brainiac.host.sources import bundled_commands
 from brainiac.terminal import guard, say
 
@@ -84,7 +82,7 @@ def run(arguments: list[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Exception as error:  # noqa: BLE001 - the boundary: nobody is shown a traceback who did not ask for it
-        problems = _problems(error)
+        problems = problems_of(error)
         if not problems:
             import os
 
@@ -106,19 +104,6 @@ def register_all(app: typer.Typer) -> None:
 
 def _register(app: typer.Typer, group: str) -> None:
     importlib.import_module(f"brainiac.cli.{group}").register(app)
-
-
-def _problems(error: Exception) -> Sequence[str]:
-    """Return what an error tells a person; nothing of one that nobody raised on purpose."""
-    if isinstance(error, OSError | sqlite3.Error):
-        error = StorageError.of(error) or error
-    if isinstance(error, UserError):
-        return error.problems
-    if isinstance(error, ModelError):
-        return [f"{error.problem} {error.advice}".strip()]
-    if isinstance(error, StorageError):
-        return [error.problem]
-    return [f"{type(error).__name__}: {error}"] if isinstance(error, BrainiacError | OSError) else []
 
 
 def _brain_first(arguments: list[str]) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json, print_problems
-from brainiac.errors import UserError
+from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json, print_problems, problems_of
+from brainiac.errors import BrainiacError, UserError
 from brainiac.events import new_id
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.prompt import error_path, parse_response, response_path
@@ -50,7 +50,6 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
-
     with opened_brain(is_shared=True) as brain:
         if again:
             path = brain.tree.relative(brain.tree.confine(again, inside=brain.tree.inbox))
@@ -75,10 +74,13 @@ def chat(
             say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")
         while text := _line():
             path = _drop(brain, text, conversation, {})
+            if not brain.is_active:
+                say(f"{path} waits: {waiting(brain)}")
+                continue
             try:
                 _answer(brain, path, is_again=False, as_json=False, has_place=False)
-            except UserError as error:  # told, and the conversation goes on
-                print_problems(error.problems)
+            except BrainiacError as error:  # told, and the conversation goes on
+                print_problems(problems_of(error))
             say()
 
 
@@ -100,7 +102,6 @@ def _text_of(words: list[str] | None) -> str:
 
 def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -> str:
     """Save the prompt as a new file and return its path."""
-
     folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
     folder.mkdir(parents=True, exist_ok=True)
     head = f"{render_meta(meta)}\n" if meta else ""
@@ -123,7 +124,6 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
 
 
 def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place: bool = True) -> None:
-
     streamed = False
 
     def stream(piece: str) -> None:
@@ -158,7 +158,6 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place
 
 def _wait(brain: Brain, path: str) -> Path:
     """Wait for the daemon's answer, or tell what keeps it."""
-
     answer, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
     deadline = brain.clock.monotonic() + WAIT_SECONDS
     reason = ""
@@ -178,7 +177,6 @@ def _wait(brain: Brain, path: str) -> Path:
 
 def _reason(brain: Brain, path: str) -> str:
     """Return why the daemon has not answered a prompt yet, as far as it told; "" where nothing keeps it."""
-
     for pending in read_run_state(brain.places.state).pending:
         if pending.get("prompt") == path:
             again = pending.get("retry_at")

@@ -28,7 +28,6 @@ def init(
     ] = False,
 ) -> None:
     """Make a new brain, or add what one lacks; nothing that exists is changed."""
-
     made = create_brain(folder, is_shared=here)
     where = folder.resolve()
     if default or default_brain() is None:
@@ -47,5 +46,4 @@ def init(
 
 
 def _quoted(path: Path) -> str:
-
     return shlex.quote(str(path))

@@ -44,7 +44,6 @@ def context(
 
 
 def _assembled(brain: Brain, text: str, *, is_copied: bool) -> WorkingMemory:
-
     now = brain.now()
     path = f"{brain.tree.relative(brain.tree.inbox)}/context.md"
     prompt = parse_prompt(path, text.encode("utf-8", "replace"), at=iso(now))
@@ -96,7 +95,6 @@ def _print(memory: WorkingMemory) -> None:
 
 def _copy(text: str) -> None:
     """Put text on the clipboard by the system's own tool; without one, print it."""
-
     tools = (["wl-copy"], ["xclip", "-selection", "clipboard"], ["xsel", "-ib"], ["pbcopy"], ["clip.exe"])
     for command in tools:
         if shutil.which(command[0]):

@@ -22,7 +22,6 @@ def costs(
     as_json: JsonOption = False,
 ) -> None:
     """Show what models have cost, by day, process and model, and what is left of today's budget."""
-
     with opened_brain(is_reading=True) as brain:
         since = brain.midnight(1 - days).date().isoformat()
         rows = cost_rows(brain, since)

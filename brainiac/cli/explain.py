@@ -45,7 +45,6 @@ def why(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a memory rests on: each change of each statement, down to the very sentence that was typed."""
-
     with opened_brain(is_reading=True) as brain:
         found = explain(brain, " ".join(named))
     if as_json:
@@ -116,7 +115,6 @@ def undo(
     as_json: JsonOption = False,
 ) -> None:
     """Take back what an event did, wholly, unless its files were changed since; that can be taken back too."""
-
     if bool(event) == last:
         raise typer.BadParameter("name an event, or give --last")
     with opened_brain() as brain:
@@ -152,7 +150,6 @@ def forget(
     as_json: JsonOption = False,
 ) -> None:
     """Take a page, an exchange, a conversation (its folder) or all that holds some words out of memory."""
-
     with opened_brain() as brain:
         target = _target(brain, named)
         if not as_json:
@@ -197,7 +194,6 @@ def adopt(
     as_json: JsonOption = False,
 ) -> None:
     """Let processes update, move and retire statements that you wrote; each gets a block id where it has none."""
-
     with opened_brain() as brain:
         if not path and not yes:
             _list_lines("To be released:", [f"{page}: {text}" for page, text in plan_adoption(brain).texts])

@@ -13,9 +13,9 @@ import typer
 
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_table
-from brainiac.cli.wording import moment, sentence
+from brainiac.cli.wording import moment, news, sentence
 from brainiac.clock import parse_iso
-from brainiac.events import Event, NoteEdited, PathKind
+from brainiac.events import Event, PathKind
 from brainiac.terminal import say
 
 LOOK_EVERY_SECONDS = 0.5
@@ -43,7 +43,7 @@ def log(
         if memory:
             newest = (event for event in newest if _changes_memory(brain, event))
         if not (every or as_json or follow or kinds):
-            newest = (event for event in newest if _is_news(brain, event))
+            newest = (event for event in newest if news(brain, event))
             print_table(("when", "id", "what"), (_told(brain, each) for each in _first(newest, number)))
             return
         shown = _first(newest, number)
@@ -65,13 +65,6 @@ def _first(events: Iterable[Event], number: int) -> list[Event]:
 def _told(brain: Brain, event: Event) -> tuple[str, ...]:
     at = parse_iso(event.at).astimezone(brain.zone)
     return moment(at, brain.now()), short_id(event.id), sentence(event)
-
-
-def _is_news(brain: Brain, event: Event) -> bool:
-    """Return whether a person wants to know of it; that a prompt was saved is told by its answer."""
-    inbox = (PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR)
-    is_dropped = event.kind == NoteEdited.kind and all(brain.tree.kind_of(c.path) in inbox for c in event.changes)
-    return bool(sentence(event)) and not is_dropped
 
 
 def _changes_memory(brain: Brain, event: Event) -> bool:

@@ -37,7 +37,6 @@ def _default(context: typer.Context) -> None:
 
 def show(as_json: JsonOption = False) -> None:
     """List the plugins and what would become of each; none of them is run."""
-
     with opened_brain(is_reading=True) as brain:
         found, unknown = host_of(brain).survey(), list(unknown_plugins(brain))
     if as_json:
@@ -78,5 +77,4 @@ def distrust(name: NameArgument) -> None:
 
 def host_of(brain: Brain) -> PluginHost:
     """Return the host of a brain's plugins with none of them loaded."""
-
     return PluginHost(brain, bundled("plugins"))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from brainiac.brain import Brain
 from brainiac.cli.session import local_time, opened_brain
-from brainiac.cli.wording import sentence
+from brainiac.cli.wording import news
 from brainiac.events import Event
 from brainiac.logs import configure
 from brainiac.pipeline.daemon import Daemon, run_once
@@ -33,7 +34,6 @@ def run(
     ] = False,
 ) -> None:
     """Watch the brain and answer what is dropped into its inbox."""
-
     is_told = is_terminal(sys.stdout) and not as_json
     if not once:
         configure(is_verbose=verbose, is_quiet=is_told and not verbose, as_json=as_json)
@@ -58,7 +58,8 @@ def tell_events(brain: Brain) -> None:
     """Print a line for each event that a person who looks on wants to know of."""
 
     def tell(event: Event) -> None:
-        if line := sentence(event):
-            say(f"{local_time(event.at)[11:16]}  {one_line(line)}")
+        if line := news(brain, event):
+            with suppress(OSError):  # a terminal that is gone must not make a commit look as if it had failed
+                say(f"{local_time(event.at)[11:16]}  {one_line(line)}")
 
     brain.on_event(tell)

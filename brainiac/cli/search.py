@@ -51,7 +51,6 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""
-
     text = " ".join(query)
     with opened_brain(is_reading=True) as brain:
         if problems := misfits(text, brain.now(), _folders(brain)):
@@ -135,7 +134,6 @@ class _Shown:
 
 
 def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
-
     rows: list[tuple[str, ...]] = []
     for place, hit in enumerate(hits, 1):
         parts = sorted(contributions(hit.signals).items(), key=lambda part: -abs(part[1][2]))[:_SHOWN_SIGNALS]

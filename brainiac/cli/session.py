@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brainiac.brain import Brain
+from brainiac.errors import BrainiacError, ModelError, StorageError, UserError
 from brainiac.terminal import clean, is_terminal, one_line, say, show
 from brainiac.tree import find_root
 
@@ -129,3 +131,16 @@ def print_list(title: str, lines: list[str]) -> None:
         say(f"  {line}")
     if len(lines) > SHOWN_AT_MOST:
         say(f"  and {len(lines) - SHOWN_AT_MOST} more (--json shows all)")
+
+
+def problems_of(error: Exception) -> Sequence[str]:
+    """Return what an error tells a person; nothing of one that nobody raised on purpose."""
+    if isinstance(error, OSError | sqlite3.Error):
+        error = StorageError.of(error) or error
+    if isinstance(error, UserError):
+        return error.problems
+    if isinstance(error, ModelError):
+        return [f"{error.problem} {error.advice}".strip()]
+    if isinstance(error, StorageError):
+        return [error.problem]
+    return [f"{type(error).__name__}: {error}"] if isinstance(error, BrainiacError | OSError) else []

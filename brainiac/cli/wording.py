@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from brainiac import events
-from brainiac.events import Event, StatementRecord
+from brainiac.brain import Brain
+from brainiac.events import Event, PathKind, StatementRecord
 
 _VERBS = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE": "heard again"}
 
@@ -71,6 +72,14 @@ def sentence(event: Event) -> str:
         case events.PluginEvent() if event.changes:
             return f"{_paths(event)} → {event.kind}"
     return ""
+
+
+def news(brain: Brain, event: Event) -> str:
+    """Say what happened where a person wants to know of it; that a prompt was saved is told by its answer."""
+    inbox = (PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR)
+    if event.kind == events.NoteEdited.kind and all(brain.tree.kind_of(c.path) in inbox for c in event.changes):
+        return ""
+    return sentence(event)
 
 
 _BY_HAND = {

@@ -170,7 +170,8 @@ def _word_problems(operation: Operation, targets: Sequence[Existing], sources: S
     events = (sources.events[evidence.exchange] for evidence in operation.evidence)
     known = [*(text for event in events for text in (event.user, event.ai)), *(target.content for target in targets)]
     heard = set(words(" ".join([*known, *sources.names, "User"])))
-    # The first word of a sentence has a capital whatever it is; of the others German asks oftener than English.
+    # The first word has a capital whatever it is. A language that gives one to every noun is asked more often, which
+    # costs a question and refuses nothing.
     new = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper() and not _has_word(heard, word)]
     if new:
         yield Problem(f"nobody said {_listed(new)}", is_hard=False)

@@ -101,3 +101,25 @@ def test_a_prompt_in_utf_16_is_read(tmp_path: Path, codec: str) -> None:
     assert ("Grüße aus Zürich.", True) == (event.user, event.is_private)
     assert is_hidden(brain.tree, "inbox/a.md")
     brain.close()
+
+
+def test_a_conversation_goes_on_after_what_cannot_be_answered(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What keeps one turn from its answer is told, and the next one is heard."""
+    brain = make_brain(tmp_path / "brain")
+    config = brain.tree.config.read_text()
+    brain.tree.config.write_text(config.replace("model: offline", "model: openai/gpt-5-nano"))
+    brain.close()
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Hello?\n/todo Buy tea\n\n"))
+    done = shell("chat", "gym", "--brain", str(brain.root))
+    assert 0 == done.code
+    assert "OPENAI_API_KEY" in done.err
+    assert 2 == len(
+        [
+            path
+            for path in (brain.root / "inbox/gym").iterdir()
+            if "response" not in path.name and "error" not in path.name
+        ]
+    )
