@@ -15,7 +15,7 @@ from brainiac.errors import BrainiacError, ModelError, WindowError
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint, count, endpoint_of, facts
 from brainiac.llm.completion import Call, Completion, complete, metered
-from brainiac.llm.context.assembler import Assembler
+from brainiac.llm.context.assembler import Assembler, schema_of
 from brainiac.llm.context.blocks import budget_tokens, tool_tokens
 from brainiac.llm.costs import FOREGROUND, Ledger
 from brainiac.llm.gate import Gate, Released
@@ -155,7 +155,7 @@ class LiteLLMEngine:
         problems = ""
         # asked again once, with what was wrong
         for _ in range(2):
-            completion = self._call(request, gate, messages, {"response_format": request.result, "temperature": 0})
+            completion = self._call(request, gate, messages, {"response_format": _format(request), "temperature": 0})
             _check_refusal(completion, self.name)
             try:
                 return request.result.model_validate_json(_json_in(completion.text))
@@ -223,6 +223,11 @@ class LiteLLMEngine:
         listed, wanted = facts(self.name), self._library.settings.llm.max_output_tokens
         short = wanted if listed.is_reasoning else MAX_OUTPUT_TOKENS.get(purpose, wanted)
         return min(wanted, short, listed.max_output_tokens or wanted)
+
+
+def _format(request: Request) -> dict[str, Any]:
+    """Return the form that a server holds an answer to; not strictly, which would have it write every empty field."""
+    return {"type": "json_schema", "json_schema": {"name": request.result.__name__, "schema": schema_of(request.result)}}
 
 
 def _about(request: Request) -> str:

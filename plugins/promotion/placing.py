@@ -24,7 +24,8 @@ from .checks import numbers
 from .draft import USER, Draft, Known, NewPage, can_hold, folded, free_day_page
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
-MUCH = 3  # so many new statements, and a third of those there, are worth a new name and order
+MUCH = 3  # so many new statements, and a third of those there, are worth a name, a summary and an order
+UNNAMED = 5  # or so many on a page that has no summary yet
 SAME_WORDS = 0.8  # of the runs of signs of what a person corrected
 _KINDS = {"skill": "skills", "concrete": "concrete"}
 GENERAL = "general"
@@ -239,7 +240,7 @@ class Synthesizer:
             ModelError: The model cannot serve now.
         """
         named, model, folder, title = None, OFFLINE, place.folder, place.title
-        if not place.candidates[0].operation.marked_by:
+        if not place.candidates[0].operation.marked_by and not title:
             named, model = self._ask(place.kind, title, place.candidates, folders=draft.folders())
             folder, title = named.page.folder, " ".join((named.page.title or title).split())[:120] or "Notes"
             path = draft.path_called(title, is_private=place.is_private) if place.kind == "concrete" else ""
@@ -250,21 +251,21 @@ class Synthesizer:
         return path, named
 
     def renamed(self, draft: Draft, path: str, steps: Sequence[Step]) -> Named | None:
-        """Return what a page is called by now that has changed much; None where it has not, or nobody judges it.
+        """Return what a page is called by now that is new or has changed much; None where nobody judges it.
 
         Raises:
             ModelError: The model cannot serve now.
         """
-        memory = draft.pages.memories.get(path)
-        stating = [step.candidate for step in steps if step.operation.action in ("new", "replace", "end")]
-        stating = [candidate for candidate in stating if not candidate.operation.marked_by]
-        if memory is None or draft.pages.kind_of(path) not in ("concrete", "skills"):
+        working, memory = draft.working.get(path), draft.pages.memories.get(path)
+        stating = [step.candidate for step in steps if is_stating(step)]
+        if working is None or not stating or draft.pages.kind_of(path) not in ("concrete", "skills"):
             return None
-        standing = draft.statements_of(memory)
-        if len(stating) < max(MUCH, len(standing) // 3):
+        standing = draft.statements_of(memory) if memory else []
+        is_unnamed = not working.document.memory.meta.get("summary") and len(stating) + len(standing) >= UNNAMED
+        if len(stating) < max(MUCH, len(standing) // 3) and not is_unnamed:
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
-        return self._ask(kind, memory.title, stating, standing=standing)[0]
+        return self._ask(kind, working.document.memory.title, stating, standing=standing)[0]
 
     def _ask(
         self,
@@ -325,6 +326,11 @@ def _unusable(brain: Brain, folder: str) -> str:
     except ConfinementError as error:  # a symbolic link on the way
         return str(error)
     return "" if can_hold(brain, folder) else f"{folder} is no folder"
+
+
+def is_stating(step: Step) -> bool:
+    """Return whether a step puts a statement that a model judged on its page."""
+    return step.operation.action in ("new", "replace", "end") and not step.operation.marked_by
 
 
 def with_fitting_steps(operation: Operation) -> Operation:

@@ -33,6 +33,7 @@ from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import count
+from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
 from brainiac.storage.filed import filed, waiting_events
 from brainiac.storage.files import locked
@@ -50,6 +51,7 @@ from .placing import (
     NewPlace,
     Synthesizer,
     check_corrections,
+    is_stating,
     new_places,
     page_there,
     proposal_for,
@@ -58,6 +60,7 @@ from .placing import (
 from .request import Consolidator
 
 REST_SECONDS = 60.0
+MAX_NAMED = 2  # pages, those that changed most, since each costs a call
 LISTED, ALIKE = 0.9, 0.5  # of the runs of signs of a task, and of both
 MIN_RETIRED = 5  # a young memory may change that many statements without asking
 
@@ -430,12 +433,17 @@ class _Run:
             self._name(path, named)
 
     def _name_changed(self, steps: Sequence[Step]) -> None:
-        """Have pages that changed much named and ordered anew; where nobody can now, they stay as they are."""
+        """Have pages that are new or changed much named and ordered; where nobody can now, they stay as they are."""
         # a name is no reason to leave what was decided: without one the page stays as it is called
-        for path in dict.fromkeys(step.path for step in steps if step.path not in self._work.named):
+        stating = Counter(step.path for step in steps if is_stating(step) and step.path not in self._work.named)
+        calls = 0
+        for path, _ in stating.most_common():
+            if calls == MAX_NAMED:
+                return
             with suppress(ModelError, UserError, ValueError, OSError):
                 here = [step for step in steps if step.path == path]
                 if named := self._synthesizer.renamed(self._draft, path, here):
+                    calls += 1
                     self._name(path, named)
 
     def _name(self, path: str, named: Named) -> None:
@@ -493,6 +501,9 @@ class _Run:
             archived=[event for event in work.archived if not event.is_private],
             titles=self._titles(),
         )
+        if not request.remaining:  # there is nothing to be put into words
+            work.summary, work.summarized_by = summarize(request), OFFLINE
+            return
         try:
             summary = self._brain.models.run(request)
         except ModelError as error:
