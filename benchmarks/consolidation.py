@@ -7,14 +7,14 @@ writer who knows nothing of the program. The program runs as it is, with litellm
 a prompt is answered by the month's own `answer`; every other call (consolidate, synthesize, summarize, organize) is put
 into DIR as `NNN.request.md`, and its answer taken from `NNN.answer.json` as soon as that stands there.
 
-The reader: read `NNN.request.md` and nothing else of DIR or of the month, decide as the model would, write the JSON that
-it asks for to `NNN.answer.tmp` and rename it to `NNN.answer.json`; wait for the next request, until `memory.md` is
+The reader: read `NNN.request.md` and nothing else of DIR or of the month, decide as the model would, write the JSON
+that it asks for to `NNN.answer.tmp` and rename it to `NNN.answer.json`; wait for the next request, until `memory.md` is
 there. A run that was stopped is started again with the same DIR: answers that stand there are taken at once. With
 `--answers` they are taken from another folder, and nobody is waited for.
 
 At the end `DIR/memory.md` holds all that memory came to, for a judge who is given the month's `facts` and `not_facts`
-beside it; `DIR/operations.json` holds every operation with what became of it. `queries` and `reflect` are served without
-a model. Tokens are counted by the program's own counter. The last line printed is one line of JSON.
+beside it; `DIR/operations.json` holds every operation with what became of it. `queries` and `reflect` are served
+without a model. Tokens are counted by the program's own counter. The last line printed is one line of JSON.
 """
 
 from __future__ import annotations

@@ -226,8 +226,11 @@ class LiteLLMEngine:
 
 
 def _format(request: Request) -> dict[str, Any]:
-    """Return the form that a server holds an answer to; not strictly, which would have it write every empty field."""
-    return {"type": "json_schema", "json_schema": {"name": request.result.__name__, "schema": schema_of(request.result)}}
+    """Return the form of an answer for the server; not a strict one, which would have every empty field written."""
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": request.result.__name__, "schema": schema_of(request.result)},
+    }
 
 
 def _about(request: Request) -> str:
