@@ -13,7 +13,7 @@ from typing import Any
 
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, Placed, StmEvent, find_events
+from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, PlacedEvent, StmEvent, find_events
 
 _NOT_PRIVATE = frozenset(("", "false", "no", "off", "null", "~", "0"))
 _REMEMBERED = frozenset(("true", "yes", "on", "y", "1"))
@@ -110,7 +110,7 @@ def _unescaped(found: re.Match[str]) -> str:
 # --- marks ---------------------------------------------------------------------------------------------------------
 
 
-def unmarked(text: str) -> str | None:
+def without_private_paragraphs(text: str) -> str | None:
     """Return prose without its marked paragraphs, a fence being part of one; None where a mark stands alone."""
     if not PRIVATE.search(text):
         return text
@@ -126,7 +126,7 @@ def is_private_event(event: StmEvent) -> bool:
     return event.is_private or any(PRIVATE.search(said) for said in (event.user, event.ai, event.thoughts))
 
 
-def with_marked_events(text: str, is_meant: Callable[[Placed], bool]) -> str:
+def mark_events_private(text: str, is_meant: Callable[[PlacedEvent], bool]) -> str:
     """Return a text in which exchanges are marked private that were not."""
     for placed in reversed(list(find_events(text))):
         if not is_private_event(placed.event) and is_meant(placed):

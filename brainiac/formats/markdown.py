@@ -112,7 +112,7 @@ def is_utf16(content: bytes) -> bool:
     return content.startswith(marks) and not content.startswith(codecs.BOM_UTF32_LE)
 
 
-def decoded(content: bytes) -> str:
+def decode_text(content: bytes) -> str:
     """Return a file's text: UTF-16 where a byte-order mark says so, else UTF-8; other bytes are kept as surrogates."""
     if is_utf16(content):
         try:
@@ -189,7 +189,7 @@ def _link(found: re.Match[str]) -> Link:
     return Link(shown, target, uuid, *found.span(), False, unquote(fragment), span)
 
 
-def shown(text: str) -> str:
+def without_link_targets(text: str) -> str:
     """Return a text with what is shown of its links in their place: where they lead is no part of what it says."""
     for link in reversed(find_links(text)):
         text = text[: link.start] + link.text + text[link.end :]
@@ -215,7 +215,7 @@ def _quoted(path: str) -> str:
     return _UNSAFE_IN_PATH.sub(percent_escaped, path)
 
 
-def relinked(text: str, target_of: Callable[[Link], str]) -> str:
+def retarget_links(text: str, target_of: Callable[[Link], str]) -> str:
     """Return a text whose relative links lead elsewhere; all else stays byte for byte.
 
     Args:
@@ -332,7 +332,7 @@ class StmEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedEvent:
     """An event with its place in a text: `text[start:end]` is all that belongs to it."""
 
     event: StmEvent
@@ -365,7 +365,7 @@ def _labelled(label: str, text: str, quote: str) -> str:
     return f"**{label}:**\n> {quoted}\n\n"
 
 
-def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[Placed]:
+def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[PlacedEvent]:
     """Yield the events between two offsets, in the order of the file, with their places."""
     end = len(text) if end is None else end
     found = EVENT_HEADING.search(text, start, end)
@@ -374,20 +374,20 @@ def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[P
         stop = _END.search(text, body, end)
         upto = stop.start() if stop else end
         read = _read_again if upto - body <= _REMEMBERED_LENGTH else _read
-        yield Placed(read(found[1], text[body:upto]), found.start(), upto)
+        yield PlacedEvent(read(found[1], text[body:upto]), found.start(), upto)
         found = EVENT_HEADING.search(text, upto, end)
 
 
-def outside(text: str, events: Iterable[Placed]) -> str:
+def text_outside_events(text: str, events: Iterable[PlacedEvent]) -> str:
     """Return a text without events: what stands around them, and the remarks within them."""
     kept, at = [], 0
     for placed in events:
-        kept += [text[at : placed.start], remaining(text, placed)]
+        kept += [text[at : placed.start], remarks_of(text, placed)]
         at = placed.end
     return "".join(kept) + text[at:]
 
 
-def remaining(text: str, placed: Placed) -> str:
+def remarks_of(text: str, placed: PlacedEvent) -> str:
     """Return what remains of an event that is taken out: its remarks, with a blank line after them."""
     remarks = placed.event.remarks
     if not remarks or placed.end == len(text):
@@ -397,7 +397,7 @@ def remaining(text: str, placed: Placed) -> str:
 
 
 @lru_cache(maxsize=4096)
-def is_moment(at: str) -> bool:
+def is_timestamp(at: str) -> bool:
     """Return whether an event has a time, without which nobody can tell its day."""
     try:
         parse_iso(at)
@@ -426,14 +426,14 @@ def _read(heading: str, body: str) -> StmEvent:
     if words:
         remarks.insert(0, words + newline_of(body))
     event_id = event_id or id_by_hand(f"{heading}\n{body}")
-    kept = marked("".join(remarks)) if is_private else "".join(remarks)
+    kept = with_private_marks("".join(remarks)) if is_private else "".join(remarks)
     return StmEvent(event_id, at, texts["User"], texts["AI"], texts["Thoughts"], is_private, _without_blank_ends(kept))
 
 
 def _at(heading: str) -> tuple[str, str]:
     """Return the time that a heading begins with, and the words behind it; twice all of it where that is no moment."""
     found = _TIME.match(heading)
-    if found and is_moment(found[0]):
+    if found and is_timestamp(found[0]):
         return found[0], heading[found.end() :].strip()
     return heading, heading
 
@@ -496,7 +496,7 @@ def _without_blank_ends(text: str) -> str:
     return text[start : end + 1 if end >= 0 else len(text)]
 
 
-def marked(text: str) -> str:
+def with_private_marks(text: str) -> str:
     """Return remarks with the mark at the end of each paragraph that lacks it: what was private stays so by itself."""
     return re.sub(r"\S[^\n]*(?:\n[ \t]*\S[^\n]*)*", _with_mark, text)
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from brainiac.errors import FormatError
-from brainiac.formats.discretion import asks_for_privacy, is_private_event, unmarked
+from brainiac.formats.discretion import asks_for_privacy, is_private_event, without_private_paragraphs
 from brainiac.formats.frontmatter import edit_meta, render_meta, split
 from brainiac.formats.markdown import (
     PRIVATE,
@@ -40,7 +40,7 @@ __all__ = [
     "parse_exchanges",
     "parse_memory",
     "render_exchange",
-    "shareable",
+    "shareable_text",
     "title_of",
 ]
 
@@ -201,7 +201,7 @@ def statement_line(text: str, block_id: str, marker: str = "-") -> str:
     return f"{marker} {said} ^{block_id}\n"
 
 
-def with_day(text: str, day: str, link: str, uuid: str = "") -> str:
+def with_day_link(text: str, day: str, link: str, uuid: str = "") -> str:
     """Return words with the day they were said and the link to its page behind them, as a statement holds them."""
     return f"{text} ({format_link(day, link, uuid)})"
 
@@ -237,10 +237,10 @@ _MARKED_HEADING = re.compile(
 
 def is_private_note(text: str) -> bool:
     """Return whether all of a note stays on this machine, so that not even its name is told."""
-    return shareable(text) is None
+    return shareable_text(text) is None
 
 
-def shareable(text: str) -> str | None:
+def shareable_text(text: str) -> str | None:
     """Return what of a note a remote model may see: without marked exchanges, list items and paragraphs, each whole.
 
     Returns:
@@ -254,7 +254,7 @@ def shareable(text: str) -> str | None:
     text = _without(text, [(each.start, each.end) for each in find_events(text) if is_private_event(each.event)])
     items = [(each.start, each.end) for each in find_statements(text) if PRIVATE.search(text, each.start, each.end)]
     text = _without(text, items)
-    return None if _MARKED_HEADING.search(text) else unmarked(text)
+    return None if _MARKED_HEADING.search(text) else without_private_paragraphs(text)
 
 
 def _without(text: str, places: Sequence[tuple[int, int]]) -> str:

@@ -12,27 +12,27 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from brainiac.errors import FormatError
-from brainiac.formats.discretion import unmarked
+from brainiac.formats.discretion import without_private_paragraphs
 from brainiac.formats.markdown import (
     EVENT_HEADING,
     PRIVATE,
     PRIVATE_MARK,
-    Placed,
+    PlacedEvent,
     StmEvent,
     end_of_content,
     find_events,
     find_line,
     id_by_hand,
-    is_moment,
-    marked,
+    is_timestamp,
     newline_of,
     one_line,
     parse_prose,
-    remaining,
+    remarks_of,
     render_event,
     render_prose,
     splice,
     unescape,
+    with_private_marks,
 )
 
 __all__ = ["EMPTY", "Item", "ShortTermDocument", "ShortTermMemory", "StmEvent", "matching", "parse_short_term"]
@@ -177,7 +177,7 @@ class ShortTermDocument:
         items = (placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading))
         document = self._without([*self.logged, *items])
         start, end = document._section(SUMMARY)
-        return unmarked(document._text[:start] + "\n" + document._text[end:]) is None
+        return without_private_paragraphs(document._text[:start] + "\n" + document._text[end:]) is None
 
     def _section(self, heading: str) -> tuple[int, int]:
         start = self._content[heading]
@@ -190,12 +190,12 @@ class ShortTermDocument:
         return [placed for placed in found if placed.item.text]
 
     @cached_property
-    def logged(self) -> list[Placed]:
+    def logged(self) -> list[PlacedEvent]:
         """The events with their places, newest first as in the file."""
         start = self._content[EVENT_LOG]
         found = _LOG_END.search(self._text, start)
         placed = find_events(self._text, start, found.start() if found else len(self._text))
-        return list(_with_ids_of_their_own(each for each in placed if is_moment(each.event.at)))
+        return list(_with_ids_of_their_own(each for each in placed if is_timestamp(each.event.at)))
 
     @property
     def remarks(self) -> str:
@@ -235,11 +235,11 @@ class ShortTermDocument:
         """Remove events; remarks within them stay in their place. An id that is not there changes nothing."""
         return self._without(placed for placed in self.logged if placed.event.id in event_ids)
 
-    def _without(self, places: Iterable[Placed | _PlacedItem]) -> ShortTermDocument:
+    def _without(self, places: Iterable[PlacedEvent | _PlacedItem]) -> ShortTermDocument:
         kept, at = [], 0
         for placed in sorted(places, key=lambda placed: placed.start):
             kept.append(self._text[at : placed.start])
-            kept.append(remaining(self._text, placed) if isinstance(placed, Placed) else placed.item.remarks)
+            kept.append(remarks_of(self._text, placed) if isinstance(placed, PlacedEvent) else placed.item.remarks)
             at = placed.end
         return ShortTermDocument("".join(kept) + self._text[at:])
 
@@ -368,13 +368,13 @@ def _placed_item(found: re.Match[str]) -> _PlacedItem:
     below = wrapped[0] if wrapped else ""
     is_private = PRIVATE.search(found[0] + below) is not None
     words = _MARK.sub("", found[0]).replace("\r\n", "\n").rstrip("\n")
-    remarks = newline_of(found[0]) + (marked(below) if is_private else below) if below else ""
+    remarks = newline_of(found[0]) + (with_private_marks(below) if is_private else below) if below else ""
     item = Item(unescape(text), found[1] in ("x", "X"), is_private, words, remarks)
     mark = found.start(2) if found[1] is None else found.start(1) - 1
     return _PlacedItem(item, found.start(), found.end() + len(below), mark)
 
 
-def _with_ids_of_their_own(events: Iterable[Placed]) -> Iterator[Placed]:
+def _with_ids_of_their_own(events: Iterable[PlacedEvent]) -> Iterator[PlacedEvent]:
     """Give an event whose id stands above already, as in a copy that a person made, one of its own."""
     known: set[str] = set()
     for placed in events:

@@ -28,7 +28,7 @@ from brainiac.events import (
     update,
 )
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, find_events, remaining, shown
+from brainiac.formats.markdown import PRIVATE, find_events, remarks_of, without_link_targets
 from brainiac.formats.page import Memory, MemoryDocument, Statement, find_statements, is_private_note, parse_memory
 from brainiac.formats.prompt import parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermDocument
@@ -547,7 +547,7 @@ def is_bare(memory: Memory) -> bool:
 def _without_exchanges(text: str, exchanges: Container[str]) -> str:
     for placed in reversed(list(find_events(text))):
         if placed.event.id in exchanges:
-            text = text[: placed.start] + remaining(text, placed) + text[placed.end :]
+            text = text[: placed.start] + remarks_of(text, placed) + text[placed.end :]
     return text
 
 
@@ -569,7 +569,7 @@ def _bytes(text: str) -> bytes:
 
 def _plain(text: str) -> str:
     """Return a text without what differs from place to place: white space, and where its links lead."""
-    return " ".join(shown(text.removeprefix("\ufeff")).split())
+    return " ".join(without_link_targets(text.removeprefix("\ufeff")).split())
 
 
 # --- pieces of text that are left ----------------------------------------------------------------------------------

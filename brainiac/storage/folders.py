@@ -13,7 +13,7 @@ from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.formats.index_page import IndexDocument, IndexEntry, IndexPage, new_index, parse_index
 from brainiac.formats.markdown import find_events
-from brainiac.formats.page import Memory, parse_memory, shareable
+from brainiac.formats.page import Memory, parse_memory, shareable_text
 from brainiac.storage.pages import INDEX
 from brainiac.storage.relinking import placed, rooted
 from brainiac.storage.store import Store
@@ -164,7 +164,7 @@ def _line(memory: Memory) -> str:
 
     Of a page that is private as a whole, nothing.
     """
-    rest = shareable(memory.text)
+    rest = shareable_text(memory.text)
     if rest is None:
         return ""
     said = len(list(find_events(memory.text)))

@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from brainiac.formats.markdown import Link, relinked
+from brainiac.formats.markdown import Link, retarget_links
 from brainiac.formats.short_term import StmEvent
 from brainiac.storage.pages import linked_path
 from brainiac.storage.store import Store
@@ -33,7 +33,7 @@ def rooted(store: Store, text: str, folders: Sequence[str], places: Mapping[str,
             path = next((each for each in named if store.tree.holds(each)), "")
         return f"/{path}" if path else ""
 
-    return relinked(text, target_of)
+    return retarget_links(text, target_of)
 
 
 def placed(store: Store, text: str, path: str) -> str:
@@ -45,7 +45,7 @@ def placed(store: Store, text: str, path: str) -> str:
             return ""
         return posixpath.relpath(target, posixpath.dirname(path))
 
-    return relinked(text, target_of)
+    return retarget_links(text, target_of)
 
 
 def healed(
@@ -78,7 +78,7 @@ def healed(
             return ""
         return posixpath.relpath(leads_to, posixpath.dirname(now))
 
-    return relinked(text, target_of)
+    return retarget_links(text, target_of)
 
 
 class Origins:

@@ -15,7 +15,7 @@ from brainiac.errors import FormatError
 from brainiac.events import EvidenceRecord, StatementRecord, StatementRef, new_id
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import one_line
-from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day
+from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day_link
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import Operation, Page
 from brainiac.storage.relinking import placed
@@ -238,7 +238,7 @@ def _dated(draft: Draft, step: Step) -> str:
     path, _ = free_day_page(draft, at, is_private=step.candidate.is_private)
     known = draft.pages.memories.get(path)
     link = posixpath.relpath(path, posixpath.dirname(step.path))
-    return with_day(step.operation.text, draft.brain.day_of(at), link, known.uuid if known else "")
+    return with_day_link(step.operation.text, draft.brain.day_of(at), link, known.uuid if known else "")
 
 
 def _replace(draft: Draft, working: Working, step: Step, record: StatementRecord) -> StatementRecord:

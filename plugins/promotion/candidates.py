@@ -15,7 +15,7 @@ from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, NoteCaptured
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import blocks_of, decoded, tags_in, wiki_links_in
+from brainiac.formats.markdown import blocks_of, decode_text, tags_in, wiki_links_in
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
@@ -161,7 +161,7 @@ def _as_saved(brain: Brain, recorded: Event, said: str) -> str:
         if change.path != recorded.data.get("prompt") or not change.after:
             continue
         try:
-            text = decoded(brain.committer.text_of(change.after))
+            text = decode_text(brain.committer.text_of(change.after))
             body = text[split(text)[1] :].removeprefix("\ufeff")
         except (BlobError, FormatError):
             break

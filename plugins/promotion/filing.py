@@ -19,7 +19,7 @@ from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, ExchangeReflected, ExchangesFiled, update
 from brainiac.formats.discretion import is_private
-from brainiac.formats.markdown import Placed, StmEvent, find_events, render_event, render_exchange, splice
+from brainiac.formats.markdown import PlacedEvent, StmEvent, find_events, render_event, render_exchange, splice
 from brainiac.formats.page import MemoryDocument
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
@@ -251,7 +251,7 @@ def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
     return []
 
 
-def _is_untouched(text: str, placed: Placed) -> bool:
+def _is_untouched(text: str, placed: PlacedEvent) -> bool:
     """Return whether an event stands as a process wrote it, down to the byte, and tells its day."""
     standing = text[placed.start : placed.end].replace("\r\n", "\n")
     if standing.rstrip("\n") != render_event(placed.event).rstrip("\n"):
@@ -263,7 +263,7 @@ def _is_untouched(text: str, placed: Placed) -> bool:
     return True
 
 
-def _without(text: str, placed: Sequence[Placed]) -> str:
+def _without(text: str, placed: Sequence[PlacedEvent]) -> str:
     starts = [0, *(event.end for event in placed)]
     ends = [*(event.start for event in placed), len(text)]
     return "".join(text[start:end] for start, end in zip(starts, ends, strict=True))

@@ -28,7 +28,7 @@ from brainiac.events import (
     content_hash,
 )
 from brainiac.formats.discretion import is_private
-from brainiac.formats.markdown import shown
+from brainiac.formats.markdown import without_link_targets
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
@@ -388,9 +388,9 @@ class _Run:
 
     def _is_listed(self, candidate: Candidate) -> bool:
         """Return whether it is a task that short-term memory lists, open or done: it stays there until then."""
-        brain, statement = self._brain, shown(candidate.words)
+        brain, statement = self._brain, without_link_targets(candidate.words)
         folders = [brain.tree.relative(folder) for folder in (brain.tree.inbox, brain.tree.memory)]
-        tasks = (shown(rooted(brain, item.text, folders)) for item in self._snapshot.memory.tasks)
+        tasks = (without_link_targets(rooted(brain, item.text, folders)) for item in self._snapshot.memory.tasks)
         return any(coverage(task, statement) >= LISTED and likeness(task, statement) >= ALIKE for task in tasks)
 
     def _with_origin(self, candidate: Candidate) -> Candidate:

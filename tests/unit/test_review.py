@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.events import RetireProposal, create
-from brainiac.formats.page import MemoryDocument, new_memory, shareable
+from brainiac.formats.page import MemoryDocument, new_memory, shareable_text
 from brainiac.health.doctor import examine
 from brainiac.storage.review import Proposal, find_ticks, verdicts, with_proposals, without
 from brainiac.storage.statements import text_hash
@@ -68,7 +68,7 @@ def test_what_is_asked_about_a_private_page_is_marked(scene: Scene) -> None:
     Upkeep(scene.brain).tend()
     organize(scene.brain)
     review = scene.brain.tree.review.read_text()
-    assert [True, False] == [page in text for text in (review, shareable(review) or "")]
+    assert [True, False] == [page in text for text in (review, shareable_text(review) or "")]
     save(scene, "- [ ]", "- [x]")
     assert ["proposal-applied"] == kinds(scene)
 
