@@ -18,7 +18,7 @@ from brainiac.formats.markdown import one_line
 from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day_link
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import Operation, Page
-from brainiac.storage.relinking import placed
+from brainiac.storage.relinking import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
 
 from .draft import Draft, Known, Working, folded, free_day_page
@@ -137,7 +137,7 @@ def _with_links(draft: Draft, step: Step) -> Step:
     """Return a step whose links lead from its page."""
 
     def moved(text: str) -> str:
-        return placed(draft.brain, text, step.path)
+        return with_links_from(draft.brain, text, step.path)
 
     operation = step.operation
     texts = {"text": moved(operation.text), "steps": list(map(moved, operation.steps))}
@@ -302,7 +302,7 @@ def _merge(draft: Draft, working: Working, step: Step, record: StatementRecord) 
             # it rests on what it rested on, and was said when it was said
             sources = tuple(sorted(sources_of(draft.log.behind(known.page, known.statement))))
             moved = replace(record, operation="NEW", sources=sources, since=known.since, evidence=(), replaced=None)
-            text = placed(draft.brain, known.text, step.path)
+            text = with_links_from(draft.brain, known.text, step.path)
             block = working.document.block_id_for(text)
             working.document = working.document.add_statement(text, block)
             yield _ours(draft, moved, block, one_line(text))

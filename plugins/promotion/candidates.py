@@ -22,7 +22,7 @@ from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.query import searches
-from brainiac.storage.relinking import Origins
+from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import ends_as_question, likeness, words
 
@@ -71,7 +71,7 @@ def candidate_id(marked: Marked) -> str:
 
 
 def keyless_candidates(
-    brain: Brain, draft: Draft, marked_words: Sequence[tuple[Marked, StmEvent]], origins: Origins
+    brain: Brain, draft: Draft, marked_words: Sequence[tuple[Marked, StmEvent]], origins: LinkOrigins
 ) -> list[Candidate]:
     """Return what the keyless engine makes of marked words: `same` where they stand already, else `new`.
 
@@ -98,7 +98,7 @@ def keyless_candidates(
         result = brain.models.run(request)
         assert isinstance(result, Consolidation)
         for (given, event), operation in zip(group, result.operations, strict=True):
-            text = origins.rooted(replace(event, user=operation.text, ai="")).user
+            text = origins.with_rooted_links(replace(event, user=operation.text, ai="")).user
             operation = operation.model_copy(update={"text": text})
             candidates.append(Candidate(candidate_id(given), operation, (event,), OFFLINE))
     return sorted(candidates, key=lambda candidate: (candidate.at, candidate.id))

@@ -23,9 +23,9 @@ from brainiac.formats.markdown import PlacedEvent, StmEvent, find_events, render
 from brainiac.formats.page import MemoryDocument
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
-from brainiac.storage.filed import filed
+from brainiac.storage.filed import Filed
 from brainiac.storage.folders import Folders
-from brainiac.storage.relinking import Origins
+from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import read_statements, text_hash
 
 from .draft import Draft, check_folder, day_page, is_free
@@ -38,7 +38,7 @@ PAGE_CHARACTERS = 32_000  # a day's page that has more is continued by the next
 
 
 def add_exchanges(
-    brain: Brain, draft: Draft, events: Sequence[StmEvent], origins: Origins, left: dict[str, str]
+    brain: Brain, draft: Draft, events: Sequence[StmEvent], origins: LinkOrigins, left: dict[str, str]
 ) -> dict[str, list[str]]:
     """Put exchanges on the pages of their days, in the order they were said; one that stands on a page stays there.
 
@@ -53,7 +53,7 @@ def add_exchanges(
         Path → ids of the exchanges that stand there now as they are given; one that stands there in other words, put
         right by a person on the page or here, is left out.
     """
-    exchanges_filed, days = filed(brain), _DayPages(brain, draft)
+    exchanges_filed, days = Filed(brain), _DayPages(brain, draft)
     said: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=lambda event: (event.at, event.id)):
         try:
@@ -211,7 +211,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     """Move exchanges to the pages of their days in one commit; None where no page of theirs can be written."""
     log = read_statements(brain, iso(brain.clock.now()))
     draft, unwritable = Draft(brain, log), dict[str, str]()
-    origins = Origins(brain, log.prompts, {})
+    origins = LinkOrigins(brain, log.prompts, {})
     pages = add_exchanges(brain, draft, events, origins, unwritable)
     ids = [event.id for event in events if event.id not in unwritable]
     if not ids:

@@ -37,7 +37,7 @@ from brainiac.llm.schemas import (
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.documents import Hit
 from brainiac.search.query import searches
-from brainiac.storage.relinking import Origins
+from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import coverage, words
 
@@ -94,7 +94,7 @@ class Consolidator:
         self,
         brain: Brain,
         log: StatementLog,
-        origins: Origins,
+        origins: LinkOrigins,
         exchanges: Exchanges,
         cause: str,
         short_term: ShortTermMemory,
@@ -188,7 +188,8 @@ class Consolidator:
         """Return what a model is asked about events, and what its short names stand for."""
         is_private = events[0].is_private
         said = {
-            f"e{n}": _readable(self._origins.rooted(self._without_ours(event))) for n, event in enumerate(events, 1)
+            f"e{n}": _readable(self._origins.with_rooted_links(self._without_ours(event)))
+            for n, event in enumerate(events, 1)
         }
         memories = self._memories(draft, is_private=is_private)
         texts = [event.user for event in said.values()]

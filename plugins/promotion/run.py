@@ -34,9 +34,9 @@ from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
-from brainiac.storage.filed import filed, waiting_events
+from brainiac.storage.filed import Filed, waiting_events
 from brainiac.storage.files import locked
-from brainiac.storage.relinking import Origins, rooted
+from brainiac.storage.relinking import LinkOrigins, with_rooted_links
 from brainiac.storage.statements import StatementLog, line_id, read_statements, text_hash
 from brainiac.text.tokens import coverage, likeness
 
@@ -99,7 +99,7 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
         idle_seconds: How long nobody has exchanged anything.
     """
     settings = brain.settings.promotion
-    document, known = brain.short_term(), filed(brain)
+    document, known = brain.short_term(), Filed(brain)
     events = document.memory.events
     filed_at = known.filed_at if known.waiting else ""
     if max((filed_at, *(event.at for event in events))) <= _undone_at(brain):
@@ -148,7 +148,7 @@ def promote(
     """
     with locked(brain.places.state / "promotion.lock", wait_seconds=0):
         done = _promote_once(brain, abandon, progress)
-        while done.event is not None and not done.problem and filed(brain).waiting:
+        while done.event is not None and not done.problem and Filed(brain).waiting:
             further = _promote_once(brain, abandon, progress)
             done = _joined(done, further)
             if further.event is None:
@@ -218,7 +218,7 @@ class _Run:
         self._started = brain.record(PromotionStarted(exchanges=len(said)), by=NAME)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
-        origins = Origins(brain, self._log.prompts, self._draft.pages.place_of)
+        origins = LinkOrigins(brain, self._log.prompts, self._draft.pages.place_of)
         texts = {line_id(item.words): item.text for item in memory.facts}
         self._work = Work(memory, events, {event.id: texts[event.id] for event in lines}, origins, gone=snapshot.gone)
         self._work.standing = frozenset(event.id for event in snapshot.filed)
@@ -390,7 +390,9 @@ class _Run:
         """Return whether it is a task that short-term memory lists, open or done: it stays there until then."""
         brain, statement = self._brain, without_link_targets(candidate.words)
         folders = [brain.tree.relative(folder) for folder in (brain.tree.inbox, brain.tree.memory)]
-        tasks = (without_link_targets(rooted(brain, item.text, folders)) for item in self._snapshot.memory.tasks)
+        tasks = (
+            without_link_targets(with_rooted_links(brain, item.text, folders)) for item in self._snapshot.memory.tasks
+        )
         return any(coverage(task, statement) >= LISTED and likeness(task, statement) >= ALIKE for task in tasks)
 
     def _with_origin(self, candidate: Candidate) -> Candidate:
