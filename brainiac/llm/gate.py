@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from brainiac.errors import ConfinementError, FormatError, ModelError
-from brainiac.formats.discretion import is_private_event, unmarked
+from brainiac.formats.discretion import is_private_event, without_private_paragraphs
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, Link, StmEvent, decoded, find_events, find_links
-from brainiac.formats.page import is_private_note, shareable, title_of
+from brainiac.formats.markdown import PRIVATE, Link, StmEvent, decode_text, find_events, find_links
+from brainiac.formats.page import is_private_note, shareable_text, title_of
 from brainiac.formats.prompt import Exchange, is_off_record, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
@@ -65,7 +65,7 @@ def is_hidden(tree: Tree, path: str) -> bool:
 def _is_private_file(file: Path, *, is_exchange: bool = False) -> bool:
     """Return whether a file is private as a whole: what was said is so by any mark in it."""
     try:
-        text = decoded(read_bytes(file) or b"")
+        text = decode_text(read_bytes(file) or b"")
     except OSError:
         return True  # nobody can tell
     return is_private_note(text) or (is_exchange and PRIVATE.search(text) is not None)
@@ -157,7 +157,7 @@ def _names_if_hidden(file: str, path: str, mtime_ns: int, size: int) -> frozense
     if not _is_private_file(Path(file)):
         return frozenset()
     try:
-        text = decoded(read_bytes(Path(file)) or b"")
+        text = decode_text(read_bytes(Path(file)) or b"")
         meta, offset = split(text)
         title = title_of(meta, text, offset, path)
     except (OSError, FormatError):
@@ -256,7 +256,9 @@ class Gate:
             tuple(item for item in items if not item.is_private) for items in (memory.goals, memory.facts, memory.tasks)
         )
         # a page that the summary links to may have become private since
-        summary = self._lines(self._tree.relative(self._tree.short_term), unmarked(memory.summary) or "")
+        summary = self._lines(
+            self._tree.relative(self._tree.short_term), without_private_paragraphs(memory.summary) or ""
+        )
         events = tuple(self.events(memory.events))
         return replace(memory, summary=summary, goals=goals, facts=facts, tasks=tasks, events=events)
 
@@ -322,7 +324,7 @@ class Gate:
         """Return a note's text, and what of it may be shown; a day's page is long and has many of the hits."""
         if path not in self._pages:
             text = self._library.read_text(path) or ""
-            self._pages[path] = text, shareable(text)
+            self._pages[path] = text, shareable_text(text)
         return self._pages[path]
 
     def _said(self, exchanges: Iterable[Said]) -> list[Said]:
@@ -406,7 +408,7 @@ class Gate:
         text = self._library.read_text(path)
         if text is None or not self.is_remote:
             return text
-        if not self.knows(path) or (shown := shareable(text)) is None:
+        if not self.knows(path) or (shown := shareable_text(text)) is None:
             return None
         if path.startswith(f"{self._tree.relative(self._tree.inbox)}/"):
             return redact(self._library, shown)  # as it was typed, keys and all
@@ -418,7 +420,7 @@ class Gate:
     def own(self, path: Path) -> str | None:
         """Return a file of `system/`: the identity, a template, a workflow; None where it may not be shown."""
         text = self._library.read_text(path)
-        return shareable(text) if text is not None and self.is_remote else text
+        return shareable_text(text) if text is not None and self.is_remote else text
 
     def _lines(self, path: str, text: str) -> str:
         return without_hidden(self._tree, path, text) if self.is_remote else text

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from brainiac.errors import ModelError
 from brainiac.formats.discretion import is_private_event
 from brainiac.formats.markdown import PRIVATE
-from brainiac.formats.page import shareable
+from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.context.assembler import Assembler
@@ -94,7 +94,7 @@ class Gateway:
         if hidden or _has_private(request.short_term) or any(turn.is_private for turn in request.conversation):
             return True
         read = {*answer.read, *answer.cited_paths} - {library.tree.relative(library.tree.short_term)}
-        if any(shareable(page) != page for path in read if (page := library.read_text(path))):
+        if any(shareable_text(page) != page for path in read if (page := library.read_text(path))):
             return True
         # a private note in focus, which only a model on this machine was shown
         here = Gate(library, is_remote=False)

@@ -214,7 +214,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     if (standing.private and not prompt.private) or (prompt.remember and not standing.remember):
         raise ConflictError([prompt.path])  # answered anew as it asks for by now
     at = iso(brain.clock.now())
-    target, stale_error = brain.answered.response_target(prompt), brain.answered.error_of(prompt)
+    target, stale_error = brain.answered.response_target(prompt), brain.answered.error_removal(prompt)
     response = Response(
         path=target.path,
         text=_body(target.path, outcome),

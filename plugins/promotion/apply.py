@@ -15,10 +15,10 @@ from brainiac.errors import FormatError
 from brainiac.events import EvidenceRecord, StatementRecord, StatementRef, new_id
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import one_line
-from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day
+from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day_link
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import Operation, Page
-from brainiac.storage.relinking import placed
+from brainiac.storage.relinking import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
 
 from .draft import CurrentStatement, Draft, PageDraft, folded, free_day_page
@@ -138,7 +138,7 @@ def _with_links(draft: Draft, step: Step) -> Step:
     """Return a step whose links are relative to its page."""
 
     def linked(text: str) -> str:
-        return placed(draft.brain, text, step.path)
+        return with_links_from(draft.brain, text, step.path)
 
     operation = step.operation
     texts = {"text": linked(operation.text), "steps": list(map(linked, operation.steps))}
@@ -241,7 +241,7 @@ def _dated(draft: Draft, step: Step) -> str:
     path, _ = free_day_page(draft, at, is_private=step.candidate.is_private)
     page = draft.pages.memories.get(path)
     link = posixpath.relpath(path, posixpath.dirname(step.path))
-    return with_day(step.operation.text, draft.brain.day_of(at), link, page.uuid if page else "")
+    return with_day_link(step.operation.text, draft.brain.day_of(at), link, page.uuid if page else "")
 
 
 def _replace(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> StatementRecord:
@@ -319,7 +319,7 @@ def _merge(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRec
             # The statement keeps its own sources and date: this step only moves it.
             sources = tuple(sorted(sources_of(draft.log.behind(current.page, current.statement))))
             moved = replace(record, operation="NEW", sources=sources, since=current.since, evidence=(), replaced=None)
-            text = placed(draft.brain, current.text, step.path)
+            text = with_links_from(draft.brain, current.text, step.path)
             block = page_draft.document.block_id_for(text)
             page_draft.document = page_draft.document.add_statement(text, block)
             yield _with_statement(draft, moved, block, one_line(text))

@@ -15,14 +15,14 @@ from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, NoteCaptured
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import blocks_of, decoded, tags_in, wiki_links_in
+from brainiac.formats.markdown import blocks_of, decode_text, tags_in, wiki_links_in
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.query import searches
-from brainiac.storage.relinking import Origins
+from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import ends_as_question, likeness, words
 
@@ -78,7 +78,9 @@ def candidate_id(marked: Marked) -> str:
     return f"{marked.exchange}:{text_hash(marked.text)}"
 
 
-def keyless_candidates(brain: Brain, draft: Draft, texts: Sequence[MarkedText], origins: Origins) -> list[Candidate]:
+def keyless_candidates(
+    brain: Brain, draft: Draft, texts: Sequence[MarkedText], origins: LinkOrigins
+) -> list[Candidate]:
     """Return the keyless engine's operations for marked words: `same` where a statement has them already, else `new`.
 
     Args:
@@ -105,7 +107,7 @@ def keyless_candidates(brain: Brain, draft: Draft, texts: Sequence[MarkedText], 
         assert isinstance(result, Consolidation)
         for text, operation in zip(group, result.operations, strict=True):
             event = text.event
-            linked = origins.rooted(replace(event, user=operation.text, ai="")).user
+            linked = origins.with_rooted_links(replace(event, user=operation.text, ai="")).user
             operation = operation.model_copy(update={"text": linked})
             candidates.append(Candidate(candidate_id(text.marked), operation, (event,), OFFLINE))
     return sorted(candidates, key=lambda candidate: (candidate.at, candidate.id))
@@ -174,7 +176,7 @@ def _as_saved(brain: Brain, recorded: Event, said: str) -> str:
         if change.path != recorded.data.get("prompt") or not change.after:
             continue
         try:
-            text = decoded(brain.committer.text_of(change.after))
+            text = decode_text(brain.committer.text_of(change.after))
             body = text[split(text)[1] :].removeprefix("\ufeff")
         except (BlobError, FormatError):
             break

@@ -20,7 +20,7 @@ from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import Memory, MemoryDocument, Statement, new_memory
 from brainiac.llm.schemas import Page
 from brainiac.storage.pages import PageSet
-from brainiac.storage.relinking import rooted
+from brainiac.storage.relinking import with_rooted_links
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.dates import format_date
 from brainiac.text.tokens import likeness
@@ -252,7 +252,7 @@ class Draft:
                 statement=statement,
                 is_ours=self.log.is_ours(page, statement),
                 is_private=memory.is_private or PRIVATE.search(statement.text) is not None,
-                text=rooted(self.brain, statement.text, [folder], self.pages.place_of),
+                text=with_rooted_links(self.brain, statement.text, [folder], self.pages.place_of),
                 since=self.log.since_of(page, statement),
             )
             for statement in memory.statements

@@ -19,13 +19,13 @@ from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, ExchangeReflected, ExchangesFiled, update
 from brainiac.formats.discretion import is_private
-from brainiac.formats.markdown import Placed, StmEvent, find_events, render_event, render_exchange, splice
+from brainiac.formats.markdown import PlacedEvent, StmEvent, find_events, render_event, render_exchange, splice
 from brainiac.formats.page import MemoryDocument
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
-from brainiac.storage.filed import filed
+from brainiac.storage.filed import Filed
 from brainiac.storage.folders import Folders
-from brainiac.storage.relinking import Origins
+from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import read_statements, text_hash
 
 from .draft import Draft, check_folder, day_page, is_free
@@ -38,7 +38,7 @@ PAGE_CHARACTERS = 32_000  # a page of a day that has more is full, and the day g
 
 
 def add_exchanges(
-    brain: Brain, draft: Draft, events: Sequence[StmEvent], origins: Origins, left: dict[str, str]
+    brain: Brain, draft: Draft, events: Sequence[StmEvent], origins: LinkOrigins, left: dict[str, str]
 ) -> dict[str, list[str]]:
     """Put exchanges on the pages of their days, in the order they were said; one that was filed before stays there.
 
@@ -52,7 +52,7 @@ def add_exchanges(
     Returns:
         The ids of the exchanges that each page holds word for word now, by path.
     """
-    filings, day_pages = filed(brain), _DayPages(brain, draft)
+    filings, day_pages = Filed(brain), _DayPages(brain, draft)
     by_path: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=lambda event: (event.at, event.id)):
         try:
@@ -217,7 +217,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     """
     log = read_statements(brain, iso(brain.clock.now()))
     draft, unwritable = Draft(brain, log), dict[str, str]()
-    origins = Origins(brain, log.prompts, {})
+    origins = LinkOrigins(brain, log.prompts, {})
     pages = add_exchanges(brain, draft, events, origins, unwritable)
     ids = [event.id for event in events if event.id not in unwritable]
     if not ids:
@@ -258,7 +258,7 @@ def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
     return []
 
 
-def _is_unedited(text: str, placed: Placed) -> bool:
+def _is_unedited(text: str, placed: PlacedEvent) -> bool:
     """Return whether an event stands byte for byte as a process wrote it, and has a date."""
     standing = text[placed.start : placed.end].replace("\r\n", "\n")
     if standing.rstrip("\n") != render_event(placed.event).rstrip("\n"):
@@ -270,7 +270,7 @@ def _is_unedited(text: str, placed: Placed) -> bool:
     return True
 
 
-def _without(text: str, placed: Sequence[Placed]) -> str:
+def _without(text: str, placed: Sequence[PlacedEvent]) -> str:
     """Return a text without the spans of events."""
     starts = [0, *(event.end for event in placed)]
     ends = [*(event.start for event in placed), len(text)]

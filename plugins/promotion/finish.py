@@ -29,7 +29,7 @@ from brainiac.events import (
 )
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.storage.folders import Folders
-from brainiac.storage.relinking import Origins, placed
+from brainiac.storage.relinking import LinkOrigins, with_links_from
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 
@@ -71,7 +71,7 @@ class Work:
     memory: ShortTermMemory
     events: dict[str, StmEvent]
     lines: dict[str, str]
-    origins: Origins
+    origins: LinkOrigins
     steps: list[Step] = field(default_factory=list)
     records: list[list[StatementRecord]] = field(default_factory=list)
     named: dict[str, Named] = field(default_factory=dict)
@@ -200,7 +200,7 @@ def _proposals(brain: Brain, work: Work) -> list[Proposal]:
             target = step.targets[0]
             retire = RetireProposal(
                 id=new_id(),
-                what=placed(brain, step.proposal, brain.tree.relative(brain.tree.review)),
+                what=with_links_from(brain, step.proposal, brain.tree.relative(brain.tree.review)),
                 operation="retire",
                 page=target.page,
                 path=target.path,

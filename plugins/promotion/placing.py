@@ -13,7 +13,7 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
 from brainiac.events import StatementRecord
-from brainiac.formats.markdown import shown
+from brainiac.formats.markdown import without_link_targets
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import coverage
@@ -112,8 +112,8 @@ def check_corrections(log: StatementLog, step: Step) -> None:
 
 def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
     """Return whether a person changed or removed a statement that said the same, after a moment."""
-    statement = shown(statement)
-    old_texts = [shown(correction.before) for correction in log.corrections if correction.at > said_at]
+    statement = without_link_targets(statement)
+    old_texts = [without_link_targets(correction.before) for correction in log.corrections if correction.at > said_at]
     return any(coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS for old in old_texts)
 
 

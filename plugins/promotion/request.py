@@ -37,7 +37,7 @@ from brainiac.llm.schemas import (
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.documents import Hit
 from brainiac.search.query import searches
-from brainiac.storage.relinking import Origins
+from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import coverage, words
 
@@ -105,7 +105,7 @@ class Consolidator:
         self,
         brain: Brain,
         log: StatementLog,
-        origins: Origins,
+        origins: LinkOrigins,
         exchanges: Exchanges,
         cause: str,
         short_term: ShortTermMemory,
@@ -201,7 +201,7 @@ class Consolidator:
         """Return the request for events, with what its short names stand for."""
         is_private = events[0].is_private
         said = {
-            f"e{number}": _without_surrogates(self._origins.rooted(self._without_keyless_answer(event)))
+            f"e{number}": _without_surrogates(self._origins.with_rooted_links(self._without_keyless_answer(event)))
             for number, event in enumerate(events, 1)
         }
         memories = self._memories(draft, is_private=is_private)

@@ -28,15 +28,15 @@ from brainiac.events import (
     content_hash,
 )
 from brainiac.formats.discretion import is_private
-from brainiac.formats.markdown import shown
+from brainiac.formats.markdown import without_link_targets
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
-from brainiac.storage.filed import filed, waiting_events
+from brainiac.storage.filed import Filed, waiting_events
 from brainiac.storage.files import locked
-from brainiac.storage.relinking import Origins, rooted
+from brainiac.storage.relinking import LinkOrigins, with_rooted_links
 from brainiac.storage.statements import StatementLog, line_id, read_statements, text_hash
 from brainiac.text.tokens import coverage, likeness
 
@@ -103,7 +103,7 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
         idle_seconds: How long nobody has exchanged anything.
     """
     settings = brain.settings.promotion
-    document, filings = brain.short_term(), filed(brain)
+    document, filings = brain.short_term(), Filed(brain)
     events = document.memory.events
     filed_at = filings.filed_at if filings.waiting else ""
     if max((filed_at, *(event.at for event in events))) <= _undone_at(brain):
@@ -155,7 +155,7 @@ def promote(
     """
     with locked(brain.places.state / "promotion.lock", wait_seconds=0):
         outcome = _promote_once(brain, abandon, progress)
-        while outcome.event is not None and not outcome.problem and filed(brain).waiting:
+        while outcome.event is not None and not outcome.problem and Filed(brain).waiting:
             next_outcome = _promote_once(brain, abandon, progress)
             outcome = _joined(outcome, next_outcome)
             if next_outcome.event is None:
@@ -228,7 +228,7 @@ class _Run:
         self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
-        origins = Origins(brain, self._log.prompts, self._draft.pages.place_of)
+        origins = LinkOrigins(brain, self._log.prompts, self._draft.pages.place_of)
         texts = {line_id(item.words): item.text for item in memory.facts}
         line_texts = {event.id: texts[event.id] for event in lines}
         self._work = Work(memory, events, line_texts, origins, removed_ids=snapshot.removed_ids)
@@ -406,9 +406,11 @@ class _Run:
 
     def _is_listed(self, candidate: Candidate) -> bool:
         """Return whether a candidate states a task that short-term memory lists, open or done."""
-        brain, statement = self._brain, shown(candidate.words)
+        brain, statement = self._brain, without_link_targets(candidate.words)
         folders = [brain.tree.relative(folder) for folder in (brain.tree.inbox, brain.tree.memory)]
-        tasks = (shown(rooted(brain, item.text, folders)) for item in self._snapshot.memory.tasks)
+        tasks = (
+            without_link_targets(with_rooted_links(brain, item.text, folders)) for item in self._snapshot.memory.tasks
+        )
         return any(
             coverage(task, statement) >= TASK_COVERAGE and likeness(task, statement) >= TASK_LIKENESS for task in tasks
         )
