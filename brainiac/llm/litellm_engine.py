@@ -18,7 +18,7 @@ from brainiac.llm.completion import Call, Completion, complete, metered
 from brainiac.llm.context.assembler import Assembler, schema_of
 from brainiac.llm.context.blocks import budget_tokens, tool_tokens
 from brainiac.llm.costs import FOREGROUND, Ledger
-from brainiac.llm.gate import Gate, Released
+from brainiac.llm.gate import Gate, Released, is_through_door
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,
@@ -96,7 +96,9 @@ class LiteLLMEngine:
     # --- an answer, with tools where the model takes them ------------------------------------------------------
 
     def _answer(self, request: AnswerRequest) -> Answer:
-        gate = Gate(self._library, is_remote=self.is_remote, is_kept=not request.off_record)
+        gate = Gate(
+            self._library, is_remote=self.is_remote, is_kept=not request.off_record, is_door=is_through_door(request)
+        )
         room = tool_tokens(budget_tokens(self._library.settings, self.name))
         toolbox = Toolbox(self._library, request, gate, room_tokens=room)
         completion, tokens, cost_usd = self._talk(request, gate, toolbox)
@@ -150,7 +152,7 @@ class LiteLLMEngine:
 
     def _typed(self, request: Request) -> Result:
         """Ask for JSON, and once more with the errors when it does not validate."""
-        gate = Gate(self._library, is_remote=self.is_remote)
+        gate = Gate(self._library, is_remote=self.is_remote, is_door=is_through_door(request))
         messages = self._messages(request, gate)
         problems = ""
         # asked again once, with what was wrong

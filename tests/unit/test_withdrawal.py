@@ -11,7 +11,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.events import ExchangeMadePrivate
-from brainiac.formats.page import shareable
+from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import EMPTY
 from brainiac.history.forget import find_target, forget
 from brainiac.history.undo import undo
@@ -172,7 +172,7 @@ def test_remember_false_later_is_taken_back_and_told(brain: Brain) -> None:
     assert [] == telling(brain)
     review = brain.tree.review.read_text()
     assert "brainiac forget --purge inbox/a.md" in review
-    assert shareable(review) != review
+    assert shareable_text(review) != review
     assert forget(brain, find_target(brain, "inbox/a.md"))
     standing = [path for path in brain.tree.memory.rglob("*.md") if "quillwort" in path.read_text().lower()]
     assert [] == [path for path in standing if path != brain.tree.review]
