@@ -274,16 +274,16 @@ class Synthesizer:
         Raises:
             ModelError: The model cannot serve now.
         """
-        working, memory = draft.working.get(path), draft.pages.memories.get(path)
+        page_draft, memory = draft.page_drafts.get(path), draft.pages.memories.get(path)
         changing = [step.candidate for step in steps if is_stating(step)]
-        if working is None or not changing or draft.pages.kind_of(path) not in ("concrete", "skills"):
+        if page_draft is None or not changing or draft.pages.kind_of(path) not in ("concrete", "skills"):
             return None
         standing = draft.statements_of(memory) if memory else []
-        is_unnamed = not working.document.memory.meta.get("summary") and len(changing) + len(standing) >= MIN_UNNAMED
+        is_unnamed = not page_draft.document.memory.meta.get("summary") and len(changing) + len(standing) >= MIN_UNNAMED
         if len(changing) < max(MIN_CHANGED, len(standing) // 3) and not is_unnamed:
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
-        return self._ask(kind, working.document.memory.title, changing, standing=standing)[0]
+        return self._ask(kind, page_draft.document.memory.title, changing, standing=standing)[0]
 
     def _ask(
         self,
