@@ -39,6 +39,7 @@ class Brain(Library):
         super().__init__(root, clock=clock, is_reading=is_reading)
         self._states: dict[str, Any] = {}
         self._making_state = threading.RLock()
+        self.is_watched = False  # by a daemon in this process, which tells search of every change
         self.stream_to: Callable[[str], None] | None = None  # who wants an answer's text as it comes
 
     @cached_property

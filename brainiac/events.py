@@ -630,6 +630,29 @@ class RetireProposal(ProposalRecord):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReplaceProposal(ProposalRecord):
+    """To word a statement anew.
+
+    Attributes:
+        operation: `replace`.
+        page: The page's uuid.
+        path: The page's path.
+        block: The statement's block id.
+        hash: Of its text.
+        text: The new wording.
+        on: Since when, an ISO date.
+    """
+
+    operation: str
+    page: str
+    path: str
+    block: str
+    hash: str
+    text: str
+    on: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class CopyProposal(ProposalRecord):
     """To take another device's version of a file, which sync put beside it.
 
@@ -692,6 +715,7 @@ class OrganizeProposal(ProposalRecord):
 
 _PROPOSALS: dict[str, type[ProposalRecord]] = {
     "retire": RetireProposal,
+    "replace": ReplaceProposal,
     "take-copy": CopyProposal,
     "forget": ForgetProposal,
     "organize": OrganizeProposal,
@@ -1074,6 +1098,18 @@ class ForgettingProposed(EventData):
     """
 
     kind = "forgetting-proposed"
+    proposals: tuple[ProposalRecord, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeSuggested(EventData):
+    """Somebody at the command line or at a door suggested a change of memory.
+
+    Attributes:
+        proposals: What is to be changed.
+    """
+
+    kind = "change-suggested"
     proposals: tuple[ProposalRecord, ...]
 
 

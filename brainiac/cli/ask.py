@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json, print_problems, problems_of
-from brainiac.errors import BrainiacError, UserError
-from brainiac.events import new_id
-from brainiac.formats.frontmatter import render_meta
-from brainiac.formats.prompt import error_path, parse_response, response_path
-from brainiac.history.devices import waiting
-from brainiac.llm.redaction import redact
-from brainiac.pipeline.daemon import answer_one, is_running
-from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.runstate import read_run_state
+from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_problems, problems_of
+from brainiac.errors import BrainiacError
+from brainiac.pipeline.daemon import is_running
 from brainiac.terminal import clean, is_terminal, one_line, say, show
-from brainiac.tree import slugify
-
-WAIT_SECONDS = 600
-LOOK_EVERY_SECONDS = 0.02
+from brainiac.verbs import Asked
 
 
 def register(app: typer.Typer) -> None:
@@ -50,16 +39,23 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
-    with opened_brain(is_shared=True) as brain:
+    stream = None if as_json else _Stream()
+    with opened_brain(is_shared=True) as brain, _waiting(brain):
         if again:
             path = brain.tree.relative(brain.tree.confine(again, inside=brain.tree.inbox))
+            asked = verbs.answer(brain, path, is_again=True, stream=stream)
         else:
-            meta = {"model": model or None, "private": private or None, "remember": False if off_record else None}
-            path = _drop(brain, _text_of(text), conversation, {key: v for key, v in meta.items() if v is not None})
-        if not again and not brain.is_active:
-            say(f"{path} waits: {waiting(brain)}")
-            return
-        _answer(brain, path, is_again=bool(again), as_json=as_json)
+            asked = verbs.ask(
+                brain,
+                _text_of(text),
+                conversation=conversation,
+                model=model,
+                is_private=private,
+                is_off_record=off_record,
+                stream=stream,
+                on_wait=_tell_wait,
+            )
+    _show(asked, is_streamed=stream is not None and stream.is_used, as_json=as_json)
 
 
 def chat(
@@ -73,12 +69,11 @@ def chat(
         if is_terminal(sys.stdin):
             say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")
         while text := _line():
-            path = _drop(brain, text, conversation, {})
-            if not brain.is_active:
-                say(f"{path} waits: {waiting(brain)}")
-                continue
+            stream = _Stream()
             try:
-                _answer(brain, path, is_again=False, as_json=False, has_place=False)
+                with _waiting(brain):
+                    asked = verbs.ask(brain, text, conversation=conversation, stream=stream, on_wait=_tell_wait)
+                _show(asked, is_streamed=stream.is_used, as_json=False, has_place=False)
             except BrainiacError as error:  # told, and the conversation goes on
                 print_problems(problems_of(error))
             say()
@@ -100,50 +95,14 @@ def _text_of(words: list[str] | None) -> str:
     return text
 
 
-def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -> str:
-    """Save the prompt as a new file and return its path."""
-    folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
-    folder.mkdir(parents=True, exist_ok=True)
-    head = f"{render_meta(meta)}\n" if meta else ""
-    stamp = brain.now().strftime("%Y-%m-%d-%H%M%S")
-    is_open = not meta.get("private") and meta.get("remember", True)
-    # a name is read where the text is not: in the journal, by `status`, by whoever syncs the folder
-    name = slugify(" ".join(redact(brain, text).split()[:8])) if is_open else new_id()[-12:]
-    stem = f"{stamp}-{name}"[:80].rstrip("-")
-    # written aside and moved in whole, so that no half of it can be taken for the prompt
-    aside = Path(temporary_beside(str(folder / stem)))
-    aside.write_text(f"{head}{text.rstrip()}\n", encoding="utf-8")
-    number, path = 1, folder / f"{stem}.md"
-    while True:
-        try:
-            Disk().rename_new(aside, path)
-            return brain.tree.relative(path)
-        except FileExistsError:  # somebody else asks the same in this second
-            number += 1
-            path = folder / f"{stem}-{number}.md"
-
-
-def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place: bool = True) -> None:
-    streamed = False
-
-    def stream(piece: str) -> None:
-        nonlocal streamed
-        streamed = True
-        sys.stdout.write(clean(piece))
-        sys.stdout.flush()
-
-    if is_running(brain) and not is_again:
-        target = _wait(brain, path)
-    else:
-        brain.stream_to = None if as_json else stream
-        target = answer_one(brain, path, is_again=is_again)
-    response = parse_response(brain.tree.relative(target), target.read_bytes())
+def _show(asked: Asked, *, is_streamed: bool, as_json: bool, has_place: bool = True) -> None:
+    """Show an answer, or why a prompt waits; an answer that was streamed stands there already."""
+    response = asked.response
     if as_json:
-        fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
-        shown = {name: getattr(response, name) for name in fields}
-        print_json({"prompt": path, "response": response.path, "text": response.text, **shown})
-        return
-    if streamed:
+        print_json(asked.to_json())
+    elif response is None:
+        say(f"{asked.prompt} waits: {asked.waits}")
+    elif is_streamed:
         say()
     elif is_terminal(sys.stdout):
         from rich.markdown import Markdown
@@ -152,40 +111,29 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place
         console().print(Markdown(clean(response.text), hyperlinks=False))
     else:
         show(response.text)
-    if is_terminal(sys.stdout) and has_place:
+    if response and not as_json and is_terminal(sys.stdout) and has_place:
         console(stderr=True).print(one_line(response.path), style="dim")
 
 
-def _wait(brain: Brain, path: str) -> Path:
-    """Wait for the daemon's answer, or tell what keeps it."""
-    answer, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
-    deadline = brain.clock.monotonic() + WAIT_SECONDS
-    reason = ""
-    with _waiting():
-        while brain.clock.monotonic() < deadline:
-            if (waits := _reason(brain, path)) != reason:
-                reason = waits
-                if reason:
-                    say(f"{path} waits: {reason}", to_stderr=True)
-            if answer.is_file():
-                return answer
-            if error.is_file():
-                raise UserError(error.read_text(encoding="utf-8").split("---\n", 2)[-1].strip())
-            time.sleep(LOOK_EVERY_SECONDS)
-    raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
+class _Stream:
+    """Shows an answer's text as it comes."""
+
+    def __init__(self) -> None:
+        self.is_used = False
+
+    def __call__(self, piece: str) -> None:
+        self.is_used = True
+        sys.stdout.write(clean(piece))
+        sys.stdout.flush()
 
 
-def _reason(brain: Brain, path: str) -> str:
-    """Return why the daemon has not answered a prompt yet, as far as it told; "" where nothing keeps it."""
-    for pending in read_run_state(brain.places.state).pending:
-        if pending.get("prompt") == path:
-            again = pending.get("retry_at")
-            return f"{pending.get('reason')}" + (f" It is tried again at {local_time(str(again))}." if again else "")
-    return ""
+def _tell_wait(path: str, reason: str) -> None:
+    say(f"{path} waits: {reason}", to_stderr=True)
 
 
-def _waiting() -> AbstractContextManager[object]:
-    if not is_terminal(sys.stderr):
+def _waiting(brain: Brain) -> AbstractContextManager[object]:
+    """Show on a terminal that a daemon is at it."""
+    if not is_terminal(sys.stderr) or not is_running(brain):
         return nullcontext()
     from brainiac.cli.styling import spinner
 

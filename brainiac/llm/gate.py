@@ -427,6 +427,10 @@ class Gate:
     def _lines(self, path: str, text: str) -> str:
         return without_hidden(self._tree, path, text) if self._hides_private else text
 
+    def cleared(self, text: str) -> str:
+        """Return a text of no file of ours, such as a plugin's, without the paragraphs that are marked private."""
+        return str(_cleared(text)) if self._hides_private else text
+
     # --- the last look ----------------------------------------------------------------------------------------
 
     def release(self, messages: Iterable[Mapping[str, Any]]) -> Released:
