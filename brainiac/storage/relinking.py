@@ -16,7 +16,7 @@ from brainiac.storage.pages import linked_path
 from brainiac.storage.store import Store
 
 
-def rooted(store: Store, text: str, folders: Sequence[str], places: Mapping[str, str] | None = None) -> str:
+def with_rooted_links(store: Store, text: str, folders: Sequence[str], places: Mapping[str, str] | None = None) -> str:
     """Return a text whose links have their paths from the root; one that leads nowhere stays as it is.
 
     Args:
@@ -36,7 +36,7 @@ def rooted(store: Store, text: str, folders: Sequence[str], places: Mapping[str,
     return retarget_links(text, target_of)
 
 
-def placed(store: Store, text: str, path: str) -> str:
+def with_links_from(store: Store, text: str, path: str) -> str:
     """Return a rooted text as it stands on a page."""
 
     def target_of(link: Link) -> str:
@@ -48,7 +48,7 @@ def placed(store: Store, text: str, path: str) -> str:
     return retarget_links(text, target_of)
 
 
-def healed(
+def with_repaired_links(
     text: str,
     *,
     was: str,
@@ -81,7 +81,7 @@ def healed(
     return retarget_links(text, target_of)
 
 
-class Origins:
+class LinkOrigins:
     """Where the texts of events were written.
 
     Args:
@@ -94,16 +94,18 @@ class Origins:
         self._store, self._prompts, self._places = store, prompts, places
         self._inbox, self._memory = (store.tree.relative(each) for each in (store.tree.inbox, store.tree.memory))
 
-    def rooted(self, event: StmEvent) -> StmEvent:
+    def with_rooted_links(self, event: StmEvent) -> StmEvent:
         """Return an event whose links have their paths from the root."""
         if "](" not in event.user and "](" not in event.ai:
             return event
         prompt = self._prompts.get(event.id)
         folders = [posixpath.dirname(prompt), self._memory] if prompt else [self._memory, self._inbox]
-        user, ai = (rooted(self._store, text, folders, self._places) for text in (event.user, event.ai))
+        user, ai = (with_rooted_links(self._store, text, folders, self._places) for text in (event.user, event.ai))
         return replace(event, user=user, ai=ai)
 
     def moved(self, event: StmEvent, path: str) -> StmEvent:
         """Return an event whose links lead from a page to where they led; nothing else of it changes."""
-        event = self.rooted(event)
-        return replace(event, user=placed(self._store, event.user, path), ai=placed(self._store, event.ai, path))
+        event = self.with_rooted_links(event)
+        return replace(
+            event, user=with_links_from(self._store, event.user, path), ai=with_links_from(self._store, event.ai, path)
+        )

@@ -40,7 +40,7 @@ from brainiac.formats.short_term import StmEvent
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.following import Following
 from brainiac.storage.record import undone_events
-from brainiac.storage.relinking import rooted
+from brainiac.storage.relinking import with_rooted_links
 from brainiac.storage.store import Store
 
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
@@ -277,7 +277,7 @@ def _take_run(log: StatementLog, what: MemoryPromoted | CandidatesRefused, *, is
 def _take_correction(store: Store, log: StatementLog, change: RecordedChange, at: str) -> None:
     before, after = (_statements(store, change.path, digest) for digest in (change.before, change.after))
     for key in before.keys() - after.keys():
-        text = rooted(store, before[key], [posixpath.dirname(change.path)])
+        text = with_rooted_links(store, before[key], [posixpath.dirname(change.path)])
         log.corrections.append(Correction(key[0], text, at))
     for (page, _), text in after.items() - before.items():
         log.by_hand[page, text_hash(text)] = at

@@ -26,7 +26,7 @@ from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, page_text
 from brainiac.storage.projection import FILE, Projection
-from brainiac.storage.runstate import last_good
+from brainiac.storage.runstate import last_good_settings
 from brainiac.tree import LocalPlaces, Tree
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Store:
         except SettingsError:
             if not is_reading:
                 raise
-            self._settings_file.fall_back(last_good(root, self._settings_file.path))
+            self._settings_file.fall_back(last_good_settings(root, self._settings_file.path))
             return self._settings_file.last
 
     @property
@@ -163,7 +163,7 @@ class Store:
 
     def commit_lock(self) -> AbstractContextManager[None]:
         """Hold the commit lock: nobody else writes between a look and the commit that rests on it."""
-        return self.committer.held()
+        return self.committer.commit_lock()
 
     def commit(
         self,

@@ -34,7 +34,7 @@ from brainiac.formats.page import Memory, MemoryDocument, new_memory, shareable_
 from brainiac.llm.schemas import Proposal
 from brainiac.storage.folders import Folders, title_of_folder
 from brainiac.storage.pages import INDEX, PageSet
-from brainiac.storage.relinking import healed
+from brainiac.storage.relinking import with_repaired_links
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify
 
@@ -450,7 +450,9 @@ class Draft:
                 changes.append(remove(path, page.text))
                 continue
             if self._places and (now != path or path in self._texts or self._is_resting(path)):
-                after = healed(after, was=path, now=now, moved=self._places, places=places, is_standing=holds)
+                after = with_repaired_links(
+                    after, was=path, now=now, moved=self._places, places=places, is_standing=holds
+                )
             if now != path:
                 changes.append(move(path, now, page.text, after))
             elif after != page.text:

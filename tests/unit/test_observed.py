@@ -325,7 +325,7 @@ def test_many_deletions_at_once_are_held_until_confirmed(kernel: Kernel) -> None
     for path in notes:
         kernel.tree.absolute(path).unlink()
     assert [None] * 40 == [kernel.observed.note_change(path) for path in notes]
-    assert sorted(notes) == kernel.observed.held()
+    assert sorted(notes) == kernel.observed.held_deletions()
     assert notes.keys() <= kernel.journal.fold().keys()
     assert 1 == len(list(kernel.journal.events(kinds={"deletions-held"})))
     kernel.write(f"{FOLDER}0.md", "note 0\n")
@@ -333,7 +333,7 @@ def test_many_deletions_at_once_are_held_until_confirmed(kernel: Kernel) -> None
 
     again = reopened(kernel)
     assert [] == again.observed.adopt()
-    assert 39 == len(again.observed.held())
+    assert 39 == len(again.observed.held_deletions())
     assert {("deleted", path, None) for path in notes if not path.endswith("/0.md")} == seen(
         again.observed.confirm_deletions()
     )
@@ -348,7 +348,7 @@ def test_deletions_found_at_a_start_are_held_too(kernel: Kernel) -> None:
         kernel.tree.absolute(path).unlink()
     again = reopened(kernel)
     assert [] == again.observed.adopt()
-    assert sorted(notes) == again.observed.held()
+    assert sorted(notes) == again.observed.held_deletions()
 
 
 def test_large_files_are_known_by_their_stat(kernel: Kernel) -> None:
