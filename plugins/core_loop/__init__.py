@@ -143,7 +143,7 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
         "short_term": brain.short_term().memory,
         "conversation": conversation,
     }
-    gate = Gate(brain, is_remote=False, is_kept=prompt.remember)
+    gate = Gate(brain, is_remote=False, is_kept=prompt.remember, is_door=bool(prompt.by))
     find_matches = gate.hits(commands.find_hits(brain, prompt))
     hits = [*find_matches]
     if _is_for_engine(prompt):
@@ -157,7 +157,7 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     request = AnswerRequest(
         **common,
         hits=hits,
-        absent=brain.recall.absent(without_masks(redact(brain, prompt.said))) if _is_for_engine(prompt) else (),
+        absent=_absent(brain, prompt),
         is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
         zone=brain.zone,
         on_text=brain.stream_to,
@@ -166,6 +166,16 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     if prompt.remember and (secrets := commands.redaction_notice(brain, prompt.text)):
         reply.paragraphs.insert(0, secrets)
     return request, reply
+
+
+def _absent(brain: Brain, prompt: Prompt) -> list[str]:
+    """Return the words of a prompt that stand nowhere in memory.
+
+    Nothing through a door: what is absent is told from what stands on private pages, and would tell of them.
+    """
+    if prompt.by or not _is_for_engine(prompt):
+        return []
+    return brain.recall.absent(without_masks(redact(brain, prompt.said)))
 
 
 def _is_for_engine(prompt: Prompt) -> bool:

@@ -39,7 +39,7 @@ from brainiac.search.documents import Hit
 from brainiac.search.query import searches
 from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
-from brainiac.text.tokens import coverage, words
+from brainiac.text.tokens import coverage, likeness, words
 
 from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
@@ -52,6 +52,7 @@ MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
 MAX_STATEMENTS = 150  # in one call; a memory that has no more is shown whole
 MAX_PAGES = 150
 _MAX_HITS = 10  # statements searched for each block of what was said
+_SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _STALE = "what it rests on was edited, or taken out of the log"  # an edited event is sent to the model again
 
@@ -157,19 +158,20 @@ class Consolidator:
         """
         shown = self.request_for(events, draft)
         model = self._brain.models.engine_for(shown.request).name
-        accepted, refused = self._checked(shown, self._operations(shown.request), is_last=False)
+        accepted, asked = self._checked(shown, self._operations(shown.request), is_last=False)
+        refused: list[Refused] = []
         # Once: an operation that then still has a soft problem is accepted, one with a hard problem refused.
-        if refused:
-            again = replace(shown.request, refused=refused)
-            corrected, finally_refused = self._checked(shown, self._operations(again), is_last=True)
-            accepted, refused = [*accepted, *corrected], [*refused, *finally_refused]
+        if asked:
+            corrected, refused = self._checked(shown, self._operations(_only_about(shown.request, asked)), is_last=True)
+            answered = [*corrected, *(row.operation for row in refused)]
+            refused += [row for row in asked if not any(_is_instead(other, row.operation) for other in answered)]
+            accepted += corrected
         analyzed = EventsAnalyzed(
             events={event.id: event_hash(event) for event in events},
             model=model,
             candidates=tuple(self._stored(operation, shown) for operation in accepted),
-            refused=tuple(
-                RefusedCandidate(statement=row.operation.text[:300], reason=row.problem[:300]) for row in refused
-            ),
+            refused=_refusals(refused),
+            asked=_refusals(asked),
         )
         analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
         return self._decision(analysis, {event.id: event for event in events})
@@ -418,6 +420,36 @@ def _summary(memory: Memory) -> str:
 def _unchecked(operation: Operation, problem: str) -> Refused:
     """Return a refusal of an operation that may hold values of any kind: only its action and text are kept."""
     return Refused(Operation.model_construct(action=operation.action, text=str(operation.text)[:MAX_TEXT]), problem)
+
+
+def _only_about(request: ConsolidateRequest, asked: Sequence[Refused]) -> ConsolidateRequest:
+    """Return the request that asks once more: what was said and is known as far as the refused rest on it.
+
+    Where one names an exchange or a statement that is not there, all of them are shown: it is to find the right one.
+    """
+    operations = [row.operation for row in asked]
+    exchanges = {quoted.exchange for operation in operations for quoted in operation.evidence}
+    said = [exchange for exchange in request.said if exchange.id in exchanges]
+    if len(said) < len(exchanges) or not all(operation.evidence for operation in operations):
+        said = list(request.said)
+    named = {name for operation in operations for name in operation.ids}
+    paths = {operation.page.path for operation in operations}
+    paths |= {statement.path for statement in request.existing if statement.id in named}
+    existing, pages = request.existing, request.pages
+    if named <= {statement.id for statement in existing}:
+        existing = [statement for statement in existing if statement.path in paths]
+        pages = [page for page in pages if page.path in paths]
+    return replace(request, said=said, existing=existing, pages=pages, refused=asked)
+
+
+def _is_instead(operation: Operation, asked: Operation) -> bool:
+    """Return whether an operation of the second answer stands for one that was asked about; for the report only."""
+    is_same_target = not set(operation.ids).isdisjoint(asked.ids)
+    return is_same_target or likeness(operation.text, asked.text) >= _SAME_OPERATION
+
+
+def _refusals(rows: Sequence[Refused]) -> tuple[RefusedCandidate, ...]:
+    return tuple(RefusedCandidate(statement=row.operation.text[:300], reason=row.problem[:300]) for row in rows)
 
 
 def _with_paths(operation: Operation, shown: Shown) -> Operation:

@@ -170,6 +170,7 @@ def test_a_private_event_whose_heading_is_broken_stays_hidden(tmp_path: Path) ->
     assert [] == Gate(brain, is_remote=True).hits(hits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_offline", [True, False])
 def test_no_private_word_reaches_a_remote_model_once_it_was_promoted(tmp_path: Path, is_offline: bool) -> None:
     """Canaries on the wire: a private page by hand, private prompts, promoted offline or beside a remote model; then
