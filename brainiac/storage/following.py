@@ -1,7 +1,7 @@
-"""What is folded from the journals and kept: asked again, only what this device's journal gained is read.
+"""A cached fold over the journals: the next time only the new events of this device's journal are read.
 
-All is folded anew when the journals do not go on from where they were read: another device's changed, git took ours
-back, or an event says that earlier ones count otherwise now.
+Everything is folded anew when another device's journal changed, when git took ours back, or when an event changes the
+meaning of earlier ones (an undo, a purge).
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class Following(Generic[T]):
     """A fold over the journals of a brain; thread-safe.
 
     Args:
-        begin: Makes the empty value, a dataclass.
-        take: Takes an event into it, told whether it is of this device; other devices' come first.
-        kinds: Only events of these kinds are taken; None for all.
+        begin: Returns the empty value, a dataclass.
+        take: Applies an event to the value; its last argument says whether the event is this device's own. Events of
+            other devices come first.
+        kinds: Only events of these kinds are applied; None for all.
     """
 
     def __init__(
@@ -47,11 +48,11 @@ class Following(Generic[T]):
         self._mutex = threading.Lock()
 
     def of(self, store: Store) -> T:
-        """Return the value as of now, the caller's own down to its containers."""
+        """Return the present value; its containers are copies, which the caller may change."""
         with self._mutex:
             foreign, last = store.journal.foreign_sizes(), store.journal.last()
-            kept = self._kept.pop(store, None)  # put back when all went well
-            events = self._gained(store, kept) if kept and kept.foreign == foreign else None
+            kept = self._kept.pop(store, None)  # put back below, unless an error left it half updated
+            events = self._events_since(store, kept) if kept and kept.foreign == foreign else None
             if kept is None or events is None:
                 kept = _Kept(self._begin(store), foreign)
                 for _, event in store.journal.foreign_events():
@@ -65,11 +66,11 @@ class Following(Generic[T]):
             value = kept.value
             return replace(value, **{each.name: copy.copy(getattr(value, each.name)) for each in fields(value)})
 
-    def _gained(self, store: Store, kept: _Kept[T]) -> Iterable[Event] | None:
-        """Return what came after the last event that was read; None where the journal does not go on from there."""
+    def _events_since(self, store: Store, kept: _Kept[T]) -> Iterable[Event] | None:
+        """Return the events after the last one that was read; None where everything must be folded anew."""
         events = list(store.journal.events(since_seq=max(kept.last[0] - 1, 0)))
-        goes_on = bool(events) and (events[0].seq, events[0].id) == kept.last
-        return events[1:] if goes_on and not any(event.kind in _ANEW for event in events[1:]) else None
+        continues = bool(events) and (events[0].seq, events[0].id) == kept.last
+        return events[1:] if continues and not any(event.kind in _ANEW for event in events[1:]) else None
 
     def _add(self, store: Store, kept: _Kept[T], event: Event, *, is_own: bool) -> None:
         if self._kinds is None or event.kind in self._kinds:
