@@ -197,13 +197,13 @@ class Daemon:
 
     def _stand_down(self) -> None:
         self._heartbeat.stop()
-        if not self._heartbeat.is_ousted:  # else what still hangs must write no more
+        if not self._heartbeat.is_replaced:  # else what still hangs must write no more
             self._brain.before_commit = None
 
     @property
     def is_ousted(self) -> bool:
         """Whether it ended because another daemon serves by now, behind which it is to begin anew."""
-        return self._heartbeat.is_ousted and not self._is_signalled
+        return self._heartbeat.is_replaced and not self._is_signalled
 
     def stop(self) -> bool:
         """End in order; return whether all work ended in time."""
@@ -212,7 +212,7 @@ class Daemon:
         is_clean = self.bus.stop()
         try:
             with storage_trouble():
-                if not self._heartbeat.is_ousted:
+                if not self._heartbeat.is_replaced:
                     self._brain.committer.check_displaced()
         except StorageError as error:
             self._brain.log.warning("left_for_next_start", problem=error.problem)
