@@ -104,7 +104,7 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last:
 def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[RemoteCalls]:
     """Return the calls to models elsewhere that were about exchanges, and those since, which may have held them."""
     index = Exchanges(brain)
-    prompts = (index.what(exchange).prompt_id for exchange in exchanges if exchange in index.events)
+    prompts = (what.prompt_id for exchange in exchanges if (what := index.what(exchange)))
     about, first = {*exchanges, *prompts}, min(exchanges)
     calls: dict[tuple[bool, str], list[tuple[str, str]]] = {}  # moment and purpose
     for _, event in brain.journal.all_events({ModelCalled}):
@@ -190,7 +190,7 @@ class _Marking:
 
     def _mark_short_term(self, text: str) -> str:
         text = with_marked_events(text, lambda placed: placed.event.id in self._ids)
-        text = _with_marked_items(text, lambda said: not self._ids.isdisjoint(self._log.noted.get(text_hash(said), ())))
+        text = _with_marked_items(text, lambda said: not self._ids.isdisjoint(self._log.noted_from(said)))
         return _with_marked_summary(text) if self._is_summed_up() else text
 
     def _is_summed_up(self) -> bool:
@@ -214,7 +214,7 @@ class _Marking:
         rest = shareable(after)
         # Where nothing but headings would be left to show, title and name of the page go into hiding with the rest.
         is_hidden_whole = rest is not None and is_bare(parse_memory(path, rest))
-        if is_hidden_whole and (memory.uuid in self._log.changes or list(find_events(text))):
+        if is_hidden_whole and (self._log.knows_page(memory.uuid) or list(find_events(text))):
             return str(MemoryDocument(text, path).set_meta(private=True))
         self._note(memory, after, statements)
         return self._without_keys(after, path)
@@ -269,10 +269,11 @@ class _Marking:
     # --- review, and what repeats it ------------------------------------------------------------------------
 
     def _mark_review(self, text: str) -> str:
+        proposals = self._log.proposals()
         for tick in reversed(find_ticks(text)):
             line = text[tick.start : tick.end]
             # Before the id, which has to stand at the end of its line.
-            if not self._ids.isdisjoint(self._log.proposals.get(tick.id, ())) and not PRIVATE.search(line):
+            if not self._ids.isdisjoint(proposals.get(tick.id, ())) and not PRIVATE.search(line):
                 line = line.replace("<!-- proposal:", f"{PRIVATE_MARK} <!-- proposal:", 1)
                 text = text[: tick.start] + line + text[tick.end :]
         return text

@@ -134,8 +134,9 @@ def _carry_out(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
 
 def _texts_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
     """Return the hashes of the prompts and answers of exchanges, as the events that made them known name them."""
-    events = Exchanges(brain).events
-    changes = [change for exchange in exchanges if exchange in events for change in events[exchange][1].changes]
+    known = Exchanges(brain)
+    events = (event for exchange in exchanges if (event := known.event(exchange)))
+    changes = (change for event in events for change in event.changes)
     hashes = (digest for change in changes if change.op != "append" for digest in (change.before, change.after))
     return {digest for digest in hashes if digest}
 

@@ -7,6 +7,7 @@ processes that record nothing else are told too.
 from __future__ import annotations
 
 import difflib
+import json
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,11 +20,9 @@ from brainiac.events import (
     Event,
     EventsAnalyzed,
     ExchangeEvent,
-    ModelCalled,
     OutcomeEvent,
     PathKind,
     PromptAnswered,
-    RecordedChange,
 )
 from brainiac.formats.markdown import StmEvent, find_events
 from brainiac.formats.page import Memory, Statement, parse_memory
@@ -80,22 +79,31 @@ class Exchanges:
 
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
+        self._events: dict[str, Event | None] = {}  # as far as asked for
         brain.projection.follow()
 
-    @cached_property
-    def events(self) -> dict[str, tuple[str, Event]]:
-        """Device ("" for this one) and event that made each exchange known, by exchange id."""
-        return {event.id: (device, event) for device, event in self._brain.journal.all_events({ExchangeEvent})}
+    def event(self, exchange: str) -> Event | None:
+        """Return the event that made an exchange known; None for what is no exchange, or not here any more."""
+        if exchange not in self._events:
+            rows = self._brain.projection.query("SELECT seq, device FROM exchanges WHERE event = ?", exchange)
+            event = self._brain.journal.event_at(*rows[0]) if rows else None
+            self._events[exchange] = event if event and event.id == exchange else None
+        return self._events[exchange]
 
-    def what(self, exchange: str) -> ExchangeEvent:
-        """Return what the journal keeps of a known exchange."""
-        what = self.events[exchange][1].what
-        assert isinstance(what, ExchangeEvent)
-        return what
+    def what(self, exchange: str) -> ExchangeEvent | None:
+        """Return what the journal keeps of an exchange."""
+        event = self.event(exchange)
+        return event.what if event and isinstance(event.what, ExchangeEvent) else None
+
+    def device_of(self, exchange: str) -> str:
+        """Return the device that an exchange was answered on; "" for this one, or if unknown."""
+        sql = "SELECT device FROM exchanges WHERE event = ? AND device != ?"
+        rows = self._brain.projection.query(sql, exchange, self._brain.journal.device)
+        return rows[0][0] if rows else ""
 
     def said(self, exchange: str) -> Said:
         """Return what is known of an exchange; without words where none are left."""
-        device, event = self.events.get(exchange, ("", None))
+        device, event = self.device_of(exchange), self.event(exchange)
         spoken = exchange_of(self._brain, event) if event else None
         if event is None or spoken is None:
             return self._as_noted(exchange, device, event)
@@ -110,8 +118,7 @@ class Exchanges:
         """Return an exchange whose texts are gone from journal and inbox, as memory still holds it."""
         path, noted = self._place_in_memory(exchange)
         said = Said(exchange, event.at if event else "", "", device=device, read_from=path)
-        if event:
-            what = self.what(exchange)
+        if what := self.what(exchange):
             said = replace(said, prompt=what.prompt, model=what.model if isinstance(what, PromptAnswered) else "")
         return replace(said, at=noted.at, user=noted.user, ai=noted.ai) if noted else said
 
@@ -133,15 +140,16 @@ class Exchanges:
         tree = self._brain.tree
         yield tree.relative(tree.short_term)
         tops = [tree.long_term / "events", tree.archive]
-        if exchange in self.events:
-            day = self._brain.day_of(self.events[exchange][1].at)
+        if event := self.event(exchange):
+            day = self._brain.day_of(event.at)
             tops.insert(0, tops[0] / day.replace("-", "/"))
         for top in tops:
             yield from sorted(tree.relative(entry.path) for entry in tree.walk(top))
 
     def place_of(self, exchange: str) -> str:
         """Return where the prompt of an exchange stands by now, moves followed."""
-        return self._brain.answered.place_of(exchange) or self.what(exchange).prompt
+        what = self.what(exchange)
+        return self._brain.answered.place_of(exchange) or (what.prompt if what else "")
 
     def with_same_prompt(self, exchange: str) -> list[str]:
         """Return an exchange with its earlier and later revisions, oldest first."""
@@ -322,6 +330,9 @@ class Provenance:
     def __init__(self, brain: Brain, memory: Memory) -> None:
         self._brain, self._memory = brain, memory
         self._exchanges = Exchanges(brain)
+        self._pages: dict[
+            str | None, Memory | None
+        ] = {}  # by content hash: each is `after` of one, `before` of the next
         self._changes = read_statements(brain).history_of(memory.uuid) if memory.uuid else []
 
     def chain(self, statement: Statement) -> Chain:
@@ -337,12 +348,12 @@ class Provenance:
             yield self._step(change, statement)
         # What changed it without being recorded as an operation: a person's hand, mostly, or another device's sync.
         recorded = {change.event.id for change in changes}
-        for event, before, after in self._versions:
-            old, new = _text_in(before, statement), _text_in(after, statement)
-            if event.id not in recorded and old != new:
+        for version in self._versions:
+            old, new = _text_in(version.before, statement), _text_in(version.after, statement)
+            if version.event not in recorded and old != new:
                 operation = "edited" if old and new else "written" if new else "removed"
-                device = self._synced_from(event)
-                yield Step(event.id, event.at, event.kind, event.by, operation, old, new, device=device)
+                event = version.event, version.at, version.kind, version.by
+                yield Step(*event, operation, old, new, device=self._synced_from(version))
 
     def _blocks(self, statement: Statement) -> list[str]:
         """Return the block ids that the statement and what it replaced, or was kept from, have had."""
@@ -368,8 +379,8 @@ class Provenance:
             model=row.model,
             found_by=row.found_by,
             reasoning=row.reasoning,
-            run_cost_usd=self._costs.get(event.cause or "", 0.0),
-            device=self._devices.get(event.id, ""),
+            run_cost_usd=self._cost_of(event.cause or ""),
+            device=change.device if change.device != self._brain.journal.device else "",
             sources=tuple(map(self._exchanges.said, row.sources)),
         )
 
@@ -386,60 +397,69 @@ class Provenance:
 
     @cached_property
     def _texts(self) -> dict[str, str]:
-        versions = [version for _, *both in self._versions for version in both if version]
+        versions = [page for version in self._versions for page in (version.before, version.after) if page]
         memories = (*versions, self._memory)
         return {text_hash(statement.text): statement.text for memory in memories for statement in memory.statements}
 
     @cached_property
-    def _versions(self) -> list[tuple[Event, Memory | None, Memory | None]]:
-        """The events of this device that changed the page with what it said before and after, oldest first."""
-        changes = list(_changes_of(self._brain, self._memory.path))
-        return [(event, self._version(change, change.before), self._version(change, change.after))
-                for event, change in reversed(changes)]  # fmt: skip
+    def _versions(self) -> list[_Version]:
+        """What the page said before and after each change of it on this device, oldest first, moves followed back."""
+        versions, path, until = [], self._memory.path, ("~", 0)
+        while path:
+            rows = self._brain.projection.query(
+                "SELECT event, position, at, kind, by, before, after, source FROM changes"
+                " WHERE path = ? AND device = ? AND op != 'observe' ORDER BY event DESC, position DESC",
+                path,
+                self._brain.journal.device,
+            )
+            former = ""
+            for event, position, at, kind, by, before, after, source in rows:
+                if (event, position) < until:
+                    pages = self._version(path, before), self._version(path, after)
+                    versions.append(_Version(event, at, kind, by, path, *pages, after))
+                    if source:
+                        former, until = source, (event, position)
+                        break
+            path = former
+        return versions[::-1]
 
-    def _version(self, change: RecordedChange, digest: str | None) -> Memory | None:
-        try:
-            text = self._brain.kept_text(digest)
-            return None if text is None else parse_memory(change.path, text)
-        except FormatError:
-            return None
+    def _version(self, path: str, digest: str | None) -> Memory | None:
+        if digest not in self._pages:
+            try:
+                text = self._brain.kept_text(digest)
+                self._pages[digest] = None if text is None else parse_memory(path, text)
+            except FormatError:
+                self._pages[digest] = None
+        return self._pages[digest]
 
-    def _synced_from(self, event: Event) -> str:
+    def _synced_from(self, version: _Version) -> str:
         """Return the device a version was synced from, by equal content; "" when it was written here."""
-        if event.by != "person":
-            return ""
-        path = self._memory.path
-        hashes = {change.after for change in event.changes if change.path == path}
-        for device, foreign in self._foreign:
-            if any(change.after in hashes and change.path == path for change in foreign.changes):
-                return device
-        return ""
+        rows = self._brain.projection.query(
+            "SELECT device FROM changes WHERE path = ? AND after = ? AND device != ? ORDER BY event LIMIT 1",
+            version.path,
+            version.after_hash or "",
+            self._brain.journal.device,
+        )
+        return rows[0][0] if rows and version.by == "person" else ""
 
-    @cached_property
-    def _foreign(self) -> list[tuple[str, Event]]:
-        return list(self._brain.journal.foreign_events())
-
-    @cached_property
-    def _devices(self) -> dict[str, str]:
-        return {event.id: device for device, event in self._foreign}
-
-    @cached_property
-    def _costs(self) -> dict[str, float]:
-        """What the model calls of each run cost, in USD, by the id of its first event."""
-        costs: dict[str, float] = {}
-        for event in self._brain.journal.events(kinds={ModelCalled}):
-            if event.cause and isinstance(event.what, ModelCalled):
-                costs[event.cause] = round(costs.get(event.cause, 0.0) + event.what.cost_usd, 8)
-        return costs
+    def _cost_of(self, run: str) -> float:
+        """Return what the model calls of a run cost, in USD, by the id of its first event."""
+        sql = "SELECT total(cost_usd) FROM calls WHERE device = ? AND cause = ?"
+        return round(float(self._brain.projection.query(sql, self._brain.journal.device, run)[0][0]), 8)
 
 
-def _changes_of(brain: Brain, path: str) -> Iterator[tuple[Event, RecordedChange]]:
-    """Yield this device's changes of a file, newest first, moves followed back."""
-    for event in brain.journal.events(reverse=True):
-        for change in reversed(event.changes):
-            if change.path == path and change.op not in ("append", "observe"):
-                yield event, change
-                path = change.source or path
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A change of a page, by event, with what it said before and after."""
+
+    event: str
+    at: str
+    kind: str
+    by: str
+    path: str
+    before: Memory | None
+    after: Memory | None
+    after_hash: str | None
 
 
 def _text_in(memory: Memory | None, statement: Statement) -> str:
@@ -461,10 +481,32 @@ def origin_of_item(brain: Brain, named: str) -> Chain | None:
     if not text:
         return None
     path = brain.tree.relative(brain.tree.short_term)
+    paragraphs = [part.strip() for part in memory.summary.split("\n\n") if text in part]
+    step = _noted(brain, text, [text, *paragraphs]) or _first_writer(brain, path, text)
+    return Chain(path, "", "Short-term memory", "", text, steps=(step,) if step else ())
+
+
+def _noted(brain: Brain, text: str, written: list[str]) -> Step | None:
+    """Return how a process wrote an item or a paragraph, as it recorded it; None where it recorded none of them."""
+    hashes = json.dumps([text_hash(part) for part in written])
+    rows = brain.projection.query(
+        "SELECT event, at, kind, by, device, exchange FROM writings WHERE hash IN (SELECT value FROM json_each(?))"
+        " ORDER BY device = ? DESC, event DESC LIMIT 1",
+        hashes,
+        brain.journal.device,
+    )
+    if not rows:
+        return None
+    event, at, kind, by, device, exchange = rows[0]
+    sources = (Exchanges(brain).said(exchange),) if exchange else ()
+    device = "" if device == brain.journal.device else device
+    return Step(event, at, kind, by, "written", after=text, device=device, sources=sources)
+
+
+def _first_writer(brain: Brain, path: str, text: str) -> Step | None:
     steps = list(_writers(brain, path, text))
     # What another device's process wrote reaches this one as a person's save: the process is who wrote it
-    first = next((step for step in steps if step.by != "person"), steps[0] if steps else None)
-    return Chain(path, "", "Short-term memory", "", text, steps=(first,) if first else ())
+    return next((step for step in steps if step.by != "person"), steps[0] if steps else None)
 
 
 def _writers(brain: Brain, path: str, text: str) -> Iterator[Step]:

@@ -207,7 +207,7 @@ def _record(draft: Draft, step: Step, working: Working) -> StatementRecord:
 
 def _ours(draft: Draft, record: StatementRecord, block: str, text: str) -> StatementRecord:
     """Return a record of a text that stands from now on, and is ours."""
-    draft.log.since[record.page, block, text_hash(text)] = record.since
+    draft.log.note_stated(record.page, block, text, record.since)
     return replace(record, block=block, hash=text_hash(text))
 
 

@@ -60,7 +60,7 @@ def find_marked(
         *_of_events(brain, events, lines, known),
         *(_led(brain, log, known) if with_earlier else ()),
     ):
-        if candidate_id(marked) not in log.done:
+        if not log.is_decided(candidate_id(marked)):
             by_id.setdefault(candidate_id(marked), (marked, event))
     return sorted(by_id.values(), key=lambda pair: (pair[0].at, candidate_id(pair[0])))
 
@@ -119,7 +119,7 @@ def _of_events(
         if event.id in lines:
             yield Marked(lines[event.id], event.id, event.at, "key-fact"), event
             continue
-        _, recorded = known.events.get(event.id, ("", None))
+        recorded = known.event(event.id)
         for marked in _of_event(brain, event, recorded):
             yield marked, event
 
@@ -201,8 +201,9 @@ def _said_again(brain: Brain, marked: Marked, event: StmEvent) -> Iterator[Marke
 
 def _led(brain: Brain, log: StatementLog, known: Exchanges) -> Iterator[tuple[Marked, StmEvent]]:
     """Yield the words that led an answer on two different days."""
-    for (exchange, digest), days in log.led.items():
-        if len(days) < LED_DAYS or exchange not in known.events or f"{exchange}:{digest}" in log.done:
+    for (exchange, digest), days in log.led().items():
+        recorded = known.event(exchange) if len(days) >= LED_DAYS else None
+        if recorded is None or log.is_decided(f"{exchange}:{digest}"):
             continue
         noted = known.noted(exchange)
         if noted is None:
@@ -210,5 +211,5 @@ def _led(brain: Brain, log: StatementLog, known: Exchanges) -> Iterator[tuple[Ma
         texts = (noted.user, *blocks_of(noted.user))
         text = next((text for text in texts if text_hash(text) == digest), "")
         if text and not ends_as_question(text):
-            conversation = _conversation(brain, known.events[exchange][1])
+            conversation = _conversation(brain, recorded)
             yield _marked(Marked(text, exchange, noted.at, "use", conversation=conversation)), noted

@@ -211,7 +211,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     """Move exchanges to the pages of their days in one commit; None where no page of theirs can be written."""
     log = read_statements(brain, iso(brain.clock.now()))
     draft, unwritable = Draft(brain, log), dict[str, str]()
-    origins = Origins(brain, log.prompts, {})
+    origins = Origins(brain, log.prompt_of, {})
     pages = add_exchanges(brain, draft, events, origins, unwritable)
     ids = [event.id for event in events if event.id not in unwritable]
     if not ids:

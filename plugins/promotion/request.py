@@ -111,18 +111,18 @@ class Consolidator:
         by_id = {event.id: event for event in events}
         candidates: list[Candidate] = []
         refused: dict[str, tuple[str, str]] = {}
-        for analysis in self._log.analyses:
-            if _is_readable(analysis) and not by_id.keys().isdisjoint(_analyzed(analysis).events):
-                left, gone = self._taken(analysis, by_id)
-                candidates, refused = [*candidates, *left], refused | gone
+        for analysis in filter(_is_readable, self._log.analyses(by_id)):
+            left, gone = self._taken(analysis, by_id)
+            candidates, refused = [*candidates, *left], refused | gone
         return candidates, refused
 
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
         """Yield the events that no model was asked about yet, oldest first, as many at once as one call takes."""
         read = {
-            (exchange, digest) for analysis in self._log.analyses if _is_readable(analysis)
-            for exchange, digest in _analyzed(analysis).events.items()
-        }  # fmt: skip
+            said
+            for analysis in filter(_is_readable, self._log.analyses(event.id for event in events))
+            for said in _analyzed(analysis).events.items()
+        }
         part: list[StmEvent] = []
         for event in sorted(events, key=lambda event: (event.at, event.id)):
             if (event.id, event_hash(event)) in read:
@@ -167,7 +167,7 @@ class Consolidator:
         analyzed = _analyzed(analysis)
         for number, stored in enumerate(analyzed.candidates):
             name = f"{analysis.id}#{number}"
-            if name in self._log.done:
+            if self._log.is_decided(name):
                 continue
             behind = [events[exchange] for exchange in stored.events if exchange in events]
             behind = [event for event in behind if event_hash(event) == analyzed.events.get(event.id)]
@@ -178,7 +178,7 @@ class Consolidator:
             ordered = tuple(sorted(behind, key=lambda event: (event.at, event.id)))
             candidates.append(Candidate(name, operation, ordered, analyzed.model, stored.origin or ORIGINS[0]))
         for number, row in enumerate(analyzed.refused):
-            if (name := f"{analysis.id}#r{number}") not in self._log.done:
+            if not self._log.is_decided(name := f"{analysis.id}#r{number}"):
                 refused[name] = row.statement, row.reason
         return candidates, refused
 
@@ -222,12 +222,12 @@ class Consolidator:
 
     def _without_ours(self, event: StmEvent) -> StmEvent:
         """Return an exchange without the keyless engine's words, which quote what memory has already."""
-        _, recorded = self._exchanges.events.get(event.id, ("", None))
+        recorded = self._exchanges.event(event.id)
         return replace(event, ai="") if recorded and recorded.data.get("model") == OFFLINE else event
 
     def _thread_of(self, event: StmEvent) -> str:
         inbox = self._brain.tree.relative(self._brain.tree.inbox)
-        return posixpath.dirname(self._log.prompts.get(event.id, "")).removeprefix(inbox).strip("/")
+        return posixpath.dirname(self._log.prompt_of(event.id)).removeprefix(inbox).strip("/")
 
     # --- what is answered --------------------------------------------------------------------------------
 
@@ -314,7 +314,7 @@ class Consolidator:
     def _origin_of(self, exchange: str) -> str:
         """Return whose words the prompt of an exchange holds."""
         if exchange not in self._origin:
-            _, recorded = self._exchanges.events.get(exchange, ("", None))
+            recorded = self._exchanges.event(exchange)
             spoken = exchange_of(self._brain, recorded) if recorded else None
             self._origin[exchange] = spoken.prompt.origin if spoken else ORIGINS[0]
         return self._origin[exchange]

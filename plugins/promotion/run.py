@@ -37,7 +37,7 @@ from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, 
 from brainiac.storage.filed import filed, waiting_events
 from brainiac.storage.files import locked
 from brainiac.storage.relinking import Origins, rooted
-from brainiac.storage.statements import StatementLog, line_id, read_statements, text_hash
+from brainiac.storage.statements import StatementLog, line_id, read_statements
 from brainiac.text.tokens import coverage, likeness
 
 from .apply import Candidate, Step, name_and_order
@@ -218,7 +218,7 @@ class _Run:
         self._started = brain.record(PromotionStarted(exchanges=len(said)), by=NAME)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
-        origins = Origins(brain, self._log.prompts, self._draft.pages.place_of)
+        origins = Origins(brain, self._log.prompt_of, self._draft.pages.place_of)
         texts = {line_id(item.words): item.text for item in memory.facts}
         self._work = Work(memory, events, {event.id: texts[event.id] for event in lines}, origins, gone=snapshot.gone)
         self._work.standing = frozenset(event.id for event in snapshot.filed)
@@ -398,7 +398,7 @@ class _Run:
         text, origin = candidate.operation.text, candidate.origin
         if not text or origin == ORIGINS[0]:
             return candidate
-        _, recorded = self._exchanges.events.get(candidate.events[-1].id, ("", None))
+        recorded = self._exchanges.event(candidate.events[-1].id)
         data = recorded.data if recorded else {}
         prompt = str(data.get("prompt") or "")
         name = str(data.get("model") or origin) if origin == "assistant" else posixpath.basename(prompt)
@@ -456,7 +456,7 @@ class _Run:
 
     def _is_being_edited(self, path: str) -> bool:
         """Return whether a person changed a page within the last minute."""
-        touched = self._log.touched.get(path)
+        touched = self._log.touched_at(path)
         now = self._brain.clock.now()
         if touched and (now - parse_iso(touched)).total_seconds() < REST_SECONDS:
             return True
@@ -513,5 +513,5 @@ def _own_lines(memory: ShortTermMemory, log: StatementLog, now: str) -> list[Stm
     return [
         StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
         for item in memory.facts
-        if text_hash(item.text) not in log.noted
+        if not log.noted_from(item.text)
     ]
