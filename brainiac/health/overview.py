@@ -24,8 +24,8 @@ from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
-from brainiac.storage.files import locked, were_set_aside
-from brainiac.storage.heartbeat import seen_lately, serves
+from brainiac.storage.files import locked, set_aside_files
+from brainiac.storage.heartbeat import recently_seen_daemon, serving_message
 from brainiac.storage.runstate import LOCK, read_run_state
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
@@ -122,8 +122,8 @@ def _daemon(brain: Brain) -> dict[str, Any]:
     try:
         # Nobody but a running daemon holds this lock; what it last wrote says nothing once it is gone.
         with locked(brain.places.state / LOCK, wait_seconds=0):
-            other = seen_lately(brain)
-            return {"is_running": False} | ({"elsewhere": serves(brain, other)} if other else {})
+            other = recently_seen_daemon(brain)
+            return {"is_running": False} | ({"elsewhere": serving_message(brain, other)} if other else {})
     except LockedError:
         reported = ("pid", "since", "watch", "passed_over", "problem", "pending")
         return {"is_running": True, **{name: getattr(state, name) for name in reported}}
@@ -147,7 +147,7 @@ def _unanswered(brain: Brain, inbox: set[str], daemon: dict[str, Any]) -> Iterat
 
 def _problems(brain: Brain) -> Iterator[str]:
     yield from map(str, setup_problems(brain))
-    if held := brain.observed.held():
+    if held := brain.observed.held_deletions():
         what = f"{held[0]} and {len(held) - 1} more notes are gone, too many at once to be believed"
         yield f"{what}; put them back, or run `brainiac doctor --confirm-deletions` if they are to go"
     if others := rivals(brain):
@@ -192,7 +192,7 @@ def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Probl
         todo = "until then the last good settings hold"
         yield from (Problem(config, problem.removeprefix(f"{brain.tree.config}: "), todo) for problem in error.problems)
     yield from unknown_plugins(brain)
-    for path in were_set_aside(brain.places.state):
+    for path in set_aside_files(brain.places.state):
         what = "could not be read, was set aside and made anew; what was in flight in it is not done"
         yield Problem(str(path), what, "look whether anything is missing, and remove it")
     try:

@@ -32,7 +32,7 @@ from brainiac.events import (
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.formats.page import is_private_note
 from brainiac.history.short_term import with_copy
-from brainiac.storage.heartbeat import neighbours
+from brainiac.storage.heartbeat import devices_in_folder
 from brainiac.storage.review import Proposal, review_change
 
 RECENT_DAYS = 7
@@ -97,7 +97,7 @@ def rivals(brain: Brain) -> list[str]:
     if brain.settings.active_device is not None:
         return []
     since = (brain.clock.now() - timedelta(days=RECENT_DAYS)).date().isoformat()
-    ours = {brain.journal.device, "blobs", *neighbours(brain)}
+    ours = {brain.journal.device, "blobs", *devices_in_folder(brain)}
     folders = (path for path in brain.tree.journal.glob("*/") if path.name not in ours)
     return sorted(path.name for path in folders if any(file.stem >= since for file in path.glob("[0-9]*.jsonl")))
 

@@ -28,15 +28,15 @@ from brainiac.events import (
     update,
 )
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, find_events, remaining, shown
+from brainiac.formats.markdown import PRIVATE, find_events, remarks_of, without_link_targets
 from brainiac.formats.page import Memory, MemoryDocument, Statement, find_statements, is_private_note, parse_memory
 from brainiac.formats.prompt import parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
 from brainiac.llm.offline import FIXED
-from brainiac.storage.filed import pending
+from brainiac.storage.filed import undecided_deletions
 from brainiac.storage.folders import Folders
-from brainiac.storage.review import Proposal, review_change, without
+from brainiac.storage.review import Proposal, review_change, without_proposals
 from brainiac.storage.statements import StatementChange, read_statements, sources_of, text_hash
 from brainiac.text.tokens import holds_words, pieces
 
@@ -521,7 +521,7 @@ class _Planner:
         path = self._brain.tree.relative(self._brain.tree.review)
         gone = {name for name, sources in self._log.proposals().items() if sources and sources <= self._ids}
         text = self.plan.read(path) if gone else None
-        if text is not None and (after := without(text, gone)) != text:
+        if text is not None and (after := without_proposals(text, gone)) != text:
             self.plan.write(path, after, "proposals that rest on it")
 
 
@@ -547,7 +547,7 @@ def is_bare(memory: Memory) -> bool:
 def _without_exchanges(text: str, exchanges: Container[str]) -> str:
     for placed in reversed(list(find_events(text))):
         if placed.event.id in exchanges:
-            text = text[: placed.start] + remaining(text, placed) + text[placed.end :]
+            text = text[: placed.start] + remarks_of(text, placed) + text[placed.end :]
     return text
 
 
@@ -569,7 +569,7 @@ def _bytes(text: str) -> bytes:
 
 def _plain(text: str) -> str:
     """Return a text without what differs from place to place: white space, and where its links lead."""
-    return " ".join(shown(text.removeprefix("\ufeff")).split())
+    return " ".join(without_link_targets(text.removeprefix("\ufeff")).split())
 
 
 # --- pieces of text that are left ----------------------------------------------------------------------------------
@@ -654,7 +654,7 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
         return
     said = {placed.event.id for placed in find_events(before)}
     target = Target(tuple(str(source) for source in meta.get("sources") or () if str(source) not in said))
-    if not target or str(meta.get("uuid") or "") in pending(brain):
+    if not target or str(meta.get("uuid") or "") in undecided_deletions(brain):
         return
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
     proposal = replace(target.proposal(what), deleted=str(meta.get("uuid") or path), path=path)

@@ -24,10 +24,10 @@ from brainiac.events import (
     StatementRecord,
     StatementRef,
 )
-from brainiac.formats.discretion import with_marked_events
+from brainiac.formats.discretion import mark_events_private
 from brainiac.formats.frontmatter import edit_meta
-from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, find_events, marked, one_line
-from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory, shareable
+from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, find_events, one_line, with_private_marks
+from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory, shareable_text
 from brainiac.formats.prompt import Prompt, is_off_record, prompt_path_of
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.forget import ForgetPlan, is_bare, pages_naming, pieces_of, standing, unreadable
@@ -73,7 +73,7 @@ def keep_in(brain: Brain, prompt: Prompt) -> bool:
 def _was_open(brain: Brain, event: Event) -> bool:
     """Return whether an exchange was not private as it was answered; also where nobody can tell any more."""
     texts = [text for change in event.changes if (text := brain.kept_text(change.after)) is not None]
-    return not any(shareable(text) is None or PRIVATE.search(text) for text in texts)
+    return not any(shareable_text(text) is None or PRIVATE.search(text) for text in texts)
 
 
 def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last: bool) -> None:
@@ -171,7 +171,7 @@ class _Marking:
         self._words += [exchanges.said(exchange).user for exchange in sorted(self._ids)]
         self._edit(tree.relative(tree.short_term), self._mark_short_term)
         for page in pages_naming(self._brain, self._ids):
-            if shareable(page.text) is not None:
+            if shareable_text(page.text) is not None:
                 self._edit(page.path, lambda text, path=page.path: self._mark_page(parse_memory(path, text)))  # type: ignore[misc]
         self.plan.kept += [f"{path} cannot be read ({why})" for path, why in unreadable(self._brain, self._ids)]
         self._edit(tree.relative(tree.review), self._mark_review)
@@ -189,7 +189,7 @@ class _Marking:
     # --- short-term memory ----------------------------------------------------------------------------------
 
     def _mark_short_term(self, text: str) -> str:
-        text = with_marked_events(text, lambda placed: placed.event.id in self._ids)
+        text = mark_events_private(text, lambda placed: placed.event.id in self._ids)
         text = _with_marked_items(text, lambda said: not self._ids.isdisjoint(self._log.noted_from(said)))
         return _with_marked_summary(text) if self._is_summed_up() else text
 
@@ -210,8 +210,8 @@ class _Marking:
         statements = [statement for statement in memory.statements if self._rests_on_it(memory, statement)]
         self._words += [statement.text for statement in statements]
         after = _with_marked_statements(text, statements)
-        after = with_marked_events(after, lambda placed: placed.event.id in self._ids)
-        rest = shareable(after)
+        after = mark_events_private(after, lambda placed: placed.event.id in self._ids)
+        rest = shareable_text(after)
         # Where nothing but headings would be left to show, title and name of the page go into hiding with the rest.
         is_hidden_whole = rest is not None and is_bare(parse_memory(path, rest))
         if is_hidden_whole and (self._log.knows_page(memory.uuid) or list(find_events(text))):
@@ -305,13 +305,13 @@ class _Marking:
         return not is_hidden(self._brain.tree, answer) and not set(places) & set(prompt_path_of(answer) or ())
 
     def _mark_echo_in_short_term(self, text: str, repeats: Callable[[str], bool]) -> str:
-        if shareable(text) is None:
+        if shareable_text(text) is None:
             return text
         text = _with_marked_items(_with_marked_answers(text, repeats), repeats)
         return _with_marked_summary(text) if repeats(ShortTermDocument(text).memory.summary) else text
 
     def _mark_echo(self, path: str, text: str, repeats: Callable[[str], bool]) -> str:
-        if shareable(text) is None:
+        if shareable_text(text) is None:
             return text
         memory = parse_memory(path, _with_marked_answers(text, repeats))
         echoes = [
@@ -332,7 +332,7 @@ class _Marking:
 
 def _with_marked_answers(text: str, repeats: Callable[[str], bool]) -> str:
     """Return a text in which exchanges are marked whose answer repeats words that the person did not say there."""
-    return with_marked_events(
+    return mark_events_private(
         text, lambda placed: repeats(f"{placed.event.ai}\n{placed.event.thoughts}") and not repeats(placed.event.user)
     )
 
@@ -354,7 +354,7 @@ def _with_marked_items(text: str, is_meant: Callable[[str], bool]) -> str:
 
 def _with_marked_summary(text: str) -> str:
     start, end = ShortTermDocument(text).summary_span()
-    return text[:start] + marked(text[start:end]) + text[end:]
+    return text[:start] + with_private_marks(text[start:end]) + text[end:]
 
 
 def _folded(text: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from brainiac.formats.discretion import is_private_event, with_marked_events
+from brainiac.formats.discretion import is_private_event, mark_events_private
 from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
 
 
@@ -72,7 +72,7 @@ def with_copy(now: str, copy: str, is_removed: Callable[[str], bool]) -> tuple[s
     other = ShortTermDocument(copy).memory
     hidden = {event.id for event in other.events if is_private_event(event)}
     hidden_items = {item.text for items in _lists(other) for item in items if item.is_private}
-    document = ShortTermDocument(with_marked_events(now, lambda placed: placed.event.id in hidden))
+    document = ShortTermDocument(mark_events_private(now, lambda placed: placed.event.id in hidden))
     document = document.with_private_items(hidden_items.__contains__)
     differs = []
     standing = {event.id: event for event in document.memory.events}

@@ -18,7 +18,7 @@ from brainiac.library import Library
 from brainiac.llm.catalog import FREE, Endpoint, Price, facts
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
-from brainiac.storage.files import locked, make_way
+from brainiac.storage.files import locked, set_aside_non_file
 
 EMBED = "embed"  # what a call to an embedding model is for
 PATIENCE = 5  # times the timeout that a whole answer may take; the timeout itself is for each wait
@@ -131,7 +131,7 @@ class Ledger:
         """Give what calls in flight may cost, to be changed, while no other thread or process looks."""
         path = self._library.places.state / "claims.json"
         with storage_trouble(), locked(path.with_suffix(".lock")):
-            make_way(path)
+            set_aside_non_file(path)
             now = SYSTEM.now().timestamp()
             claims = {name: claim for name, claim in _claims_in(path).items() if claim.ends_at > now}
             yield claims

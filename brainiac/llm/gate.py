@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from brainiac.errors import ConfinementError, FormatError, ModelError
-from brainiac.formats.discretion import is_private_event, unmarked
+from brainiac.formats.discretion import is_private_event, without_private_paragraphs
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, Link, StmEvent, decoded, find_events, find_links
-from brainiac.formats.page import is_private_note, shareable, title_of
+from brainiac.formats.markdown import PRIVATE, Link, StmEvent, decode_text, find_events, find_links
+from brainiac.formats.page import is_private_note, shareable_text, title_of
 from brainiac.formats.prompt import Exchange, is_off_record, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
@@ -65,7 +65,7 @@ def is_hidden(tree: Tree, path: str) -> bool:
 def _is_private_file(file: Path, *, is_exchange: bool = False) -> bool:
     """Return whether a file is private as a whole: what was said is so by any mark in it."""
     try:
-        text = decoded(read_bytes(file) or b"")
+        text = decode_text(read_bytes(file) or b"")
     except OSError:
         return True  # nobody can tell
     return is_private_note(text) or (is_exchange and PRIVATE.search(text) is not None)
@@ -157,7 +157,7 @@ def _names_if_hidden(file: str, path: str, mtime_ns: int, size: int) -> frozense
     if not _is_private_file(Path(file)):
         return frozenset()
     try:
-        text = decoded(read_bytes(Path(file)) or b"")
+        text = decode_text(read_bytes(Path(file)) or b"")
         meta, offset = split(text)
         title = title_of(meta, text, offset, path)
     except (OSError, FormatError):
@@ -216,10 +216,12 @@ class Gate:
         library: Whose memory.
         is_remote: Whether it leaves this machine.
         is_kept: What is made of it is remembered, and might repeat what is off the record.
+        is_door: It was asked, or is to be read, through a door: nothing private is shown, on this machine either.
     """
 
-    def __init__(self, library: Library, *, is_remote: bool, is_kept: bool = False) -> None:
+    def __init__(self, library: Library, *, is_remote: bool, is_kept: bool = False, is_door: bool = False) -> None:
         self._library, self.is_remote, self._is_kept = library, is_remote, is_kept
+        self._hides_private = is_remote or is_door
         self._tree = library.tree
         self._pages: dict[str, tuple[str, str | None]] = {}
         self._known: dict[str, bool] = {}
@@ -232,9 +234,9 @@ class Gate:
         Raises:
             ModelError: It is private as a whole, or of a kind that nobody here knows.
         """
-        if not self.is_remote:
+        if not self._hides_private:
             return request
-        if is_private_request(self._library, request):
+        if self.is_remote and is_private_request(self._library, request):
             raise ModelError("It is private, and the model is not on this machine; nothing was sent.", retryable=True)
         changed: dict[str, Any] = {}
         for field in fields(request):
@@ -248,7 +250,7 @@ class Gate:
 
     def short_term(self, memory: ShortTermMemory) -> ShortTermMemory:
         """Return short-term memory without what is private."""
-        if not self.is_remote:
+        if not self._hides_private:
             return memory
         if memory.is_private:
             return type(memory)()
@@ -256,7 +258,9 @@ class Gate:
             tuple(item for item in items if not item.is_private) for items in (memory.goals, memory.facts, memory.tasks)
         )
         # a page that the summary links to may have become private since
-        summary = self._lines(self._tree.relative(self._tree.short_term), unmarked(memory.summary) or "")
+        summary = self._lines(
+            self._tree.relative(self._tree.short_term), without_private_paragraphs(memory.summary) or ""
+        )
         events = tuple(self.events(memory.events))
         return replace(memory, summary=summary, goals=goals, facts=facts, tasks=tasks, events=events)
 
@@ -265,17 +269,17 @@ class Gate:
         return [
             event
             for event in events
-            if not self.is_remote or not (is_private_event(event) or self.is_private_by_now(event.id))
+            if not self._hides_private or not (is_private_event(event) or self.is_private_by_now(event.id))
         ]
 
     def is_private_by_now(self, exchange: str) -> bool:
         """Return whether a file of an exchange says so now, whatever was noted when it was said."""
-        path = self._library.answered.place_of(exchange) if self.is_remote else None
+        path = self._library.answered.place_of(exchange) if self._hides_private else None
         return path is not None and (not self.knows(path) or is_off_record(self._library.read(path)))
 
     def turns(self, turns: Iterable[Exchange]) -> list[Exchange]:
         """Return earlier turns of a conversation that may be shown, without secrets: the inbox holds them as typed."""
-        if not self.is_remote:
+        if not self._hides_private:
             return list(turns)
         shown = (turn for turn in turns if not turn.is_private and self.knows(turn.prompt.path))
         return [self._without_secrets(turn) for turn in shown]
@@ -300,7 +304,7 @@ class Gate:
                     off_record[hit.path] = is_off_record(self._library.read(hit.path))
                 if off_record[hit.path]:
                     continue
-            if not self.is_remote:
+            if not self._hides_private:
                 yield number, hit
             elif self._may_be_shown(hit) and (text := self._lines(hit.path, hit.text)).strip():
                 yield number, hit if text == hit.text else replace(hit, text=text)
@@ -322,7 +326,7 @@ class Gate:
         """Return a note's text, and what of it may be shown; a day's page is long and has many of the hits."""
         if path not in self._pages:
             text = self._library.read_text(path) or ""
-            self._pages[path] = text, shareable(text)
+            self._pages[path] = text, shareable_text(text)
         return self._pages[path]
 
     def _said(self, exchanges: Iterable[Said]) -> list[Said]:
@@ -378,7 +382,7 @@ class Gate:
 
     def knows(self, path: str) -> bool:
         """Return whether the reader may know of a file or folder."""
-        if not self.is_remote:
+        if not self._hides_private:
             return True
         if path not in self._known:
             self._known[path] = not is_hidden(self._tree, path)
@@ -404,9 +408,9 @@ class Gate:
 
     def _shown_note(self, path: str) -> str | None:
         text = self._library.read_text(path)
-        if text is None or not self.is_remote:
+        if text is None or not self._hides_private:
             return text
-        if not self.knows(path) or (shown := shareable(text)) is None:
+        if not self.knows(path) or (shown := shareable_text(text)) is None:
             return None
         if path.startswith(f"{self._tree.relative(self._tree.inbox)}/"):
             return redact(self._library, shown)  # as it was typed, keys and all
@@ -418,10 +422,10 @@ class Gate:
     def own(self, path: Path) -> str | None:
         """Return a file of `system/`: the identity, a template, a workflow; None where it may not be shown."""
         text = self._library.read_text(path)
-        return shareable(text) if text is not None and self.is_remote else text
+        return shareable_text(text) if text is not None and self._hides_private else text
 
     def _lines(self, path: str, text: str) -> str:
-        return without_hidden(self._tree, path, text) if self.is_remote else text
+        return without_hidden(self._tree, path, text) if self._hides_private else text
 
     # --- the last look ----------------------------------------------------------------------------------------
 
@@ -469,6 +473,12 @@ def is_private_request(library: Library, request: Request) -> bool:
     return hasattr(request, "candidates") and any(map(is_private_event, getattr(request, "events", ())))
 
 
+def is_through_door(request: Request) -> bool:
+    """Return whether an answer is for a client at a door, which sees nothing private whatever engine makes it."""
+    prompt = getattr(request, "prompt", None)
+    return prompt is not None and bool(prompt.by)
+
+
 class GatedEngine:
     """An engine that a plugin registered, which is shown what the gate admits.
 
@@ -490,7 +500,7 @@ class GatedEngine:
 
     def run(self, request: Request) -> Result:
         """Serve one request; what an answer cites is told by its place among the hits of the caller."""
-        gate = Gate(self._library, is_remote=self.is_remote)
+        gate = Gate(self._library, is_remote=self.is_remote, is_door=is_through_door(request))
         result = self._engine.run(gate.admit(request))
         if not isinstance(result, Answer) or not isinstance(request, AnswerRequest):
             return result

@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
 
-from brainiac.formats.markdown import decoded
+from brainiac.formats.markdown import decode_text
 from brainiac.library import Library
 
 Span = tuple[int, int, str]  # start, end, kind
@@ -144,7 +144,7 @@ def holds_secret(library: Library, path: str, content: bytes) -> bool:
     """
     if not path.startswith(f"{library.tree.layout.inbox}/"):
         return False
-    text = decoded(content)
+    text = decode_text(content)
     return without_secrets(library, text) != text
 
 

@@ -32,7 +32,7 @@ from brainiac.pipeline.dispatch import exchange_of
 from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
 from brainiac.pipeline.watch import Watcher
 from brainiac.storage.files import locked
-from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serves
+from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serving_message
 from brainiac.storage.runstate import LOCK, RunState, read_run_state, write_run_state
 
 # --- quiet ------------------------------------------------------------------------------------------------------------
@@ -179,8 +179,8 @@ class Daemon:
 
     def _wait(self, other: Beat) -> bool:
         """Tell, once, who serves, and wait a moment; False when it is time to stop."""
-        problem = f"{serves(self._brain, other)}. This one waits and takes over when that one is gone; to have it serve"
-        problem += f" at once, stop process {other.pid} there"
+        problem = f"{serving_message(self._brain, other)}. This one waits and takes over when that one is gone; "
+        problem += f"to have it serve at once, stop process {other.pid} there"
         if problem != self._state.problem:
             self._tell(f"{problem[0].upper()}{problem[1:]}.")
             self._state = RunState(pid=os.getpid(), since=iso(self._brain.clock.now()), problem=problem)
@@ -191,7 +191,7 @@ class Daemon:
     def _refuse(self, until: float, other: Beat) -> bool:
         """Wait for one that begins at the same time, but not for one that serves."""
         if time.monotonic() > until:
-            raise LockedError(f"{serves(self._brain, other)}; stop that one first")
+            raise LockedError(f"{serving_message(self._brain, other)}; stop that one first")
         time.sleep(LOOK_SECONDS)
         return True
 

@@ -25,8 +25,8 @@ from brainiac.errors import FormatError
 from brainiac.events import PathKind
 from brainiac.formats.discretion import is_private_event
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, find_events, outside
-from brainiac.formats.page import shareable
+from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, find_events, text_outside_events
+from brainiac.formats.page import shareable_text
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import document_of
 from brainiac.search.links import Link
@@ -194,7 +194,7 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
     else:
         units = tuple(_units(body, zone))
     # the page stays findable here; its units are kept from embedders elsewhere
-    if shareable(text) is None:
+    if shareable_text(text) is None:
         units = tuple(replace(unit, is_private=True) for unit in units)
     return Page(
         path=path,
@@ -226,7 +226,7 @@ def _units(body: str, zone: tzinfo) -> Iterator[Unit]:
         is_dialogue = _is_dialogue([exchange.event for exchange in placed])
         for exchange in placed:
             yield from _turns(exchange.event, is_dialogue)
-        body = outside(body, placed)
+        body = text_outside_events(body, placed)
     is_marked = PRIVATE.search(body) is not None  # on some line: all are kept rather than one be missed
     for unit in _prose_units(body, zone):
         if not _is_links(unit.text) and unit.text.strip() != _LOG_HEADING:

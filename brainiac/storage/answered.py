@@ -15,7 +15,7 @@ from brainiac.clock import parse_iso
 from brainiac.errors import FormatError
 from brainiac.events import Change, Event, EventUndone, PromptMoved, content_hash, remove
 from brainiac.formats.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
-from brainiac.storage.heartbeat import left_by
+from brainiac.storage.heartbeat import ended_devices
 from brainiac.storage.journal import from_line
 from brainiac.storage.store import Store
 
@@ -100,7 +100,7 @@ class Answered:
     def __init__(self, store: Store) -> None:
         self._store, self._projection = store, store.projection
         # whose daemon served this very folder and ended: what it left undone is this device's to do
-        self._devices = json.dumps([store.journal.device, *left_by(store)])
+        self._devices = json.dumps([store.journal.device, *ended_devices(store)])
         self.refresh()
 
     def refresh(self) -> None:
@@ -170,7 +170,7 @@ class Answered:
         Or it is known here already, by the journal of a move, and its response was not moved along yet.
         """
         if (standing := self.of(prompt.path)) is not None:
-            return standing if self.is_parted(prompt.path) else None
+            return standing if self.is_response_elsewhere(prompt.path) else None
         rows = self._projection.query("SELECT prompt, prompt_id, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
         paths = {self._moved_on(*row) for row in rows} | {path for path, _, _ in rows}
         candidates = [
@@ -183,7 +183,7 @@ class Answered:
         absent = [answer for answer in candidates if not os.path.isfile(self._store.tree.absolute(answer.prompt))]
         return max(absent, key=lambda answer: answer.exchange, default=None)
 
-    def is_parted(self, path: str) -> bool:
+    def is_response_elsewhere(self, path: str) -> bool:
         """Return whether the response of the prompt at a path lies where the prompt does not."""
         answer = self.of(path)
         return answer is not None and answer.response is not None and path not in prompt_path_of(answer.response)
@@ -230,7 +230,7 @@ class Answered:
                 return Target(path, before)
             number += 1
 
-    def error_of(self, prompt: Prompt) -> list[Change]:
+    def error_removal(self, prompt: Prompt) -> list[Change]:
         """Return the change that removes the error file of a prompt; none when there is no such file."""
         path = error_path(prompt.path)
         before = self._store.read(path)

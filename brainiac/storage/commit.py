@@ -71,8 +71,8 @@ class Committer(Transactions):
             ConflictError: A file moved since the decision; nothing was changed.
             ConfinementError: A path leaves the brain.
         """
-        with self.held():
-            self.settle()
+        with self.commit_lock():
+            self.finish_pending()
             changes = [self._confined_change(change) for change in changes]
             expect = {self._confined(path): digest for path, digest in (expect or {}).items()}
             paths = {p for change in changes if change.op != "append" for p in (change.path, change.source) if p}
@@ -85,8 +85,8 @@ class Committer(Transactions):
     def recover(self) -> Recovery:
         """Finish what a crash left unfinished; the tree is otherwise never changed by the journal."""
         report = Recovery()
-        with self.held():
-            for event in self.settle():
+        with self.commit_lock():
+            for event in self.finish_pending():
                 report.finished.append(event.id)
                 report.left += event.data.get("left", ())
             self.restore()
@@ -97,8 +97,8 @@ class Committer(Transactions):
 
     def check_displaced(self) -> None:
         """Look at what our writes swapped out and bring what is done to the disk; every ten seconds and at the end."""
-        with self.held():
-            self.settle()
+        with self.commit_lock():
+            self.finish_pending()
             if self.write_ahead.size:
                 self.edits.saves.check_displaced()
                 self.checkpoint()
@@ -108,8 +108,8 @@ class Committer(Transactions):
 
         A save that an editor still makes into a file which was just replaced is no longer waited for.
         """
-        with self.held():
-            self.settle()
+        with self.commit_lock():
+            self.finish_pending()
             self.edits.saves.check_displaced()
             for _, _, file in self.displaced():
                 self.disk.unlink(file)
@@ -140,7 +140,7 @@ class Committer(Transactions):
         waiting, swept = {file for _, _, file in self.displaced()}, {}
         for path in _leftovers(self.tree) - waiting:
             content, relative = read_bytes(path), self.tree.relative(path)
-            if content and not self.is_unkept(relative, content) and self.tree.journal not in path.parents:
+            if content and not self.is_hash_only(relative, content) and self.tree.journal not in path.parents:
                 swept[relative] = self.journal.blobs.put(content)
             self.disk.unlink(path)
         if swept:

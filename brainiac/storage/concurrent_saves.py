@@ -20,7 +20,7 @@ from brainiac.errors import BlobError, ConflictError
 from brainiac.events import Change, NoteMerged, PathKind, content_hash, create, update
 from brainiac.storage.file_state import PERSONS, FileState
 from brainiac.storage.files import read_bytes
-from brainiac.storage.merge import common, distance, is_stale, woven
+from brainiac.storage.merge import common_lines, is_stale, line_distance, merge_lines
 from brainiac.storage.transactions import Transactions
 from brainiac.storage.write_ahead import Intent, Step
 
@@ -52,9 +52,9 @@ class ConcurrentSaves:
             return False
         # merged as if the person had saved that version; the journal has ours, so that nothing of theirs is guessed
         text, ours = self._transactions.text_of(base), self._transactions.text_of(state.hash)
-        if distance(text, save) > max(UNLIKE_LINES, UNLIKE * (text.count(b"\n") + save.count(b"\n"))):
-            text = common(ours, save)  # it grew from a version that nobody knows any more: nothing is taken out
-        merged = woven(text, ours, save, is_ours_first=False)
+        if line_distance(text, save) > max(UNLIKE_LINES, UNLIKE * (text.count(b"\n") + save.count(b"\n"))):
+            text = common_lines(ours, save)  # it grew from a version that nobody knows any more: nothing is taken out
+        merged = merge_lines(text, ours, save, is_ours_first=False)
         if merged is None:
             return False
         changes = [update(state.path, save, merged[0])] if merged[0] != save else []
@@ -77,7 +77,7 @@ class ConcurrentSaves:
         if ours is None:
             return None
         bases = [base for base in self._untouched(versions, ours, save) if is_stale(base[1], ours, save)]
-        nearest = min(reversed(bases), key=lambda base: distance(base[1], save), default=None)
+        nearest = min(reversed(bases), key=lambda base: line_distance(base[1], save), default=None)
         return None if nearest is None or self._has_stood(save) else nearest[0]
 
     def _has_stood(self, text: bytes) -> bool:
@@ -90,21 +90,21 @@ class ConcurrentSaves:
 
         It still shows in what stands (`ours`), and nothing that was added since then is in the save.
         """
-        saved, shows, sights = filled(save), False, 0
-        standing = following = filled(ours)
-        reach = 2 * distance(ours, save)  # a version further from what stands is further from the save, too
+        saved, shows, sights = nonblank_lines(save), False, 0
+        standing = following = nonblank_lines(ours)
+        reach = 2 * line_distance(ours, save)  # a version further from what stands is further from the save, too
         for marked, later in zip(reversed(versions[:-1]), reversed(versions), strict=False):
             digest = marked.removeprefix(PERSONS)
             text = self.text_of(digest)
             if text is None:
                 continue
-            lines = filled(text)
+            lines = nonblank_lines(text)
             if not later.startswith(PERSONS):
                 shows |= bool((following - lines) & standing or (lines - following) - standing)
             following = lines
             is_seen = not (standing - lines).isdisjoint(saved)  # made in sight of what was added since
             sights = sights + 1 if is_seen else 0
-            if sights >= SIGHTS and distance(ours, text) > reach:
+            if sights >= SIGHTS and line_distance(ours, text) > reach:
                 return  # not before: many a line is like one that stood there long ago
             if shows and not is_seen:
                 yield digest, text
@@ -149,8 +149,8 @@ class ConcurrentSaves:
 
     def _rested(self, file: Path, step: Step, content: bytes) -> bytes:
         """Return a displaced file; one that lacks lines is waited for a moment: it may be in the middle of a save."""
-        base = filled(self.text_of(self._write_ahead.base_of(step)) or b"")
-        while base - filled(content) and 0 <= age_ns(file) <= TORN_NS:
+        base = nonblank_lines(self.text_of(self._write_ahead.base_of(step)) or b"")
+        while base - nonblank_lines(content) and 0 <= age_ns(file) <= TORN_NS:
             time.sleep(0.01)
             content = read_bytes(file) or content
         return content
@@ -178,7 +178,7 @@ class ConcurrentSaves:
         if self._tree.kind_of(path) is PathKind.ACCESS_LOG and save.startswith(text):
             merged, is_clean = standing + save[len(text) :], True  # what was added, whatever was cleared meanwhile
         else:
-            woven_text = woven(text, standing, save, is_ours_first=not is_ours)
+            woven_text = merge_lines(text, standing, save, is_ours_first=not is_ours)
             merged, is_clean = woven_text or (save if is_ours else standing, False)
         changes = [update(path, standing, merged)] if merged != standing else []
         if not is_clean:
@@ -197,7 +197,7 @@ class ConcurrentSaves:
         earlier = self._base_of(step.versions, save) if step.versions else None
         if earlier is None or swapped_out is None:
             return swapped_out
-        return min((swapped_out, earlier), key=lambda digest: distance(self.text_of(digest) or b"", save))
+        return min((swapped_out, earlier), key=lambda digest: line_distance(self.text_of(digest) or b"", save))
 
     def _review_line(self, intent: Intent, path: str, *, is_ours: bool) -> Change:
         """Return the line of `memory/review.md` that tells what gave way."""
@@ -228,6 +228,6 @@ def age_ns(path: Path) -> int:
         return 0
 
 
-def filled(text: bytes) -> set[bytes]:
+def nonblank_lines(text: bytes) -> set[bytes]:
     """Return the lines of a text that are not blank."""
     return {line for line in text.split(b"\n") if line.strip()}

@@ -23,7 +23,7 @@ from brainiac.storage.store import Store
 MAX_TURNS = 20
 
 
-def earlier(store: Store, answered: Answered, prompt: Prompt) -> list[Exchange]:
+def earlier_exchanges(store: Store, answered: Answered, prompt: Prompt) -> list[Exchange]:
     """Return the earlier exchanges of a prompt's conversation, oldest first, at most 20.
 
     A prompt in a subfolder of the inbox belongs with the others there; `reply_to` leads on to any other one. What was

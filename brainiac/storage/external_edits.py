@@ -32,7 +32,7 @@ from brainiac.events import (
     content_hash,
     kinds_of,
 )
-from brainiac.storage.concurrent_saves import TORN_NS, ConcurrentSaves, age_ns, filled
+from brainiac.storage.concurrent_saves import TORN_NS, ConcurrentSaves, age_ns, nonblank_lines
 from brainiac.storage.file_state import FileState, size_stamp, stamp_of
 from brainiac.storage.files import read_bytes
 from brainiac.storage.transactions import Transactions
@@ -105,13 +105,13 @@ class ExternalEdits:
 
     def standing(self, digests: Iterable[str]) -> set[str]:
         """Return which of these contents a note holds, as far as the journal tells."""
-        with self._transactions.held():
-            self._transactions.settle()
+        with self._transactions.commit_lock():
+            self._transactions.finish_pending()
         return {digest for digest in digests if self._states.with_hash(digest)}
 
-    def held(self) -> list[str]:
+    def held_deletions(self) -> list[str]:
         """Return the notes whose deletion waits to be confirmed."""
-        return [state.path for state in self._states.held()]
+        return [state.path for state in self._states.held_deletions()]
 
     # one file
 
@@ -126,8 +126,8 @@ class ExternalEdits:
         """
         if self._tree.kind_of(relative) in (PathKind.IGNORED, PathKind.JOURNAL):
             return None
-        with self._transactions.held():
-            self._transactions.settle()
+        with self._transactions.commit_lock():
+            self._transactions.finish_pending()
             change = self._look(relative)
             state = self._states.get(relative)
             if change is None and state is not None:
@@ -166,7 +166,7 @@ class ExternalEdits:
 
     def _is_recorded(self, path: str, content: bytes) -> bool:
         """Return whether this is what was last seen there; also for what is not kept."""
-        is_kept = len(content) <= MAX_BYTES and not self._transactions.is_unkept(path, content)
+        is_kept = len(content) <= MAX_BYTES and not self._transactions.is_hash_only(path, content)
         return not is_kept or self.hash_of(path) == content_hash(content)
 
     def _look(self, path: str) -> FileChange | None:
@@ -174,13 +174,13 @@ class ExternalEdits:
         try:
             info = os.lstat(self._tree.absolute(path))
         except (FileNotFoundError, NotADirectoryError):
-            return self._note_unkept(path, None)
+            return self._note_hash_only(path, None)
         if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES or not self._tree.is_tracked(path):
-            return self._note_unkept(path, size_stamp(info))
+            return self._note_hash_only(path, size_stamp(info))
         content = self._read_settled(path)
         if content is None:
             return None
-        if self._transactions.is_unkept(path, content):
+        if self._transactions.is_hash_only(path, content):
             return self._look_off_record(path, content_hash(content))
         return self._look_at_content(path, content)
 
@@ -203,7 +203,7 @@ class ExternalEdits:
                 self._states.set_held([path], False)
             return None
         self._wait_for_rest(path, content, digest)
-        self._states.set_unkept(path, None)  # it was off the record until now, perhaps
+        self._states.set_hash_only(path, None)  # it was off the record until now, perhaps
         if state is None:
             return self._appeared(path, digest, {digest: content})
         if not self.saves.merge_stale(state, content):
@@ -243,20 +243,20 @@ class ExternalEdits:
     def _look_off_record(self, path: str, digest: str) -> FileChange | None:
         """Record the hash of a file whose text is not kept, and that its former text is gone."""
         # the hash is kept so that the same text is reported once, and a purge can find it
-        unkept, state = self._states.unkept(path), self._states.get(path)
+        unkept, state = self._states.hash_only(path), self._states.get(path)
         if unkept == digest:
             return None
         changes = [] if state is None else [RecordedChange("observe", path, state.hash, None)]
         self._transactions.record(NoteOffRecord(off_record=(digest,)), changes)
-        self._states.set_unkept(path, digest)
+        self._states.set_hash_only(path, digest)
         return self._change("created" if state is None and unkept is None else "modified", path)
 
-    def _note_unkept(self, path: str, stamp: str | None) -> FileChange | None:
+    def _note_hash_only(self, path: str, stamp: str | None) -> FileChange | None:
         """Note what stands where no text is kept: its stamp, None for nothing."""
-        former = self._states.unkept(path)
+        former = self._states.hash_only(path)
         if former == stamp:
             return None
-        self._states.set_unkept(path, stamp)
+        self._states.set_hash_only(path, stamp)
         if stamp is None:
             return self._change("deleted", path)
         return self._change("created" if former is None else "modified", path)
@@ -272,8 +272,8 @@ class ExternalEdits:
         Returns:
             What changed since it was last seen, moves recognized by equal content.
         """
-        with self._transactions.held():
-            self._transactions.settle()
+        with self._transactions.commit_lock():
+            self._transactions.finish_pending()
             self._states.check()
             states = self._states.all()
             is_first = not states and next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
@@ -295,9 +295,9 @@ class ExternalEdits:
 
     def changed(self) -> list[str]:
         """Return the tracked paths whose stat tells that they may not be as last seen; for a rescan."""
-        with self._transactions.held():
-            self._transactions.settle()  # a journal that git took back makes every file one to be looked at
-        states, unkept = self._states.all(), self._states.all_unkept()
+        with self._transactions.commit_lock():
+            self._transactions.finish_pending()  # a journal that git took back makes every file one to be looked at
+        states, unkept = self._states.all(), self._states.all_hash_only()
         paths, standing = [], set()
         for path, info in self._files():
             standing.add(path)
@@ -328,7 +328,7 @@ class ExternalEdits:
                 continue  # nobody lets us read it: it counts as it was known, and keeps nothing else waiting
             if content is None:
                 continue
-            if self._transactions.is_unkept(path, content):
+            if self._transactions.is_hash_only(path, content):
                 scan.hidden.append(path)
                 continue
             if state is None or state.hash != content_hash(content):
@@ -375,7 +375,7 @@ class ExternalEdits:
         if age_ns(self._tree.absolute(state.path)) > TORN_NS:
             return True
         former = self.saves.text_of(state.hash)
-        return former is None or filled(former) <= filled(content)
+        return former is None or nonblank_lines(former) <= nonblank_lines(content)
 
     def _differences(
         self, states: Mapping[str, FileState], scan: _Scan
@@ -403,9 +403,9 @@ class ExternalEdits:
 
     def confirm_deletions(self) -> list[FileChange]:
         """Record the deletions that were held, of files that are still gone."""
-        with self._transactions.held():
-            self._transactions.settle()
-            held = self._states.held()
+        with self._transactions.commit_lock():
+            self._transactions.finish_pending()
+            held = self._states.held_deletions()
             gone = [state for state in held if not os.path.lexists(self._tree.absolute(state.path))]
             self._states.set_held([state.path for state in held], False)
             if gone:

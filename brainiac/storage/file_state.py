@@ -111,7 +111,7 @@ class FileStates:
         # "0" is the character that follows "/"
         return {state.path: state for state in self._states("WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0")}
 
-    def held(self) -> list[FileState]:
+    def held_deletions(self) -> list[FileState]:
         """Return the notes whose deletions wait to be confirmed, by path."""
         return self._states("WHERE is_held ORDER BY path")
 
@@ -127,15 +127,15 @@ class FileStates:
         """Note whether deletions wait to be confirmed."""
         self._many("UPDATE seen SET is_held = ? WHERE path = ?", [(is_held, path) for path in paths])
 
-    def unkept(self, path: str) -> str | None:
+    def hash_only(self, path: str) -> str | None:
         """Return what is known of a file whose text is not kept (off the record, oversized)."""
-        return self.all_unkept("WHERE path = ?", path).get(path)
+        return self.all_hash_only("WHERE path = ?", path).get(path)
 
-    def all_unkept(self, where: str = "", *values: str) -> dict[str, str]:
+    def all_hash_only(self, where: str = "", *values: str) -> dict[str, str]:
         """Return path → digest of the files whose texts are not kept."""
         return self._healed(lambda: dict(self._database.execute(f"SELECT path, digest FROM unkept {where}", values)))
 
-    def set_unkept(self, path: str, digest: str | None) -> None:
+    def set_hash_only(self, path: str, digest: str | None) -> None:
         """Note a file whose text is not kept; None forgets it."""
         if digest is None:
             self._many("DELETE FROM unkept WHERE path = ?", [(path,)])

@@ -69,11 +69,6 @@ class Filed:
         return [exchange for (exchange,) in self._projection.query(sql, self._undone)]
 
 
-def filed(store: Store) -> Filed:
-    """Return what stands where and what waits to be consolidated."""
-    return Filed(store)
-
-
 def waiting_events(store: Store) -> tuple[list[StmEvent], list[str], bool]:
     """Return the oldest exchanges that wait to be consolidated, as their pages have them by now.
 
@@ -107,7 +102,7 @@ def _exchanges_of(store: Store, path: str) -> Iterator[StmEvent]:
         yield replace(placed.event, is_private=True) if is_private(meta) else placed.event
 
 
-def pending(store: Store) -> dict[str, tuple[str, ...]]:
+def undecided_deletions(store: Store) -> dict[str, tuple[str, ...]]:
     """Return the exchanges that a deleted page rests on while a person has not said what is meant, by page."""
     store.projection.follow()
     rows = store.projection.query(
@@ -121,6 +116,6 @@ def pending(store: Store) -> dict[str, tuple[str, ...]]:
     }
 
 
-def muted(store: Store) -> frozenset[str]:
+def muted_exchanges(store: Store) -> frozenset[str]:
     """Return the exchanges that are not to be quoted: the page they led to was deleted, and nobody has said yet."""
-    return frozenset(exchange for exchanges in pending(store).values() for exchange in exchanges)
+    return frozenset(exchange for exchanges in undecided_deletions(store).values() for exchange in exchanges)

@@ -165,7 +165,7 @@ def read_bytes(path: Path) -> bytes | None:
         return file.read()
 
 
-def end_of(path: Path, start: int | None = None) -> tuple[int, bytes]:
+def read_end(path: Path, start: int | None = None) -> tuple[int, bytes]:
     """Return a log's size and its last byte, or what it holds from an offset on: all where it was cut to less since."""
     try:
         with open(path, "rb") as file:
@@ -220,13 +220,13 @@ def free_name(path: Path) -> Path:
     return next(name for name in names if not os.path.lexists(name))
 
 
-def make_way(path: Path) -> None:
+def set_aside_non_file(path: Path) -> None:
     """Set aside what is no file where a file is to be."""
     if os.path.lexists(path) and not path.is_file():
         os.rename(path, free_name(path))
 
 
-def were_set_aside(folder: Path) -> list[Path]:
+def set_aside_files(folder: Path) -> list[Path]:
     """Return what was set aside in a folder."""
     return sorted(folder.glob(f"*{DAMAGED}*"))
 
@@ -248,7 +248,7 @@ def open_derived(path: Path | str, schema: str) -> sqlite3.Connection:
         schema: What makes the tables, where they are not there.
     """
     for part in _parts_of(path):
-        make_way(part)
+        set_aside_non_file(part)
     try:
         return _connect(path, schema)
     except sqlite3.DatabaseError:  # torn by a power failure
@@ -259,7 +259,7 @@ def open_derived(path: Path | str, schema: str) -> sqlite3.Connection:
 def remove_derived(path: Path | str) -> None:
     """Throw such a file away; whoever had it open closed it."""
     for part in _parts_of(path):
-        make_way(part)
+        set_aside_non_file(part)
         part.unlink(missing_ok=True)
 
 
@@ -349,7 +349,7 @@ def _acquire(lock: fasteners.InterProcessLock, wait_seconds: float | None) -> bo
     try:
         return bool(acquire())
     except IsADirectoryError:
-        make_way(Path(os.fsdecode(lock.path)))
+        set_aside_non_file(Path(os.fsdecode(lock.path)))
         return bool(acquire())
 
 

@@ -13,9 +13,9 @@ from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.formats.index_page import IndexDocument, IndexEntry, IndexPage, new_index, parse_index
 from brainiac.formats.markdown import find_events
-from brainiac.formats.page import Memory, parse_memory, shareable
+from brainiac.formats.page import Memory, parse_memory, shareable_text
 from brainiac.storage.pages import INDEX
-from brainiac.storage.relinking import placed, rooted
+from brainiac.storage.relinking import with_links_from, with_rooted_links
 from brainiac.storage.store import Store
 
 _MAX_SUMMARY = 100
@@ -102,8 +102,10 @@ class Folders:
                 yield from self._page_entry(path, name)
             elif index := self._index_of(path):
                 # A link in the summary leads from the folder's own index page: here from beside that folder.
-                about = rooted(self._store, _first_sentence(index.summary), [path])
-                yield IndexEntry(index.title, f"{name}/{INDEX}", index.uuid, placed(self._store, about, f"{path}.md"))
+                about = with_rooted_links(self._store, _first_sentence(index.summary), [path])
+                yield IndexEntry(
+                    index.title, f"{name}/{INDEX}", index.uuid, with_links_from(self._store, about, f"{path}.md")
+                )
 
     def _index_of(self, folder: str) -> IndexPage | None:
         path = f"{folder}/{INDEX}"
@@ -164,7 +166,7 @@ def _line(memory: Memory) -> str:
 
     Of a page that is private as a whole, nothing.
     """
-    rest = shareable(memory.text)
+    rest = shareable_text(memory.text)
     if rest is None:
         return ""
     said = len(list(find_events(memory.text)))

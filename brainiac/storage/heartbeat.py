@@ -64,7 +64,7 @@ class Beat:
         return f"the daemon of {self.device} (process {self.pid} on {self.host or 'an unknown host'})"
 
 
-class Others:
+class OtherDaemons:
     """The daemons of other homes on this folder, as they are seen to live.
 
     Args:
@@ -111,7 +111,7 @@ class Heartbeat:
     """
 
     def __init__(self, store: Store, ousted: Callable[[], None]) -> None:
-        self._store, self._ousted, self._others = store, ousted, Others(store)
+        self._store, self._ousted, self._others = store, ousted, OtherDaemons(store)
         self._path = store.tree.confine(store.tree.journal / store.journal.device / FILE)
         self._own = Beat(store.journal.device, socket.gethostname(), os.getpid(), is_serving=False)
         self._mutex = threading.RLock()
@@ -221,7 +221,7 @@ def other_daemon(store: Store) -> Beat | None:
 
     It may take as long as a beat, and `DEAD_SECONDS` once where one died.
     """
-    others = Others(store)
+    others = OtherDaemons(store)
     while others.look():
         if moving := others.moving():
             return moving[0]
@@ -237,27 +237,27 @@ def require_alone(store: Store) -> None:
         LockedError: A daemon of another home serves this folder.
     """
     if other := other_daemon(store):
-        raise LockedError(f"{serves(store, other)}; do this in its home, or stop it first")
+        raise LockedError(f"{serving_message(store, other)}; do this in its home, or stop it first")
 
 
-def serves(store: Store, other: Beat) -> str:
+def serving_message(store: Store, other: Beat) -> str:
     """Say who serves the folder of a brain."""
     return f"{other} serves {store.root}"
 
 
-def seen_lately(store: Store) -> Beat | None:
+def recently_seen_daemon(store: Store) -> Beat | None:
     """Return the daemon of another home that serves this folder by all appearances, without waiting to see it move."""
     now = time.time()  # file times are the system clock's
     fresh = [beat for path, _, beat in _beats(store) if not beat.is_ended and now - _changed_at(path) < DEAD_SECONDS]
     return fresh[0] if fresh else None
 
 
-def left_by(store: Store) -> set[str]:
+def ended_devices(store: Store) -> set[str]:
     """Return the devices whose daemons served this very folder and ended: what they left undone is for the next."""
     return {beat.device for _, _, beat in _beats(store) if beat.is_ended}
 
 
-def neighbours(store: Store) -> set[str]:
+def devices_in_folder(store: Store) -> set[str]:
     """Return the devices whose daemons serve, or served, this very folder."""
     return {beat.device for _, _, beat in _beats(store)}
 

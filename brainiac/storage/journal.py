@@ -21,7 +21,15 @@ from typing import BinaryIO
 from brainiac.clock import SYSTEM
 from brainiac.events import Event, EventData, RecordedChange, TreeAdopted, kinds_of
 from brainiac.storage.blobs import BlobStore
-from brainiac.storage.files import Disk, copy_attributes, locked, make_folders, make_way, read_bytes, temporary_beside
+from brainiac.storage.files import (
+    Disk,
+    copy_attributes,
+    locked,
+    make_folders,
+    read_bytes,
+    set_aside_non_file,
+    temporary_beside,
+)
 from brainiac.tree import LocalPlaces, Tree
 
 DEVICE_ID = "device_id"
@@ -139,12 +147,12 @@ def device_id(folder: Path, copy: Path | None = None) -> str:
         # two processes may start at once on a new machine; a damaged file is replaced, whoever comes first
         is_damaged = os.path.lexists(path)
         former = _id_in(copy) if is_damaged and copy is not None else None
-        make_way(path)
+        set_aside_non_file(path)
         folder.mkdir(parents=True, exist_ok=True)
         _place_id(path, former or _new_id(), is_damaged=is_damaged)
         name = _id_in(path) or ""
     if copy is not None and _id_in(copy) != name:
-        make_way(copy)
+        set_aside_non_file(copy)
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _place_id(copy, name, is_damaged=True)
     return name

@@ -27,7 +27,7 @@ def three_way(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     return None if merged is None else merged[0]
 
 
-def woven(base: bytes, ours: bytes, theirs: bytes, *, is_ours_first: bool) -> tuple[bytes, bool] | None:
+def merge_lines(base: bytes, ours: bytes, theirs: bytes, *, is_ours_first: bool) -> tuple[bytes, bool] | None:
     """Merge two texts that grew from one, line by line; where both changed the same lines, one side's stand.
 
     What the other side added beside or within such lines stands all the same: an addition is never dropped.
@@ -58,13 +58,13 @@ def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     return all(kind != "same" for kind, _ in groups) and any(_is_undone(kind, texts) for kind, texts in groups)
 
 
-def distance(text: bytes, other: bytes) -> int:
+def line_distance(text: bytes, other: bytes) -> int:
     """Return how many lines one of two texts has and the other has not."""
     first, second = Counter(_lines(text)), Counter(_lines(other))
     return (first - second).total() + (second - first).total()
 
 
-def common(text: bytes, other: bytes) -> bytes:
+def common_lines(text: bytes, other: bytes) -> bytes:
     """Return the lines that two texts share, in order."""
     first, second = _lines(text), _lines(other)
     blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()

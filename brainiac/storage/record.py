@@ -83,7 +83,7 @@ def causes_of(event: Event) -> set[str]:
     return names - {""}
 
 
-def changers(store: Store, path: str, since_seq: int) -> Iterator[Event]:
+def events_changing(store: Store, path: str, since_seq: int) -> Iterator[Event]:
     """Yield the events after a `seq` that changed a file, oldest first."""
     for event in store.journal.events(since_seq=since_seq):
         if any(path in (change.path, change.source) and change.op != "append" for change in event.changes):

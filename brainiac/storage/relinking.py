@@ -10,13 +10,13 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from brainiac.formats.markdown import Link, relinked
+from brainiac.formats.markdown import Link, retarget_links
 from brainiac.formats.short_term import StmEvent
 from brainiac.storage.pages import linked_path
 from brainiac.storage.store import Store
 
 
-def rooted(store: Store, text: str, folders: Sequence[str], places: Mapping[str, str] | None = None) -> str:
+def with_rooted_links(store: Store, text: str, folders: Sequence[str], places: Mapping[str, str] | None = None) -> str:
     """Return a text whose links have their paths from the root; one that leads nowhere stays as it is.
 
     Args:
@@ -33,10 +33,10 @@ def rooted(store: Store, text: str, folders: Sequence[str], places: Mapping[str,
             path = next((each for each in named if store.tree.holds(each)), "")
         return f"/{path}" if path else ""
 
-    return relinked(text, target_of)
+    return retarget_links(text, target_of)
 
 
-def placed(store: Store, text: str, path: str) -> str:
+def with_links_from(store: Store, text: str, path: str) -> str:
     """Return a rooted text as it stands on a page."""
 
     def target_of(link: Link) -> str:
@@ -45,10 +45,10 @@ def placed(store: Store, text: str, path: str) -> str:
             return ""
         return posixpath.relpath(target, posixpath.dirname(path))
 
-    return relinked(text, target_of)
+    return retarget_links(text, target_of)
 
 
-def healed(
+def with_repaired_links(
     text: str,
     *,
     was: str,
@@ -78,10 +78,10 @@ def healed(
             return ""
         return posixpath.relpath(leads_to, posixpath.dirname(now))
 
-    return relinked(text, target_of)
+    return retarget_links(text, target_of)
 
 
-class Origins:
+class LinkOrigins:
     """Where the texts of events were written.
 
     Args:
@@ -94,16 +94,18 @@ class Origins:
         self._store, self._prompt_of, self._places = store, prompt_of, places
         self._inbox, self._memory = (store.tree.relative(each) for each in (store.tree.inbox, store.tree.memory))
 
-    def rooted(self, event: StmEvent) -> StmEvent:
+    def with_rooted_links(self, event: StmEvent) -> StmEvent:
         """Return an event whose links have their paths from the root."""
         if "](" not in event.user and "](" not in event.ai:
             return event
         prompt = self._prompt_of(event.id)
         folders = [posixpath.dirname(prompt), self._memory] if prompt else [self._memory, self._inbox]
-        user, ai = (rooted(self._store, text, folders, self._places) for text in (event.user, event.ai))
+        user, ai = (with_rooted_links(self._store, text, folders, self._places) for text in (event.user, event.ai))
         return replace(event, user=user, ai=ai)
 
     def moved(self, event: StmEvent, path: str) -> StmEvent:
         """Return an event whose links lead from a page to where they led; nothing else of it changes."""
-        event = self.rooted(event)
-        return replace(event, user=placed(self._store, event.user, path), ai=placed(self._store, event.ai, path))
+        event = self.with_rooted_links(event)
+        return replace(
+            event, user=with_links_from(self._store, event.user, path), ai=with_links_from(self._store, event.ai, path)
+        )

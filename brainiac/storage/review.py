@@ -93,7 +93,7 @@ def find_ticks(text: str) -> list[Tick]:
     return ticks
 
 
-def verdicts(text: str) -> dict[str, bool]:
+def decisions_in(text: str) -> dict[str, bool]:
     """Return what a person decided, by proposal id, True to have it done; one that is marked both ways is undecided."""
     marks: dict[str, set[str]] = {}
     for tick in find_ticks(text):
@@ -102,7 +102,7 @@ def verdicts(text: str) -> dict[str, bool]:
     return {name: boxes == {"x"} for name, boxes in marks.items() if len(boxes) == 1}
 
 
-def without(text: str, ids: Container[str]) -> str:
+def without_proposals(text: str, ids: Container[str]) -> str:
     """Return `review.md` without the lines of these proposals; all else stays byte for byte."""
     for tick in reversed(find_ticks(text)):
         if tick.id in ids:

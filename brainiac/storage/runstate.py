@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from brainiac.settings import Settings, without_retired
-from brainiac.storage.files import make_way
+from brainiac.storage.files import set_aside_non_file
 from brainiac.tree import LocalPlaces
 
 FILE = "daemon.json"
@@ -73,13 +73,13 @@ def write_run_state(state: Path, run: RunState) -> None:
     """Replace the file; not synced to the disk, since all in it can be found out anew."""
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     values = dict(_fields(run))
-    make_way(state / FILE)
+    set_aside_non_file(state / FILE)
     temporary = state / f".{FILE}-{os.getpid()}"
     temporary.write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8", errors="surrogateescape")
     os.replace(temporary, state / FILE)
 
 
-def last_good(root: Path, config: Path) -> Settings:
+def last_good_settings(root: Path, config: Path) -> Settings:
     """Return the settings that a daemon of this machine last worked with, else the defaults.
 
     Args:

@@ -32,7 +32,7 @@ from brainiac.formats.short_term import StmEvent
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.projection import Row
 from brainiac.storage.record import undone_events
-from brainiac.storage.relinking import rooted
+from brainiac.storage.relinking import with_rooted_links
 from brainiac.storage.store import Store
 
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
@@ -259,7 +259,7 @@ class StatementLog:
             if self._store.tree.kind_of(path) is PathKind.MEMORY:
                 before, after = (_statements(self._store, path, digest) for digest in hashes)
                 for key in before.keys() - after.keys():
-                    text = rooted(self._store, before[key], [posixpath.dirname(path)])
+                    text = with_rooted_links(self._store, before[key], [posixpath.dirname(path)])
                     corrections.append(Correction(key[0], text, at))
                 by_hand |= {(page, text_hash(text)): at for (page, _), text in after.items() - before.items()}
         return corrections, by_hand

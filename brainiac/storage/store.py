@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from brainiac.clock import SYSTEM, Clock, day_in
 from brainiac.errors import BlobError, ConflictError, SettingsError, storage_trouble
 from brainiac.events import Change, Event, EventData, PluginEvent
-from brainiac.formats.markdown import decoded
+from brainiac.formats.markdown import decode_text
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
 from brainiac.settings import MachineSettings, Settings, SettingsFile
@@ -26,7 +26,7 @@ from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, page_text
 from brainiac.storage.projection import FILE, Projection
-from brainiac.storage.runstate import last_good
+from brainiac.storage.runstate import last_good_settings
 from brainiac.tree import LocalPlaces, Tree
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Store:
         except SettingsError:
             if not is_reading:
                 raise
-            self._settings_file.fall_back(last_good(root, self._settings_file.path))
+            self._settings_file.fall_back(last_good_settings(root, self._settings_file.path))
             return self._settings_file.last
 
     @property
@@ -163,7 +163,7 @@ class Store:
 
     def commit_lock(self) -> AbstractContextManager[None]:
         """Hold the commit lock: nobody else writes between a look and the commit that rests on it."""
-        return self.committer.held()
+        return self.committer.commit_lock()
 
     def commit(
         self,
@@ -220,12 +220,12 @@ class Store:
     def read_text(self, path: str | Path) -> str | None:
         """Return a file's text with undecodable bytes kept as surrogates; None where there is no regular file."""
         content = self.read(path)
-        return None if content is None else decoded(content)
+        return None if content is None else decode_text(content)
 
     def kept_text(self, digest: str | None) -> str | None:
         """Return a text that the journal keeps, by its content hash; None where there is none (any more)."""
         try:
-            return decoded(self.committer.text_of(digest)) if digest else None
+            return decode_text(self.committer.text_of(digest)) if digest else None
         except BlobError:
             return None
 

@@ -30,7 +30,7 @@ from brainiac.events import (
 )
 from brainiac.formats.prompt import is_off_record, prompt_path_of
 from brainiac.storage.file_state import FileStates
-from brainiac.storage.files import Disk, end_of, locked, read_bytes, temporary_beside
+from brainiac.storage.files import Disk, locked, read_bytes, read_end, temporary_beside
 from brainiac.storage.journal import Journal
 from brainiac.storage.write_ahead import Intent, Placement, Step, WriteAhead
 from brainiac.tree import LocalPlaces, Tree
@@ -76,7 +76,7 @@ class Transactions:
         self._recorded: list[Event] = []
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def commit_lock(self) -> Iterator[None]:
         """Hold the commit lock; what is recorded meanwhile is announced when the outermost hold of a thread ends.
 
         That includes a commit which an error or another process had left unfinished, and which is finished here.
@@ -143,7 +143,7 @@ class Transactions:
             ConflictError: A file moved meanwhile; nothing was changed.
         """
         plan, digest = _Plan(self, changes, {}, {}), content_hash(save)
-        if not self.is_unkept(path, save):
+        if not self.is_hash_only(path, save):
             # the history has their version first, as theirs, and ours on top of it: undoing ours gives theirs back
             plan.texts[digest] = save
             if any(change.path == path for change in changes):
@@ -167,10 +167,10 @@ class Transactions:
             texts: Content by hash; those that are not blobs yet.
             by: Who did it.
         """
-        self.settle()
+        self.finish_pending()
         return self._commit(_event(event.kind, by, changes, event.to_json()), (), texts or {})
 
-    def settle(self) -> list[Event]:
+    def finish_pending(self) -> list[Event]:
         """Follow what other processes did; finish a commit that one, or an error here, left unfinished.
 
         Returns:
@@ -232,7 +232,7 @@ class Transactions:
                 return intent.texts[digest]
         return self.journal.blobs.get(digest)
 
-    def is_unkept(self, path: str, content: bytes | None) -> bool:
+    def is_hash_only(self, path: str, content: bytes | None) -> bool:
         """Return whether the text of a (relative) path is to be in no journal; of such a text the hash is recorded.
 
         It is off the record, or the answer to a prompt that is or was, or a secret.
@@ -249,7 +249,7 @@ class Transactions:
         except OSError:
             return True  # nobody can tell
         if prompts and not standing:
-            return self.file_states.unkept(path) == content_hash(content)
+            return self.file_states.hash_only(path) == content_hash(content)
         return any(map(is_off_record, standing))
 
     def _commit(self, event: Event, steps: Sequence[Step], texts: Mapping[str, bytes]) -> Event:
@@ -320,7 +320,11 @@ class _Plan:
         expect: Mapping[str, str | None],
         standing: Mapping[str, bytes | None],
     ) -> None:
-        self._tree, self._states, self._is_unkept = transactions.tree, transactions.file_states, transactions.is_unkept
+        self._tree, self._states, self._is_hash_only = (
+            transactions.tree,
+            transactions.file_states,
+            transactions.is_hash_only,
+        )
         self._standing = dict(standing)
         self._conflicts: list[str] = []
         self.steps: list[Step] = []
@@ -353,7 +357,7 @@ class _Plan:
         self._record(change, before, after)
 
     def _append(self, change: Change) -> None:
-        size, last = end_of(self._tree.absolute(change.path))
+        size, last = read_end(self._tree.absolute(change.path))
         text = change.after or b""
         if last not in (b"", b"\n"):
             text = b"\n" + text
@@ -373,11 +377,11 @@ class _Plan:
         self.steps.append(Step(op, path, before, after, temporary_beside(path), inode, versions=versions))
 
     def _record(self, change: Change, before: str | None, after: str | None) -> None:
-        is_hidden = self._is_unkept(change.path, change.after)
+        is_hidden = self._is_hash_only(change.path, change.after)
         if is_hidden and after is not None:
             self.off_record.append(after)
         path = change.source or change.path
-        if change.op != "append" and (is_hidden or self._is_unkept(path, change.before)):
+        if change.op != "append" and (is_hidden or self._is_hash_only(path, change.before)):
             state = self._states.get(path)
             if state is not None:  # it was on the record until now
                 self.recorded.append(RecordedChange("observe", path, state.hash, None))

@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from brainiac.events import Event, content_hash
-from brainiac.storage.files import Disk, copy_attributes, end_of, free_name, make_folders, make_way, read_bytes
+from brainiac.storage.files import (
+    Disk,
+    copy_attributes,
+    free_name,
+    make_folders,
+    read_bytes,
+    read_end,
+    set_aside_non_file,
+)
 from brainiac.storage.journal import from_line, to_line
 from brainiac.tree import Tree
 
@@ -111,7 +119,7 @@ class WriteAhead:
         """Return the commits; the file is read again only when another process changed it."""
         if self._stamp_now() == self._stamp:
             return self._intents
-        make_way(self.path)
+        set_aside_non_file(self.path)
         content = read_bytes(self.path) or b""
         *lines, torn = content.split(b"\n")
         self._intents, self._merged = [], {}
@@ -248,7 +256,7 @@ class Placement:
     def _append(self, step: Step) -> None:
         """Add what is missing of the lines; other writers may have added theirs since."""
         path, text = self._tree.absolute(step.path), self._after(step)
-        _, tail = end_of(path, step.size)
+        _, tail = read_end(path, step.size)
         if text in tail:
             return
         if text.startswith(tail):  # torn, or not begun

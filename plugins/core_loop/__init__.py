@@ -128,7 +128,7 @@ def _prepared(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Tol
         "short_term": brain.short_term().memory,
         "conversation": conversation,
     }
-    gate = Gate(brain, is_remote=False, is_kept=prompt.remember)
+    gate = Gate(brain, is_remote=False, is_kept=prompt.remember, is_door=bool(prompt.by))
     found = gate.hits(commands.found(brain, prompt))
     hits = [*found]
     if _is_for_engine(prompt):
@@ -141,7 +141,7 @@ def _prepared(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Tol
     request = AnswerRequest(
         **common,
         hits=hits,
-        absent=brain.recall.absent(without_masks(redact(brain, prompt.said))) if _is_for_engine(prompt) else (),
+        absent=_absent(brain, prompt),
         is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
         zone=brain.zone,
         on_text=brain.stream_to,
@@ -150,6 +150,16 @@ def _prepared(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Tol
     if prompt.remember and (secrets := commands.secrets_told(brain, prompt.text)):
         told.paragraphs.insert(0, secrets)
     return request, told
+
+
+def _absent(brain: Brain, prompt: Prompt) -> list[str]:
+    """Return the words of a prompt that stand nowhere in memory.
+
+    Nothing through a door: what is absent is told from what stands on private pages, and would tell of them.
+    """
+    if prompt.by or not _is_for_engine(prompt):
+        return []
+    return brain.recall.absent(without_masks(redact(brain, prompt.said)))
 
 
 def _is_for_engine(prompt: Prompt) -> bool:
@@ -214,7 +224,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     if (standing.private and not prompt.private) or (prompt.remember and not standing.remember):
         raise ConflictError([prompt.path])  # answered anew as it asks for by now
     at = iso(brain.clock.now())
-    target, stale_error = brain.answered.response_target(prompt), brain.answered.error_of(prompt)
+    target, stale_error = brain.answered.response_target(prompt), brain.answered.error_removal(prompt)
     response = Response(
         path=target.path,
         text=_body(target.path, outcome),

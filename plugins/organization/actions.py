@@ -30,11 +30,11 @@ from brainiac.events import (
 )
 from brainiac.formats.index_page import IndexDocument
 from brainiac.formats.markdown import find_events, format_link, one_line
-from brainiac.formats.page import Memory, MemoryDocument, new_memory, shareable
+from brainiac.formats.page import Memory, MemoryDocument, new_memory, shareable_text
 from brainiac.llm.schemas import Proposal
 from brainiac.storage.folders import Folders, title_of_folder
 from brainiac.storage.pages import INDEX, PageSet
-from brainiac.storage.relinking import healed
+from brainiac.storage.relinking import with_repaired_links
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify
 
@@ -218,7 +218,7 @@ class ProposalCheck:
         for path in paths:
             text = self._pages.memories[path].text
             # A digest bears no marks, so that nothing marked may come into it.
-            is_day = self._pages.kind_of(path) == "events" and shareable(text) == text
+            is_day = self._pages.kind_of(path) == "events" and shareable_text(text) == text
             months[self._month_of(path) if is_day and proposal.action == "compress" else ""].append(path)
         for month, days in months.items():
             kind = "compress" if month and len(days) > 1 else "archive"
@@ -450,7 +450,9 @@ class Draft:
                 changes.append(remove(path, page.text))
                 continue
             if self._places and (now != path or path in self._texts or self._is_resting(path)):
-                after = healed(after, was=path, now=now, moved=self._places, places=places, is_standing=holds)
+                after = with_repaired_links(
+                    after, was=path, now=now, moved=self._places, places=places, is_standing=holds
+                )
             if now != path:
                 changes.append(move(path, now, page.text, after))
             elif after != page.text:

@@ -18,8 +18,8 @@ from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
 from brainiac.history.devices import taken
 from brainiac.storage.pages import INDEX, PageSet, linked_path
-from brainiac.storage.relinking import healed
-from brainiac.storage.review import find_ticks, verdicts, without
+from brainiac.storage.relinking import with_repaired_links
+from brainiac.storage.review import decisions_in, find_ticks, without_proposals
 from brainiac.storage.statements import text_hash
 
 from .actions import NAME, Action, Draft, derive_manifests, folders_of
@@ -212,7 +212,7 @@ def heal_all(brain: Brain, pages: PageSet, history: UsageHistory) -> Event | Non
     changes = []
     for path, page in pages.pages.items():
         if any(link.uuid and pages.target(page, link) != linked_path(link, path) for link in page.links):
-            after = healed(page.text, was=path, now=path, moved={}, places=pages.place_of)
+            after = with_repaired_links(page.text, was=path, now=path, moved={}, places=pages.place_of)
             if after != page.text and history.is_resting(path, now):
                 changes.append(update(path, page.text, after))
     return brain.commit(events.LinksHealed(), by=NAME, changes=changes) if changes else None
@@ -240,7 +240,9 @@ def heal_move(brain: Brain, old: str, new: str) -> Event | None:
         if before is None:
             continue
         was, targets = (old, own) if path == new else (path, places)
-        after = healed(before, was=was, now=path, moved=moved, places=targets, is_standing=brain.tree.holds)
+        after = with_repaired_links(
+            before, was=was, now=path, moved=moved, places=targets, is_standing=brain.tree.holds
+        )
         if after != before:
             changes.append(update(path, before, after))
     return brain.commit(events.LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None
@@ -256,7 +258,7 @@ def settle_reviews(brain: Brain) -> list[Event]:
         The events.
     """
     text = brain.read_text(brain.tree.review)
-    marked = verdicts(text) if text else {}
+    marked = decisions_in(text) if text else {}
     if not marked:
         return []
     history, settled = read_history(brain), []
@@ -332,7 +334,7 @@ def tidy_review(brain: Brain) -> Event | None:
     if not before or not shown:
         return None
     history = read_history(brain)
-    after = without(before, shown & history.decided.keys())
+    after = without_proposals(before, shown & history.decided.keys())
     if after == before or not history.is_resting(path, brain.clock.now()):
         return None
     return brain.commit(events.ReviewTidied(), by=NAME, changes=[update(path, before, after)])

@@ -10,7 +10,7 @@ from brainiac_plugins.organization.upkeep import settle_reviews
 
 from brainiac.brain import Brain
 from brainiac.events import create, update
-from brainiac.formats.page import shareable
+from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.history.devices import original_of, settle_copies
 from brainiac.storage.review import find_ticks
@@ -132,7 +132,7 @@ def test_a_private_memorys_copy_is_named_to_no_remote_model(brain: Brain) -> Non
     put(brain, COPY, text.replace("Tulips", "Zinnias"))
     settle_copies(brain)
     review = brain.read_text("memory/review.md") or ""
-    assert [True, False] == ["garden" in line for line in (review, shareable(review) or "")]
+    assert [True, False] == ["garden" in line for line in (review, shareable_text(review) or "")]
     assert 1 == len(find_ticks(review))
 
 

@@ -155,6 +155,7 @@ def test_foreign_journals_are_read_and_not_folded(kernel: Kernel) -> None:
     assert kernel.journal.find(theirs.id) is None
 
 
+@pytest.mark.slow
 def test_processes_append_at_once_without_a_gap(kernel: Kernel) -> None:
     """Four processes record a dozen events each; the numbers are 1 to 48."""
     script = (

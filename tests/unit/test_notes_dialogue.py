@@ -7,10 +7,10 @@ from brainiac.formats.markdown import (
     StmEvent,
     escape,
     find_events,
-    outside,
     parse_exchanges,
     render_event,
     render_exchange,
+    text_outside_events,
 )
 from tests.support.notes_texts import BIG, fuzz, ids, texts, times
 
@@ -82,7 +82,7 @@ def test_what_else_stands_in_an_event_is_a_remark() -> None:
 def test_a_heading_that_is_no_moment_is_a_remark() -> None:
     """F-TXT-7: its words stay where the event is taken out."""
     page = '### 2026-13-01 my words\n**User:** "one"\n'
-    assert "2026-13-01 my words\n" == outside(page, find_events(page))
+    assert "2026-13-01 my words\n" == text_outside_events(page, find_events(page))
 
 
 def test_remarks_of_a_private_event_are_marked() -> None:
@@ -107,7 +107,7 @@ def test_what_is_outside_events_and_within_them_is_all_there_is(
         *(part for event, mark in zip(said, marks[1:], strict=False) for part in (render_event(event), mark)),
     ]
     page = "\n".join(parts).replace("\n", newline)
-    rest = outside(page, find_events(page))
+    rest = text_outside_events(page, find_events(page))
     words = "".join(f"{event.user}{event.ai}{event.thoughts}" for event in parse_exchanges(page))
     assert [] == [mark for mark in marks[: len(said) + 1] if f"zq{marks.index(mark)}" not in rest + words]
 

@@ -61,6 +61,7 @@ def test_exactly_what_the_log_shows_is_done(scene: Scene) -> None:
     assert {path for path in changed if "_index" not in path} == moved | linking | {*made.pair, "logs/access.log"}
 
 
+@pytest.mark.slow
 def test_a_second_run_changes_nothing(scene: Scene) -> None:
     """What was done is not done again, and nothing is journaled."""
     construct(scene, crowd=26, unused=4)

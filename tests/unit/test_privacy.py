@@ -15,7 +15,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.events import PathKind
-from brainiac.formats.page import shareable
+from brainiac.formats.page import shareable_text
 from brainiac.formats.prompt import Exchange, Response, is_off_record
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
 from brainiac.llm.schemas import Answer, Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
@@ -92,6 +92,7 @@ def test_only_front_matter_asks_not_to_be_remembered(text: str) -> None:
     assert not is_off_record(text.encode())
 
 
+@pytest.mark.slow
 def test_what_is_off_the_record_is_kept_in_no_file_but_its_own(tmp_path: Path, machine: Path) -> None:
     """Answered, reflected, offered to Promotion, and the daemon ended: journal, blobs, state, index, log hold none."""
     root = living_brain(tmp_path / "brain", "inbox: {settle_ms: 20}\npromotion: {idle_seconds: 0, min_events: 1}\n")
@@ -116,6 +117,7 @@ def test_what_is_off_the_record_is_kept_in_no_file_but_its_own(tmp_path: Path, m
     assert [] == holding(CANARIES, tmp_path, but=tuple(own))  # the log too
 
 
+@pytest.mark.slow
 def test_what_is_off_the_record_is_kept_by_no_crash(tmp_path: Path, machine: Path) -> None:
     """Killed right after the answer, started and ended again: the write-ahead file is empty of it."""
     root = living_brain(tmp_path / "brain")
@@ -130,6 +132,7 @@ def test_what_is_off_the_record_is_kept_by_no_crash(tmp_path: Path, machine: Pat
     assert [] == holding(CANARIES, tmp_path, machine, but=own)
 
 
+@pytest.mark.slow
 def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path) -> None:
     """Not by its own request, short-term memory, its lists, hits, tools, the conversation, focus or a link."""
     with ChatServer() as server:
@@ -176,7 +179,7 @@ def test_a_private_mark_in_a_list_is_read_kept_and_matched() -> None:
     assert (Item("It is so", is_private=True),) == document.memory.facts
     assert str(document) == str(document.with_items(tasks=["buy  it"]))
     assert (Item("Buy it", True, True),) == document.with_done(["Buy it"]).memory.tasks
-    assert "Buy it" not in (shareable(str(document)) or "")
+    assert "Buy it" not in (shareable_text(str(document)) or "")
 
 
 @pytest.mark.parametrize("value", ["true", "yes", "on", '"true"', "'yes'", "1", "y", "maybe", "[a]"])
@@ -184,8 +187,8 @@ def test_anything_but_a_plain_no_is_private(value: str, tmp_path: Path) -> None:
     """In every reader alike: the border, the search index, the page set."""
     text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
     page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
-    assert (None, [True]) == (shareable(text), [unit.is_private for unit in page.units])
-    assert shareable(text.replace("private", "Private")) is None
+    assert (None, [True]) == (shareable_text(text), [unit.is_private for unit in page.units])
+    assert shareable_text(text.replace("private", "Private")) is None
     brain = make_brain(tmp_path)
     (tmp_path / "memory/long_term/concrete/a.md").write_text(text)
     assert brain.pages().memories["memory/long_term/concrete/a.md"].is_private
@@ -196,7 +199,7 @@ def test_a_plain_no_is_not_private(value: str) -> None:
     """What says false, no, off, null, 0 or nothing, with quotes or without, is shown."""
     text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
     page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
-    assert (text, [False]) == (shareable(text), [unit.is_private for unit in page.units])
+    assert (text, [False]) == (shareable_text(text), [unit.is_private for unit in page.units])
 
 
 @pytest.mark.parametrize(
@@ -218,13 +221,13 @@ def test_a_plain_no_is_not_private(value: str) -> None:
 def test_what_bears_a_mark_is_cut_whole(marked: str) -> None:
     """An item with its further lines, a paragraph, an exchange; wherever in it a person put the mark."""
     text = f'# Title\n\n- Before.\n\n{marked}\n\n### 2026-01-02T00:00:00Z\n<!-- event: e2 -->\n**User:** "After."\n'
-    left = shareable(text) or ""
+    left = shareable_text(text) or ""
     assert [False, True, True] == [word in left for word in ("quillwort", "Before.", "After.")]
 
 
 def test_a_mark_in_a_heading_keeps_the_whole_note() -> None:
     """Where what it stands above ends is the person's to know: nothing is shown."""
-    assert shareable("# A\n\nOpen.\n\n## Health <!-- private -->\n\nQuillwort.\n") is None
+    assert shareable_text("# A\n\nOpen.\n\n## Health <!-- private -->\n\nQuillwort.\n") is None
 
 
 @pytest.mark.parametrize(
@@ -371,6 +374,7 @@ def test_a_private_fact_that_a_person_edits_stays_private(tmp_path: Path) -> Non
     brain.close()
 
 
+@pytest.mark.slow
 def test_keys_stand_in_no_file_whether_a_call_succeeds_or_fails(
     tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,6 +398,7 @@ def test_keys_stand_in_no_file_whether_a_call_succeeds_or_fails(
     assert [] == holding((key.lower(),), tmp_path, machine)
 
 
+@pytest.mark.slow
 def test_what_is_written_is_readable_by_whom_it_was_before(tmp_path: Path) -> None:
     """A file keeps its mode through our writes; what we make new follows the umask; state is the person's alone."""
     old = os.umask(0o077)
@@ -410,6 +415,7 @@ def test_what_is_written_is_readable_by_whom_it_was_before(tmp_path: Path) -> No
         os.umask(old)
 
 
+@pytest.mark.slow
 def test_blobs_and_state_are_for_their_owner_alone(tmp_path: Path, machine: Path) -> None:
     """Whatever the umask: the journal's texts, the write-ahead file and the run state are not for others to read."""
     root = living_brain(tmp_path / "brain")
@@ -451,7 +457,7 @@ def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Pat
     clock.advance(3600)
     promote(brain)
     for path in brain.tree.memory.rglob("*.md"):
-        assert "giraffe" not in (shareable(path.read_text()) or "")
+        assert "giraffe" not in (shareable_text(path.read_text()) or "")
     brain.close()
 
 

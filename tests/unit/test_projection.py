@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -309,3 +310,4 @@ TestProjection = ProjectionMachine.TestCase
 TestProjection.settings = settings(
     max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
+TestProjection.pytestmark = [pytest.mark.slow]  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import PRIVATE_MARK
-from brainiac.formats.page import shareable
+from brainiac.formats.page import shareable_text
 from brainiac.llm.gate import Gate, without_hidden
 from brainiac.llm.schemas import Operation, PageRef, Purpose, Request, Result, Summary
 from brainiac.storage.statements import StatementLog
@@ -57,7 +57,7 @@ def exposed(brain: Brain) -> list[str]:
     found = []
     for entry in brain.tree.walk(brain.tree.memory):
         path = brain.tree.relative(entry.path)
-        text = shareable(brain.read_text(path) or "") or ""
+        text = shareable_text(brain.read_text(path) or "") or ""
         if "PRV" in (without_hidden(brain.tree, path, text) if entry.name == "_index.md" else text):
             found.append(path)
     return found + [path for path, page in pages(brain).items() if "PRV" in page.text and not is_private(page.meta)]
@@ -94,7 +94,7 @@ def test_a_page_begun_private_is_private_whatever_becomes_of_the_step_that_began
         for number in range(2)
     ]
     for kept in ([0], [1], [1, 0]):
-        draft = draft.anew()
+        draft = draft.restarted()
         for number in kept:
             carry_out(draft, steps[number])
         (change,) = draft.changes("2026-03-02T10:00:00Z")
@@ -170,6 +170,7 @@ def test_a_private_event_whose_heading_is_broken_stays_hidden(tmp_path: Path) ->
     assert [] == Gate(brain, is_remote=True).hits(hits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_offline", [True, False])
 def test_no_private_word_reaches_a_remote_model_once_it_was_promoted(tmp_path: Path, is_offline: bool) -> None:
     """Canaries on the wire: a private page by hand, private prompts, promoted offline or beside a remote model; then

@@ -18,11 +18,13 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import FormatError
 from brainiac.formats.markdown import unescape
-from brainiac.formats.page import parse_exchanges, shareable
+from brainiac.formats.page import parse_exchanges, shareable_text
 from brainiac.llm.schemas import Purpose, Reflection, Summary
 from tests.support.commands import Shell
 from tests.support.living import places_of
 from tests.support.promotions import START, ScriptedEngine, make_brain, open_brain, pages, tell
+
+pytestmark = pytest.mark.xdist_group("promotion_survival")  # one process makes its costly fixture
 
 STM = "memory/short_term.md"
 LISTS = {
@@ -173,7 +175,7 @@ def test_a_private_item_and_remark_stay_private(tmp_path: Path) -> None:
     promoted(brain)
     for word in ("quillwort", "moss", "zanzibar", "giraffe", "Twice"):
         assert word in standing(brain)
-        shown = (shareable(path.read_text()) or "" for path in brain.tree.memory.rglob("*.md"))
+        shown = (shareable_text(path.read_text()) or "" for path in brain.tree.memory.rglob("*.md"))
         assert not any(word in text for text in shown), word
 
 
@@ -297,6 +299,7 @@ FRAMES = ["{}", "- {}", "* [ ] {}", "- [x] {}", "  - {}", "    {}", "\t{}", "> {
           "\ufeff{}"]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(
     max_examples=int(os.environ.get("PROMOTION_EXAMPLES", "25")),
     deadline=None,
