@@ -210,7 +210,7 @@ def test_a_page_edited_a_moment_ago_is_left_out(scene: Scene) -> None:
         scene.log("CITE", page, at=NOW + timedelta(seconds=number))
     outcome = organize(scene.brain)
     assert [("move " + page, "it was edited a moment ago")] == [
-        (f"move {what.split()[-1]}", why) for what, why in outcome.refused
+        (f"move {refused.proposal.split()[-1]}", refused.reason) for refused in outcome.refused
     ]
 
 
