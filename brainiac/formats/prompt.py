@@ -97,6 +97,7 @@ class Prompt:
         is_send: Its last line says that it is finished.
         is_capture: It lies in `inbox/notes/`.
         origin: Whose words these are, one of `ORIGINS`; front matter may name a less trusted one than `person`.
+        by: The client that wrote it through a door; "" for a file that a person saved.
         commands: The commands at its head; none where another than the person wrote it.
     """
 
@@ -116,6 +117,7 @@ class Prompt:
     is_send: bool = False
     id: str = ""
     origin: str = ORIGINS[0]
+    by: str = ""
     commands: tuple[Command, ...] = ()
 
     @property
@@ -190,7 +192,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
     unsent = _SEND.sub("", body)
     text = unsent.strip("\n").rstrip()
     origin = _origin(meta)
-    commands = parse_commands(text)[0] if origin == ORIGINS[0] else ()
+    commands = parse_commands(text)[0] if _may_command(meta) else ()
     return Prompt(
         path=path,
         text=text,
@@ -210,6 +212,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         is_capture=path.startswith(f"{inbox}/notes/"),
         is_send=unsent != body,
         origin=origin,
+        by=_client(meta),
         commands=commands,
     )
 
@@ -228,16 +231,31 @@ _MAY_COMMAND = re.compile(f"(?:/|\uff0f)(?:{'|'.join(sorted(UNRECORDED))})".enco
 
 
 def _has_command(content: bytes) -> bool:
-    """Return whether a file begins with `/off` or `/forget`; unlike other commands they count from any origin."""
+    """Return whether a file of the person's own begins with `/off` or `/forget`; elsewhere these are text."""
     plain = content.replace(b"\0", b"")
     if not _MAY_COMMAND.search(plain):
         return False
     text = plain.decode("utf-8", "surrogateescape").lstrip("\ufeff\xff\xfe").replace("\r\n", "\n")
     try:
-        text = text[split(text)[1] :]
+        meta, start = split(text)
     except FormatError:
         return True
-    return any(command.name in UNRECORDED for command in parse_commands(text)[0])
+    if not _may_command(in_lower_case(meta)):
+        return False
+    return any(command.name in UNRECORDED for command in parse_commands(text[start:])[0])
+
+
+def _may_command(meta: Mapping[str, Any]) -> bool:
+    """Return whether commands in a file count: a person saved it, it is no import and came through no door."""
+    return _origin(meta) == ORIGINS[0] and not _client(meta)
+
+
+def _client(meta: Mapping[str, Any]) -> str:
+    """Return the client that wrote a file through a door; "" where none did.
+
+    A door writes both keys. `by` alone may stand in a note of the person's own, such as a quotation.
+    """
+    return str(meta.get("by") or "") if meta.get("origin") is not None else ""
 
 
 def _origin(meta: Mapping[str, Any]) -> str:

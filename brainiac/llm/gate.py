@@ -216,10 +216,12 @@ class Gate:
         library: Whose memory.
         is_remote: Whether it leaves this machine.
         is_kept: What is made of it is remembered, and might repeat what is off the record.
+        is_door: It was asked, or is to be read, through a door: nothing private is shown, on this machine either.
     """
 
-    def __init__(self, library: Library, *, is_remote: bool, is_kept: bool = False) -> None:
+    def __init__(self, library: Library, *, is_remote: bool, is_kept: bool = False, is_door: bool = False) -> None:
         self._library, self.is_remote, self._is_kept = library, is_remote, is_kept
+        self._hides_private = is_remote or is_door
         self._tree = library.tree
         self._pages: dict[str, tuple[str, str | None]] = {}
         self._known: dict[str, bool] = {}
@@ -232,9 +234,9 @@ class Gate:
         Raises:
             ModelError: It is private as a whole, or of a kind that nobody here knows.
         """
-        if not self.is_remote:
+        if not self._hides_private:
             return request
-        if is_private_request(self._library, request):
+        if self.is_remote and is_private_request(self._library, request):
             raise ModelError("It is private, and the model is not on this machine; nothing was sent.", retryable=True)
         changed: dict[str, Any] = {}
         for field in fields(request):
@@ -248,7 +250,7 @@ class Gate:
 
     def short_term(self, memory: ShortTermMemory) -> ShortTermMemory:
         """Return short-term memory without what is private."""
-        if not self.is_remote:
+        if not self._hides_private:
             return memory
         if memory.is_private:
             return type(memory)()
@@ -267,17 +269,17 @@ class Gate:
         return [
             event
             for event in events
-            if not self.is_remote or not (is_private_event(event) or self.is_private_by_now(event.id))
+            if not self._hides_private or not (is_private_event(event) or self.is_private_by_now(event.id))
         ]
 
     def is_private_by_now(self, exchange: str) -> bool:
         """Return whether a file of an exchange says so now, whatever was noted when it was said."""
-        path = self._library.answered.place_of(exchange) if self.is_remote else None
+        path = self._library.answered.place_of(exchange) if self._hides_private else None
         return path is not None and (not self.knows(path) or is_off_record(self._library.read(path)))
 
     def turns(self, turns: Iterable[Exchange]) -> list[Exchange]:
         """Return earlier turns of a conversation that may be shown, without secrets: the inbox holds them as typed."""
-        if not self.is_remote:
+        if not self._hides_private:
             return list(turns)
         shown = (turn for turn in turns if not turn.is_private and self.knows(turn.prompt.path))
         return [self._without_secrets(turn) for turn in shown]
@@ -302,7 +304,7 @@ class Gate:
                     off_record[hit.path] = is_off_record(self._library.read(hit.path))
                 if off_record[hit.path]:
                     continue
-            if not self.is_remote:
+            if not self._hides_private:
                 yield number, hit
             elif self._may_be_shown(hit) and (text := self._lines(hit.path, hit.text)).strip():
                 yield number, hit if text == hit.text else replace(hit, text=text)
@@ -380,7 +382,7 @@ class Gate:
 
     def knows(self, path: str) -> bool:
         """Return whether the reader may know of a file or folder."""
-        if not self.is_remote:
+        if not self._hides_private:
             return True
         if path not in self._known:
             self._known[path] = not is_hidden(self._tree, path)
@@ -406,7 +408,7 @@ class Gate:
 
     def _shown_note(self, path: str) -> str | None:
         text = self._library.read_text(path)
-        if text is None or not self.is_remote:
+        if text is None or not self._hides_private:
             return text
         if not self.knows(path) or (shown := shareable_text(text)) is None:
             return None
@@ -420,10 +422,10 @@ class Gate:
     def own(self, path: Path) -> str | None:
         """Return a file of `system/`: the identity, a template, a workflow; None where it may not be shown."""
         text = self._library.read_text(path)
-        return shareable_text(text) if text is not None and self.is_remote else text
+        return shareable_text(text) if text is not None and self._hides_private else text
 
     def _lines(self, path: str, text: str) -> str:
-        return without_hidden(self._tree, path, text) if self.is_remote else text
+        return without_hidden(self._tree, path, text) if self._hides_private else text
 
     # --- the last look ----------------------------------------------------------------------------------------
 
@@ -471,6 +473,12 @@ def is_private_request(library: Library, request: Request) -> bool:
     return hasattr(request, "candidates") and any(map(is_private_event, getattr(request, "events", ())))
 
 
+def is_through_door(request: Request) -> bool:
+    """Return whether an answer is for a client at a door, which sees nothing private whatever engine makes it."""
+    prompt = getattr(request, "prompt", None)
+    return prompt is not None and bool(prompt.by)
+
+
 class GatedEngine:
     """An engine that a plugin registered, which is shown what the gate admits.
 
@@ -492,7 +500,7 @@ class GatedEngine:
 
     def run(self, request: Request) -> Result:
         """Serve one request; what an answer cites is told by its place among the hits of the caller."""
-        gate = Gate(self._library, is_remote=self.is_remote)
+        gate = Gate(self._library, is_remote=self.is_remote, is_door=is_through_door(request))
         result = self._engine.run(gate.admit(request))
         if not isinstance(result, Answer) or not isinstance(request, AnswerRequest):
             return result

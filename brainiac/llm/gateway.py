@@ -15,7 +15,7 @@ from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import WorkingMemory
 from brainiac.llm.context.long_term import focus_blocks
 from brainiac.llm.costs import Ledger
-from brainiac.llm.gate import Gate, GatedEngine, is_private_request
+from brainiac.llm.gate import Gate, GatedEngine, is_private_request, is_through_door
 from brainiac.llm.litellm_engine import LiteLLMEngine
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest, Engine, QueriesRequest, Request, Result
@@ -67,7 +67,8 @@ class Gateway:
             is_remote: Whether it leaves this machine; None where that model decides.
         """
         engine = self.engine_for(request)
-        gate = Gate(self._library, is_remote=engine.is_remote if is_remote is None else is_remote)
+        goes_out = engine.is_remote if is_remote is None else is_remote
+        gate = Gate(self._library, is_remote=goes_out, is_door=is_through_door(request))
         return Assembler(self._library).assemble(request, model=engine.name, gate=gate)
 
     def engine_for(self, request: Request) -> Engine:
@@ -83,7 +84,7 @@ class Gateway:
         A model may put all it was shown in other words; the keyless engine tells what it quotes.
         """
         library, engine = self._library, self.engine_for(request)
-        if engine.is_remote:
+        if engine.is_remote or is_through_door(request):
             return False  # it was shown nothing private
         elsewhere = Gate(library, is_remote=True)
         # a hit of which a line was cut for elsewhere was shown whole here

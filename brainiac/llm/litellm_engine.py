@@ -15,10 +15,10 @@ from brainiac.errors import BrainiacError, ModelError, WindowError
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint, count, endpoint_of, facts
 from brainiac.llm.completion import Call, Completion, complete, metered
-from brainiac.llm.context.assembler import Assembler
+from brainiac.llm.context.assembler import Assembler, schema_of
 from brainiac.llm.context.blocks import budget_tokens, tool_tokens
 from brainiac.llm.costs import FOREGROUND, Ledger
-from brainiac.llm.gate import Gate, Released
+from brainiac.llm.gate import Gate, Released, is_through_door
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,
@@ -96,7 +96,9 @@ class LiteLLMEngine:
     # --- an answer, with tools where the model takes them ------------------------------------------------------
 
     def _answer(self, request: AnswerRequest) -> Answer:
-        gate = Gate(self._library, is_remote=self.is_remote, is_kept=not request.off_record)
+        gate = Gate(
+            self._library, is_remote=self.is_remote, is_kept=not request.off_record, is_door=is_through_door(request)
+        )
         room = tool_tokens(budget_tokens(self._library.settings, self.name))
         toolbox = Toolbox(self._library, request, gate, room_tokens=room)
         completion, tokens, cost_usd = self._talk(request, gate, toolbox)
@@ -150,12 +152,12 @@ class LiteLLMEngine:
 
     def _typed(self, request: Request) -> Result:
         """Ask for JSON, and once more with the errors when it does not validate."""
-        gate = Gate(self._library, is_remote=self.is_remote)
+        gate = Gate(self._library, is_remote=self.is_remote, is_door=is_through_door(request))
         messages = self._messages(request, gate)
         problems = ""
         # asked again once, with what was wrong
         for _ in range(2):
-            completion = self._call(request, gate, messages, {"response_format": request.result, "temperature": 0})
+            completion = self._call(request, gate, messages, {"response_format": _format(request), "temperature": 0})
             _check_refusal(completion, self.name)
             try:
                 return request.result.model_validate_json(_json_in(completion.text))
@@ -223,6 +225,14 @@ class LiteLLMEngine:
         listed, wanted = facts(self.name), self._library.settings.llm.max_output_tokens
         short = wanted if listed.is_reasoning else MAX_OUTPUT_TOKENS.get(purpose, wanted)
         return min(wanted, short, listed.max_output_tokens or wanted)
+
+
+def _format(request: Request) -> dict[str, Any]:
+    """Return the form of an answer for the server; not a strict one, which would have every empty field written."""
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": request.result.__name__, "schema": schema_of(request.result)},
+    }
 
 
 def _about(request: Request) -> str:

@@ -122,11 +122,11 @@ class Heartbeat:
 
     Args:
         store: Whose folder it is to serve.
-        ousted: Called once, in the heartbeat's thread, when another daemon serves instead.
+        on_replaced: Called once, in the heartbeat's thread, when another daemon serves instead.
     """
 
-    def __init__(self, store: Store, ousted: Callable[[], None]) -> None:
-        self._store, self._on_replaced, self._others = store, ousted, OtherDaemons(store)
+    def __init__(self, store: Store, on_replaced: Callable[[], None]) -> None:
+        self._store, self._on_replaced, self._others = store, on_replaced, OtherDaemons(store)
         self._path = store.tree.confine(store.tree.journal / store.journal.device / FILE)
         self._own = Beat(store.journal.device, socket.gethostname(), os.getpid(), is_serving=False)
         self._mutex = threading.RLock()

@@ -11,11 +11,13 @@ import os
 import re
 import secrets
 import socket
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import BinaryIO
 
 from brainiac.clock import SYSTEM
 from brainiac.events import Event, EventData, RecordedChange, TreeAdopted, kinds_of
@@ -98,6 +100,39 @@ def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
             if bytes_left < 0 or not line.endswith(b"\n"):
                 return  # appended meanwhile, or torn
             yield path, line[:-1]
+
+
+def _first_seq(path: Path) -> int:
+    """Return the `seq` that a file begins with; 0 for one that cannot be read."""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        numbered = _SEQ.match(file.readline())
+        return int(numbered[1]) if numbered else 0
+    return 0
+
+
+def _line_with(path: Path, seq: int) -> bytes:
+    """Return the line of a file that has a `seq`, or where there is none the next; lines ascend, so few are read."""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        low, high = 0, os.fstat(file.fileno()).st_size
+        while low < high:
+            middle = (low + high) // 2
+            if _numbered_line(file, middle)[0] < seq:
+                low = middle + 1
+            else:
+                high = middle
+        return _numbered_line(file, low)[1]
+    return b""
+
+
+def _numbered_line(file: BinaryIO, offset: int) -> tuple[float, bytes]:
+    """Return the first line that begins at an offset or behind it, with its `seq`; infinity at the end."""
+    file.seek(max(offset - 1, 0))
+    if offset:
+        file.readline()
+    for line in file:
+        if (numbered := _SEQ.match(line)) and line.endswith(b"\n"):
+            return int(numbered[1]), line[:-1]
+    return float("inf"), b""
 
 
 def device_id(folder: Path, copy: Path | None = None) -> str:
@@ -297,7 +332,17 @@ class Journal:
 
     def find(self, event_id: str, since_seq: int = 0) -> Event | None:
         """Return this device's event of that id, looking from the newest back."""
-        return next((event for event in self.events(since_seq, reverse=True) if event.id == event_id), None)
+        mark = f'"id":"{event_id}"'.encode()
+        lines = (placed for placed in self._lines_after(since_seq) if mark in placed[1])
+        return next((event for event in self._parse(lines, None) if event.id == event_id), None)
+
+    def event_at(self, seq: int, device: str) -> Event | None:
+        """Return the event that a device gave a `seq`; None where it is not here (any more)."""
+        files = self._files(device)
+        number = bisect_right(files, seq, key=_first_seq)
+        path = files[number - 1] if number else None
+        events = self._parse([(path, _line_with(path, seq))], None) if path else iter(())
+        return next((event for event in events if event.seq == seq), None)
 
     def names(self, digest: str) -> bool:
         """Return whether some event of this device left a note with that content."""
@@ -346,13 +391,14 @@ class Journal:
                 count += changed
         return count
 
-    def _files(self) -> list[Path]:
-        """Return this device's files, which are named by days, oldest first."""
-        return [self.folder / name for name in sorted(self._names())]
+    def _files(self, device: str = "") -> list[Path]:
+        """Return a device's files, this one's if none is named, which are named by days, oldest first."""
+        folder = self._all / device if device else self.folder
+        return [folder / name for name in sorted(self._names(folder))]
 
-    def _names(self) -> list[str]:
+    def _names(self, folder: Path) -> list[str]:
         try:
-            names = os.listdir(self.folder)
+            names = os.listdir(folder)
         except FileNotFoundError:
             return []
         return [name for name in names if name[0].isdigit() and name.endswith(".jsonl")]
@@ -365,7 +411,7 @@ class Journal:
             return None
         stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
         if self._listed is None or self._listed[0] != stamp:
-            name = max(self._names(), default=None)
+            name = max(self._names(self.folder), default=None)
             is_settled = SYSTEM.now().timestamp() - max(stat.st_mtime, stat.st_ctime) > _COARSE_SECONDS
             self._listed = (stamp if is_settled else None), (self.folder / name if name else None)
         return self._listed[1]

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from brainiac.errors import UserError
-from brainiac.events import (
-    Event,
-    EventUndone,
-    ExchangeMadePrivate,
-    MemoryOrganized,
-    MemoryPromoted,
-    OutcomeEvent,
-    PluginEvent,
-    ProposalApplied,
-    StatementsAdopted,
-    TreeAdopted,
-)
+from brainiac.events import Event, EventUndone, OutcomeEvent, PluginEvent, StatingEvent, TreeAdopted
 from brainiac.storage.store import Store
 
 MIN_PREFIX = 6
@@ -89,14 +78,8 @@ def causes_of(event: Event) -> set[str]:
             names.add(exchange)
         case PluginEvent(data=data):
             names.add(str(data.get("exchange") or ""))
-        case (
-            MemoryPromoted(statements=rows)
-            | MemoryOrganized(statements=rows)
-            | ProposalApplied(statements=rows)
-            | StatementsAdopted(statements=rows)
-            | ExchangeMadePrivate(statements=rows)
-        ):
-            names.update(source for row in rows for source in row.sources)
+        case _ if isinstance(event.what, StatingEvent):
+            names.update(source for row in event.what.statements for source in row.sources)
     return names - {""}
 
 

@@ -86,19 +86,19 @@ class LinkOrigins:
 
     Args:
         store: The brain.
-        prompts: Paths of prompts by the exchange they belong to.
+        prompt_of: Returns the path of the prompt of an exchange; "" if unknown.
         places: Paths of pages by uuid.
     """
 
-    def __init__(self, store: Store, prompts: Mapping[str, str], places: Mapping[str, str]) -> None:
-        self._store, self._prompts, self._places = store, prompts, places
+    def __init__(self, store: Store, prompt_of: Callable[[str], str], places: Mapping[str, str]) -> None:
+        self._store, self._prompt_of, self._places = store, prompt_of, places
         self._inbox, self._memory = (store.tree.relative(each) for each in (store.tree.inbox, store.tree.memory))
 
     def with_rooted_links(self, event: StmEvent) -> StmEvent:
         """Return an event with its links as paths from the root."""
         if "](" not in event.user and "](" not in event.ai:
             return event
-        prompt = self._prompts.get(event.id)
+        prompt = self._prompt_of(event.id)
         folders = [posixpath.dirname(prompt), self._memory] if prompt else [self._memory, self._inbox]
         user, ai = (with_rooted_links(self._store, text, folders, self._places) for text in (event.user, event.ai))
         return replace(event, user=user, ai=ai)
