@@ -1206,6 +1206,11 @@ class StatementsAdopted(EventData):
     statements: tuple[StatementRecord, ...]
 
 
+# Whatever records operations on statements. What a person applied or asked for makes no statement ours.
+StatingEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | ExchangeMadePrivate
+OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
+
+
 # --- the tree and its devices ------------------------------------------------------------------------------------
 
 

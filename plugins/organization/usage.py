@@ -100,7 +100,8 @@ def read_history(brain: Brain) -> UsageHistory:
 def _add_changes(history: UsageHistory, projection: Projection) -> None:
     """Add the changes of files: `order`, `moved`, `edited`, `placed` and `touched`."""
     columns = "path, source, after, op, is_new, is_by_hand, at"
-    rows = projection.query(f"SELECT {columns} FROM changes ORDER BY event, position")
+    told = "source IS NOT NULL OR after IS NULL OR is_new OR is_by_hand"
+    rows = projection.query(f"SELECT {columns} FROM changes WHERE {told} ORDER BY event, position")
     for number, (path, source, after, op, is_new, is_by_hand, at) in enumerate(rows, 1):
         history.order.setdefault(path, number if source is None else history.order.pop(source, number))
         if source is not None:

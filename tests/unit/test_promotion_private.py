@@ -88,7 +88,7 @@ def test_a_page_begun_private_is_private_whatever_becomes_of_the_step_that_began
     tell(brain, "I decided to leave PRVdecision.", private=True)
     events = brain.short_term().memory.events
     path = f"{LTM}concrete/about-user.md"
-    draft = Draft(brain, StatementLog(), {path: NewPage("About user", {"private": True, "subject": "User"})})
+    draft = Draft(brain, StatementLog(brain), {path: NewPage("About user", {"private": True, "subject": "User"})})
     steps = [
         Step(Candidate(f"c#{number}", Operation(action="new", text=f"User decided PRV{number}"), events, "m"), path)
         for number in range(2)
