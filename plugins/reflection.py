@@ -52,6 +52,9 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
 
 
 def _reflect(brain: Brain, exchange: Exchange) -> Reflection:
+    """Return what follows from an exchange; no model is asked about a prompt of nothing but commands."""
+    if exchange.response is not None and exchange.response.model == "commands":
+        return Reflection()
     request = ReflectRequest(
         now=brain.now(),
         is_private=exchange.is_private,

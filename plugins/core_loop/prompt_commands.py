@@ -21,18 +21,25 @@ from brainiac.search.documents import Hit
 
 MODEL = "commands"  # what a response names when no engine was asked
 HELP = """\
-Write anything: it is kept word for word, and what memory holds nearest is quoted. As the first lines of a prompt:
+{engine}
+
+As the first lines of a prompt:
 
 | line | what it does |
 |---|---|
 | `/remember TEXT` | keeps TEXT in long-term memory, as written |
-| `/find WORDS` | quotes what memory holds on them |
+| `/find WORDS` | quotes what memory holds on them, without a model |
 | `/todo TEXT`, `/done WORDS`, `/tasks` | adds, ticks and lists tasks |
 | `/forget WORDS` | lists what holds these words; what you tick in memory/review.md is forgotten |
 | `/private` | this prompt goes to no model that is not on this machine |
 | `/off` | nothing of this prompt is kept |
 
 A file in inbox/notes/ is kept and not answered. `brainiac --help` lists the commands of the terminal."""
+WITHOUT_MODEL = (
+    "Write anything: it is kept word for word, and what memory holds nearest is quoted. Nothing is reasoned; "
+    "`llm.model` in system/config.yaml names a model that does."
+)
+WITH_MODEL = "Write anything: it is kept word for word, and `{model}` answers from what this brain holds."
 
 
 @dataclass(slots=True)
@@ -80,13 +87,18 @@ def tell(brain: Brain, request: AnswerRequest, n_found: int) -> Told:
             case "off":
                 told.paragraphs.append("Off the record: nothing of this is kept beyond this file.")
             case "help":
-                told.paragraphs.append(HELP)
+                told.paragraphs.append(HELP.format(engine=_engine(request.prompt.model or brain.settings.llm.model)))
             case "forget":
                 _tell_of_forgetting(brain, command, request, told)
     told.paragraphs = [redact(brain, paragraph) for paragraph in told.paragraphs]  # no copy of a secret in the answer
     if any(command.name == "find" for command in request.prompt.commands):
         _tell_found(brain, request, n_found, told)
     return told
+
+
+def _engine(model: str) -> str:
+    """Return what the engine that is set does with a prompt."""
+    return WITHOUT_MODEL if model == "offline" else WITH_MODEL.format(model=model)
 
 
 def _needs(command: Command) -> str:
