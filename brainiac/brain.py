@@ -47,7 +47,7 @@ class Brain(Library):
         from brainiac.llm.embedding import RemoteEmbedder
         from brainiac.llm.gate import may_be_embedded
         from brainiac.search.search import Recall
-        from brainiac.storage.filed import muted
+        from brainiac.storage.filed import muted_exchanges
 
         name = self.settings.recall.index
         open_index = None if name == "embedded" else lambda: self._registered_index(name)
@@ -58,7 +58,7 @@ class Brain(Library):
             self.clock,
             open_index,
             lambda model, machine: RemoteEmbedder(model, machine, lambda: self.models.ledger),
-            lambda: muted(self),
+            lambda: muted_exchanges(self),
             may_be_embedded,
         )
 

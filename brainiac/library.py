@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.storage.answered import Answered
-from brainiac.storage.conversations import earlier
+from brainiac.storage.conversations import earlier_exchanges
 from brainiac.storage.store import Store
 
 if TYPE_CHECKING:  # the search engine is heavy, and not every command searches
@@ -30,4 +30,4 @@ class Library(Store, ABC):
 
     def conversation(self, prompt: Prompt) -> list[Exchange]:
         """Return the earlier exchanges of a prompt's conversation, oldest first."""
-        return earlier(self, self.answered, prompt)
+        return earlier_exchanges(self, self.answered, prompt)

@@ -20,7 +20,7 @@ from brainiac.events import new_id
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.markdown import find_links
 from brainiac.formats.prompt import error_path, parse_response, reason_of_error, response_path
-from brainiac.history.devices import waiting
+from brainiac.history.devices import waiting_message
 from brainiac.llm.redaction import redact
 from brainiac.pipeline.daemon import answer_one, is_running
 from brainiac.storage.files import Disk, temporary_beside
@@ -64,7 +64,7 @@ def ask(
                 brain, _text_of(brain, text), conversation, {key: v for key, v in meta.items() if v is not None}
             )
         if not again and not brain.is_active:
-            say(f"{path} waits: {waiting(brain)}")
+            say(f"{path} waits: {waiting_message(brain)}")
             return
         _answer(brain, path, is_again=bool(again), as_json=as_json)
 
@@ -82,7 +82,7 @@ def chat(
         while text := _line():
             path = _drop(brain, text, conversation, {})
             if not brain.is_active:
-                say(f"{path} waits: {waiting(brain)}")
+                say(f"{path} waits: {waiting_message(brain)}")
                 continue
             try:
                 _answer(brain, path, is_again=False, as_json=False, has_place=False)

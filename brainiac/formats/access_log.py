@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from brainiac.formats.markdown import percent_escaped
 
 _ENTRY = re.compile(r"(\d{4}-\d\d-\d\d[T ]\S+) \| ([A-Z][A-Z_-]*) \| (\S.*?)[ \t\r]*")
+# what would break the line, or be lost by whoever strips it
 _TO_ESCAPE = re.compile(r"[%|\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$")
 _IDENTITY = r"(?:.*/)?{}/((?:long_term|archive)/.+)"
 
@@ -30,11 +31,11 @@ class AccessEntry:
 
 @dataclass(frozen=True, slots=True)
 class AccessLog:
-    """A log that was read.
+    """A parsed access log.
 
     Attributes:
         entries: In the order of the log.
-        garbage: Numbers, from 1, of the lines that are no entries; blank lines are not counted among them.
+        garbage: Line numbers, from 1, of the lines that are neither blank nor an entry.
     """
 
     entries: tuple[AccessEntry, ...]
@@ -42,11 +43,11 @@ class AccessLog:
 
 
 def parse_access_log(text: str) -> AccessLog:
-    """Read a log; lines that are no entries are passed over and named."""
+    """Parse an access log; the numbers of lines that are no entries are in `garbage`."""
     entries, garbage = [], []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-        if found := _ENTRY.fullmatch(line):
-            entries.append(AccessEntry(found[1], found[2], unquote(found[3], errors="surrogateescape")))
+        if match := _ENTRY.fullmatch(line):
+            entries.append(AccessEntry(match[1], match[2], unquote(match[3], errors="surrogateescape")))
         elif line.strip():
             garbage.append(number)
     return AccessLog(tuple(entries), tuple(garbage))
@@ -58,7 +59,7 @@ def format_entry(entry: AccessEntry) -> str:
 
 
 def identity_of(path: str, *, memory: str = "memory") -> str:
-    """Return what follows `memory/` in a path, posix: the same on every machine; "" when nothing does.
+    """Return the part of a path after `memory/`, which is the same on every machine; "" for a path outside it.
 
     Args:
         path: Absolute or relative, of any system.
@@ -66,8 +67,8 @@ def identity_of(path: str, *, memory: str = "memory") -> str:
     """
     if "/" not in path or re.match(r"[A-Za-z]:\\", path):
         path = path.replace("\\", "/")
-    found = re.fullmatch(_IDENTITY.format(re.escape(memory)), path, re.DOTALL)
-    if found:
-        return found[1]
-    _, inside, rest = f"/{path}".rpartition(f"/{memory}/")
-    return rest if inside else ""
+    match = re.fullmatch(_IDENTITY.format(re.escape(memory)), path, re.DOTALL)
+    if match:
+        return match[1]
+    _, inside, identity = f"/{path}".rpartition(f"/{memory}/")
+    return identity if inside else ""

@@ -1,7 +1,7 @@
-"""What a note asks to be kept to itself: `private` (never to a remote model) and `remember: false` (kept nowhere).
+"""Whether a note is `private` (never shown to a remote model) or off the record (`remember: false`, kept nowhere).
 
-Both are decided the careful way (docs/format.md, F-PRM-6, F-STM-8): whatever is unclear counts as asked for. What a
-person typed where no YAML reader would look is looked at too, since they cannot see what a reader sees.
+Both are decided the careful way (docs/format.md, F-PRM-6, F-STM-8): where it is unclear, the answer is yes. Keys that
+a YAML reader would miss (capitals, wide letters, invisible characters, a missing end) are read too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, PlacedEvent, StmEve
 _NOT_PRIVATE = frozenset(("", "false", "no", "off", "null", "~", "0"))
 _REMEMBERED = frozenset(("true", "yes", "on", "y", "1"))
 _FENCE = re.compile(r"^[ ]{0,3}(?:[-*+>][ \t]+)*(`{3,}|~{3,})")
-# the mark itself, headings and rules: what is left of a paragraph is what the mark is about
+# the mark itself, headings and rules: a paragraph of nothing else does not say what its mark is about
 _NO_WORDS = re.compile(
     rf"{PRIVATE.pattern}|^[ ]{{0,3}}(?:#{{1,6}}[ \t].*|[-=*_]{{3,}}[ \t\r]*)$", re.MULTILINE | re.IGNORECASE
 )
@@ -30,88 +30,93 @@ _END = re.compile(r"^(?:---|\.\.\.)[ \t\r]*$", re.MULTILINE)
 
 
 def is_private(meta: Mapping[str, Any]) -> bool:
-    """Return whether front matter keeps its note on this machine: any `private` does that is no plain no."""
-    return any(bool(value) and _word(value) not in _NOT_PRIVATE for value in _values(meta, "private"))
+    """Return whether front matter makes its note private: every value of `private` does but a plain no."""
+    return any(bool(value) and _normalized(value) not in _NOT_PRIVATE for value in _values(meta, "private"))
 
 
 def is_forgotten(meta: Mapping[str, Any]) -> bool:
-    """Return whether front matter asks that nothing of its note is kept: any `remember` does that is no plain yes."""
-    return any(_word(value) not in _REMEMBERED for value in _values(meta, "remember"))
+    """Return whether front matter puts its note off the record: every value of `remember` does but a plain yes."""
+    return any(_normalized(value) not in _REMEMBERED for value in _values(meta, "remember"))
 
 
 def _values(meta: Mapping[str, Any], key: str) -> Iterator[Any]:
-    return (value for each, value in meta.items() if each == key or _plain(str(each)) == key)
+    """Yield the values of all keys that a person reads as this one, such as `Private` or `ＰＲＩＶＡＴＥ`."""
+    return (value for name, value in meta.items() if name == key or _visible(str(name)) == key)
 
 
-def _plain(text: str) -> str:
-    """Return a text as a person reads it: no capitals, no wide forms, nothing invisible."""
+def _visible(text: str) -> str:
+    """Return a text in lower case, with wide letters as plain ones and without invisible characters."""
     if text.isascii():
         return text.casefold()
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(sign for sign in folded if unicodedata.category(sign) != "Cf")
 
 
-def _word(value: Any) -> str:
+def _normalized(value: Any) -> str:
     return str(value).strip().casefold()
 
 
 def asks_to_be_forgotten(content: bytes) -> bool:
-    """Return whether front matter, or what was meant as such, asks that nothing of a file is kept."""
+    """Return whether the front matter of a file, broken or not, puts it off the record."""
     return _asks(content, "remember", is_forgotten)
 
 
 def asks_for_privacy(text: str) -> bool:
-    """Return whether front matter, or what was meant as such, keeps a note on this machine."""
-    return _begins(text[:64].encode("utf-8", "surrogateescape")) and _asks(
+    """Return whether the front matter of a note, broken or not, makes it private."""
+    return _may_have_front_matter(text[:64].encode("utf-8", "surrogateescape")) and _asks(
         text.encode("utf-8", "surrogateescape"), "private", is_private
     )
 
 
-def _begins(start: bytes) -> bool:
-    """Return whether a file begins as front matter does, whatever stands unseen before it, in UTF-8 or UTF-16."""
+def _may_have_front_matter(start: bytes) -> bool:
+    """Return whether a file begins with `---`, in UTF-8 or UTF-16, byte-order marks and white space aside."""
     return start.replace(b"\0", b"").lstrip(b"\xff\xfe\xef\xbb\xbf\xe2\x80\x8b \t\r\n\x0b\x0c").startswith(b"---")
 
 
 def _asks(content: bytes, key: str, is_asked: Callable[[Mapping[str, Any]], bool]) -> bool:
-    """Return whether a file asks for something in its front matter, or may.
+    """Return whether a file's front matter asks for something, or may: a block that cannot be parsed counts as yes.
 
     Args:
         content: The file.
-        key: What is asked for.
-        is_asked: Decides by front matter that could be read.
+        key: `private` or `remember`.
+        is_asked: Whether front matter that could be parsed asks for it.
     """
-    if not _begins(content[:64]):
+    if not _may_have_front_matter(content[:64]):
         return False
     head = content.replace(b"\0", b"").decode("utf-8", "surrogateescape")
     head = head[head.index("---") :]
     end = _END.search(head, 3)
     block = _ESCAPE.sub(_unescaped, head[3 : end.start() if end else len(head)])
-    if key not in _plain(block):
+    if key not in _visible(block):
         return False
     try:
         meta, offset = split(head)
     except FormatError:
         return True
-    # without an end it may be a rule above a text: there only a line counts that can be nothing but a key
-    return is_asked(meta) if offset else any(is_asked({key: found}) for found in _values_in(block, key))
+    # without a closing `---` the first one may be a rule above a text: there only lines `key: value` count
+    return is_asked(meta) if offset else any(is_asked({key: value}) for value in _values_in_lines(block, key))
 
 
-def _values_in(block: str, key: str) -> list[str]:
-    """Return what stands behind a key in lines that hold one word more at most; a sentence with the word is no key."""
+def _values_in_lines(block: str, key: str) -> list[str]:
+    """Return the values of lines `key: value` with at most one word as value; a longer line is a sentence, no key."""
     line = rf"^[^\w\n]*{key}[^\w\n]*?[:=][ \t]*[\"']?([^\s\"'#]*)[\"']?[ \t]*(?:#.*)?$"
-    return re.findall(line, _plain(block).replace("\r", ""), re.MULTILINE)
+    return re.findall(line, _visible(block).replace("\r", ""), re.MULTILINE)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    number = int(found[1] or found[2] or found[3], 16)
-    return chr(number) if number < 0x110000 else found[0]
+def _unescaped(match: re.Match[str]) -> str:
+    r"""Return the character that a YAML escape such as `\x70` stands for."""
+    number = int(match[1] or match[2] or match[3], 16)
+    return chr(number) if number < 0x110000 else match[0]
 
 
 # --- marks ---------------------------------------------------------------------------------------------------------
 
 
 def without_private_paragraphs(text: str) -> str | None:
-    """Return prose without its marked paragraphs, a fence being part of one; None where a mark stands alone."""
+    """Return a text without the paragraphs that have a private mark; None where a mark stands in no paragraph.
+
+    A code fence belongs to the paragraph it stands in.
+    """
     if not PRIVATE.search(text):
         return text
     parts = _paragraphs(text)
@@ -127,12 +132,17 @@ def is_private_event(event: StmEvent) -> bool:
 
 
 def mark_events_private(text: str, is_meant: Callable[[PlacedEvent], bool]) -> str:
-    """Return a text in which exchanges are marked private that were not."""
+    """Return a text in which the exchanges that are meant have the private mark below their comment.
+
+    Args:
+        text: A page or short-term memory.
+        is_meant: Whether an exchange is to be marked; asked only of those that are not private yet.
+    """
     for placed in reversed(list(find_events(text))):
         if not is_private_event(placed.event) and is_meant(placed):
             comment = re.compile(rf"^<!-- (?:event|exchange): {re.escape(placed.event.id)} -->[^\n]*\n?", re.MULTILINE)
-            found = comment.search(text, placed.start, placed.end)
-            end = found.end() if found else text.find("\n", placed.start, placed.end) + 1 or placed.end
+            match = comment.search(text, placed.start, placed.end)
+            end = match.end() if match else text.find("\n", placed.start, placed.end) + 1 or placed.end
             newline = "\r\n" if text[max(0, end - 2) : end] == "\r\n" else "\n"
             gap = "" if text[:end].endswith("\n") else newline
             text = f"{text[:end]}{gap}{PRIVATE_MARK}{newline}{text[end:]}"
@@ -140,7 +150,7 @@ def mark_events_private(text: str, is_meant: Callable[[PlacedEvent], bool]) -> s
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Return paragraphs and the gaps between them, in order; joined they are the text."""
+    """Split a text into its paragraphs and the blank lines between them; joined they are the text again."""
     parts, fence, was_blank = [""], "", False
     for line in text.splitlines(keepends=True):
         is_blank = not fence and not line.strip()
@@ -148,9 +158,9 @@ def _paragraphs(text: str) -> list[str]:
             parts.append("")
         parts[-1] += line
         was_blank = is_blank
-        if found := _FENCE.match(line):
+        if match := _FENCE.match(line):
             if not fence:
-                fence = found[1]
-            elif found[1].startswith(fence) and not line[found.end() :].strip():
+                fence = match[1]
+            elif match[1].startswith(fence) and not line[match.end() :].strip():
                 fence = ""
     return parts

@@ -38,9 +38,10 @@ _PLAIN = re.compile(
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+# line ends to YAML that are none to `split("\n")`
 _STRANGE_LINE_END = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 
-# What PyYAML's constructors raise for values that belie their tags (`!!int x`, `!!bool x`, `0b_`), besides its own.
+# Raised by PyYAML's constructors, besides its own errors, for values that do not fit their tags (`!!int x`, `0b_`).
 _MISFIT = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
 _BROKEN = (yaml.YAMLError, RecursionError, *_MISFIT)
 
@@ -69,7 +70,7 @@ def split(text: str, path: str = "") -> tuple[dict[str, Any], int]:
 
 
 def _bounds(text: str) -> tuple[int, int, int] | None:
-    """Return where the block between the fences starts and ends, and where the body starts."""
+    """Return three offsets: start and end of the block between the fences, and start of the body; None without one."""
     fence = 1 if text.startswith("\ufeff") else 0
     if not text.startswith("---", fence):
         return None
@@ -142,6 +143,7 @@ def _load(block: str, path: str = "") -> dict[str, Any]:
 
 
 def _explained(error: Exception, path: str) -> FormatError:
+    """Return the error to raise for a parser's error: it names the file, the line and what is wrong there."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
     return FormatError(
@@ -152,13 +154,14 @@ def _explained(error: Exception, path: str) -> FormatError:
 
 
 def _check_aliases(block: str) -> None:
+    """Refuse a block with many aliases: a few lines of them can grow to gigabytes."""
     aliases = (event for event in yaml.parse(block, Loader=yaml.CSafeLoader) if isinstance(event, yaml.AliasEvent))
     if sum(1 for _ in aliases) > MAX_ALIASES:
         raise ValueError(f"more than {MAX_ALIASES} aliases (`*name`); write the values out")
 
 
 def _check_nesting(block: str) -> None:
-    """Refuse deep nesting by its events, since libyaml's composer overruns the stack and ends the process."""
+    """Refuse deep nesting before the block is composed: libyaml's composer would overrun the stack, a crash."""
     depth = 0
     for event in yaml.parse(block, Loader=yaml.CSafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -167,7 +170,7 @@ def _check_nesting(block: str) -> None:
 
 
 def _check_depth(value: object, depth: int = 0) -> None:
-    """Refuse a value that holds itself by an alias."""
+    """Refuse a value that contains itself through an alias."""
     if depth > MAX_DEPTH:
         raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, dict):
@@ -192,6 +195,7 @@ def render_meta(meta: Mapping[str, Any]) -> str:
 
 
 def _entries(meta: Mapping[str, Any]) -> str:
+    """Return front-matter lines without the fences; "" for no keys."""
     return _dump({key: _styled(value) for key, value in meta.items()}) if meta else ""
 
 
@@ -219,7 +223,8 @@ def edit_meta(text: str, /, **keys: Any) -> str:
         return text
     newline = "\r\n" if text[start - 2] == "\r" else "\n"
     for edited in _edits(block, old, changed, newline):
-        with suppress(FormatError):  # an entry that leans on another (an anchor), a mapping in braces: the next way
+        # an entry that refers to another (an anchor), or a mapping in braces, fails here: the next way is tried
+        with suppress(FormatError):
             if _load(edited) == {**old, **changed}:
                 return text[:start] + edited + text[end:]
     raise FormatError(
@@ -228,11 +233,12 @@ def edit_meta(text: str, /, **keys: Any) -> str:
 
 
 def _is_same(old: Any, new: Any) -> bool:
+    """Return whether two values are equal and of one type: to Python 1, 1.0 and True are equal."""
     return type(old) is type(new) and bool(old == new)
 
 
 def _edits(block: str, old: Mapping[str, Any], changed: Mapping[str, Any], newline: str) -> Iterator[str]:
-    """Yield the block with its new values: first with the old entries rewritten by themselves, then as a whole."""
+    """Yield the edited block, made in two ways: each changed entry rewritten by itself, then the block as a whole."""
     replaced = {key: value for key, value in changed.items() if key in old}
     added = _entries({key: value for key, value in changed.items() if key not in old}).replace("\n", newline)
     if not _STRANGE_LINE_END.search(block):  # such an end is one to YAML, but no line of ours begins behind it
@@ -242,7 +248,7 @@ def _edits(block: str, old: Mapping[str, Any], changed: Mapping[str, Any], newli
 
 
 def _edit_entries(block: str, replaced: Mapping[str, Any], newline: str) -> str:
-    """Return the block with the entries of these keys rewritten, each by itself; all other lines stay."""
+    """Return the block with these entries rewritten one by one; all other lines stay byte for byte."""
     if not replaced:
         return block
     lines = block.split("\n")
@@ -252,7 +258,7 @@ def _edit_entries(block: str, replaced: Mapping[str, Any], newline: str) -> str:
         start = starts[key]
         end = min((other for other in starts.values() if other > start), default=len(lines) - 1)
         while end > start + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
-            end -= 1  # comments and blank lines before the next entry are not this one's
+            end -= 1  # comments and blank lines above the next entry belong to that entry
         entry = "".join(line.removesuffix("\r") + "\n" for line in lines[start:end])
         edited = _edit_entry(entry, {key: replaced[key]}).removesuffix("\n").split("\n")
         lines[start:end] = [line + newline[:-1] for line in edited]
@@ -284,7 +290,7 @@ def _edit_entry(entry: str, values: Mapping[str, Any]) -> str:
 
 
 def _edit_list(data: Any, key: str, value: list[Any]) -> None:
-    """Set a list in place of one, so that its style and the comments at its items stay."""
+    """Change a list in place, so that its style and the comments at its items stay."""
     items = data[key]
     styled = [_styled(item) for item in value]
     if value[: len(items)] == list(items):  # it only grows: a day's page names a thousand sources
@@ -299,7 +305,7 @@ def _edit_list(data: Any, key: str, value: list[Any]) -> None:
 
 
 def _styled(value: Any) -> Any:
-    """Return a value as ruamel.yaml writes it in our style: a text that could be taken for another in quotes."""
+    """Return a value as ruamel.yaml writes it in our style: a text that YAML could read as another type in quotes."""
     from ruamel.yaml.comments import CommentedSeq
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
 
@@ -322,6 +328,7 @@ def _dump(data: Mapping[str, Any]) -> str:
 
 
 def _round_trip() -> Any:
+    """Return the ruamel.yaml reader and writer that keeps comments, quotes and order, set up as our reader reads."""
     from ruamel.yaml import YAML
     from ruamel.yaml.nodes import ScalarNode
     from ruamel.yaml.representer import RoundTripRepresenter
@@ -356,6 +363,7 @@ def _round_trip() -> Any:
 
 
 def _decimal(value: float) -> str:
+    """Return a float as YAML 1.1 reads it: with a point, infinity as `.inf`."""
     text = repr(value)
     if text[-1] in "fn":  # inf, nan
         return text.replace("inf", ".inf").replace("nan", ".nan")

@@ -90,86 +90,90 @@ class IndexDocument:
     def __str__(self) -> str:
         return self._text
 
-    def _with(self, text: str) -> IndexDocument:
+    def _with_text(self, text: str) -> IndexDocument:
         return IndexDocument(text, self._path)
 
     @cached_property
     def page(self) -> IndexPage:
-        """What stands there."""
+        """The page, parsed."""
         text = self._text
-        related = text[slice(*(self._section(RELATED) or (0, 0)))]
+        related = text[slice(*(self._section_span(RELATED) or (0, 0)))]
         return IndexPage(
             path=self._path,
             uuid=str(self._meta.get("uuid") or ""),
             title=title_of(self._meta, text, self._offset, self._path),
-            summary=parse_prose(text[slice(*self._summary())]),
-            manifest=tuple(_entries(text[slice(*(self._section(MANIFEST) or (0, 0)))])),
+            summary=parse_prose(text[slice(*self._summary_span())]),
+            manifest=tuple(_entries(text[slice(*(self._section_span(MANIFEST) or (0, 0)))])),
             related=tuple(find_links(related)),
             meta=self._meta,
         )
 
-    def _section(self, name: str) -> tuple[int, int] | None:
-        """Return where the content of a `##` section lies."""
-        found = re.compile(rf"^## +{name}[ \t]*\r?(?:\n|\Z)", re.MULTILINE).search(self._text, self._offset)
-        return (found.end(), self._end(found.end())) if found else None
+    def _section_span(self, name: str) -> tuple[int, int] | None:
+        """Return the offsets between which a `##` section's content lies; None where there is no such section."""
+        match = re.compile(rf"^## +{name}[ \t]*\r?(?:\n|\Z)", re.MULTILINE).search(self._text, self._offset)
+        return (match.end(), self._end(match.end())) if match else None
 
-    def _summary(self) -> tuple[int, int]:
+    def _summary_span(self) -> tuple[int, int]:
+        """Return the offsets between which the summary lies: from the title to the first section."""
         title = _TITLE.search(self._text, self._offset)
         start = title.end() if title else self._offset
         return start, self._end(start)
 
     def _end(self, start: int) -> int:
-        found = _HEADING.search(self._text, start)
-        return found.start() if found else len(self._text)
+        """Return the offset of the next `#` or `##` heading, or the end of the text."""
+        match = _HEADING.search(self._text, start)
+        return match.start() if match else len(self._text)
 
     def with_manifest(self, entries: Iterable[IndexEntry]) -> IndexDocument:
         """Replace the manifest; the same entries in any order give the same bytes, other lines there stay."""
         lines = [_entry_line(entry) for entry in sorted(entries, key=lambda entry: (entry.path, entry.uuid))]
-        section = self._section(MANIFEST)
+        section = self._section_span(MANIFEST)
         if section is None:
-            return self._with(self._appended(MANIFEST, "".join(lines)))
+            return self._with_text(self._with_new_section(MANIFEST, "".join(lines)))
         start, end = section
         others = _ENTRY.sub("", self._text[start:end]).replace("\r\n", "\n").strip("\n")
         content = "".join(lines) + (f"\n{others}\n" if others.strip() else "")
         gap = "\n" if end < len(self._text) else ""
-        return self._with(splice(self._text, start, content + gap, end))
+        return self._with_text(splice(self._text, start, content + gap, end))
 
-    def _appended(self, name: str, lines: str) -> str:
-        before = self._section(RELATED) if name == MANIFEST else None
+    def _with_new_section(self, name: str, lines: str) -> str:
+        """Return the text with a section that was missing; the manifest goes above Related Memories."""
+        before = self._section_span(RELATED) if name == MANIFEST else None
         end = self._text.rfind("## ", 0, before[0]) if before else len(self._text)
         at = end_of_content(self._text, self._offset, end)
         return splice(self._text, at, f"\n## {name}\n{lines}" + ("\n" if at == end and before else ""))
 
     def with_summary(self, summary: str) -> IndexDocument:
         """Replace the text between the title and the first section."""
-        start, end = self._summary()
+        start, end = self._summary_span()
         if parse_prose(self._text[start:end]) == summary.strip():
             return self
         gap = "\n" if end < len(self._text) else ""
-        return self._with(splice(self._text, start, f"\n{render_prose(summary)}\n{gap}", end))
+        return self._with_text(splice(self._text, start, f"\n{render_prose(summary)}\n{gap}", end))
 
     def with_related(self, title: str, path: str, uuid: str, reason: str = "") -> IndexDocument:
         """Add a link under Related Memories; a uuid that is linked there already is not added again."""
         if any(link.uuid == uuid for link in self.page.related):
             return self
         line = f"- {format_link(title, path, uuid)}{f' — {one_line(reason)}' if reason else ''}\n"
-        section = self._section(RELATED)
+        section = self._section_span(RELATED)
         if section is None:
-            return self._with(self._appended(RELATED, line))
+            return self._with_text(self._with_new_section(RELATED, line))
         start, end = section
         at = end_of_content(self._text, start, end)
-        return self._with(splice(self._text, at, line + ("\n" if at == end and end < len(self._text) else "")))
+        return self._with_text(splice(self._text, at, line + ("\n" if at == end and end < len(self._text) else "")))
 
     def set_meta(self, **keys: Any) -> IndexDocument:
         """Set front-matter keys; all other entries stay byte for byte."""
-        return self._with(edit_meta(self._text, **keys))
+        return self._with_text(edit_meta(self._text, **keys))
 
 
 def _entries(section: str) -> Iterable[IndexEntry]:
-    for found in _ENTRY.finditer(section):
-        links = find_links(found[1])
+    """Yield the entries of a manifest, the lines that begin with a Markdown link; other lines are a person's."""
+    for match in _ENTRY.finditer(section):
+        links = find_links(match[1])
         if links and not links[0].is_wiki:
-            yield IndexEntry(links[0].text, links[0].target, links[0].uuid, unescape(found[2] or ""))
+            yield IndexEntry(links[0].text, links[0].target, links[0].uuid, unescape(match[2] or ""))
 
 
 def _entry_line(entry: IndexEntry) -> str:

@@ -1,4 +1,4 @@
-"""Text as Markdown: lines, links, blocks, and what was said word for word (docs/format.md, F-TXT, F-LNK)."""
+"""Markdown text: escaping, lines, links, blocks, and exchanges word for word (docs/format.md, F-TXT, F-LNK)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from urllib.parse import unquote
 
 from brainiac.clock import parse_iso
 
-# --- lines, and how a text is kept from being taken for structure (F-TXT) --------------------------------------------
+# --- lines, and escaping text that Markdown would read as structure (F-TXT) ------------------------------------------
 
-# What editors, git or other readers of lines would change or stumble over; tab and newline are not among them.
+# Control characters that editors or git would change or take for line ends; tab and newline are not among them.
 _CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _TO_ESCAPE = re.compile(rf"[{_CONTROL}]|&(?=(?:amp;)*#[0-9]+;)")
 _ESCAPED = re.compile(r"&#([0-9]{1,7});|&amp;(?=(?:amp;)*#[0-9]+;)")
@@ -27,7 +27,7 @@ _ESCAPED_PROSE_LINE = re.compile(rf"^\\(?=\\*(?:{_FORGES_PROSE}))", re.MULTILINE
 
 def escape(text: str) -> str:
     """Return text of which every control character but tab and newline stands as `&#N;`."""
-    return _TO_ESCAPE.sub(lambda found: "&amp;" if found[0] == "&" else f"&#{ord(found[0])};", text)
+    return _TO_ESCAPE.sub(lambda match: "&amp;" if match[0] == "&" else f"&#{ord(match[0])};", text)
 
 
 def unescape(text: str) -> str:
@@ -35,12 +35,13 @@ def unescape(text: str) -> str:
     return _ESCAPED.sub(_unescaped, text) if "&" in text else text
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    if found[1] is None:
+def _unescaped(match: re.Match[str]) -> str:
+    """Return the character of a `&#N;` that `escape` wrote; any other reference stays as it is."""
+    if match[1] is None:
         return "&"
-    number = int(found[1])
+    number = int(match[1])
     is_ours = number < 0x110000 and _IS_CONTROL.match(chr(number))
-    return chr(number) if is_ours else found[0]
+    return chr(number) if is_ours else match[0]
 
 
 def one_line(text: str) -> str:
@@ -58,10 +59,10 @@ def parse_prose(text: str) -> str:
     return unescape(_ESCAPED_PROSE_LINE.sub("", text.replace("\r\n", "\n").strip()))
 
 
-def percent_escaped(found: re.Match[str]) -> str:
+def percent_escaped(match: re.Match[str]) -> str:
     """Return a matched character of a path as `%XX`; one that no path can hold (a stray surrogate) as `%3F`."""
-    errors = "surrogateescape" if "\udc80" <= found[0] <= "\udcff" else "replace"
-    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", errors))
+    errors = "surrogateescape" if "\udc80" <= match[0] <= "\udcff" else "replace"
+    return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", errors))
 
 
 def newline_of(text: str) -> str:
@@ -71,7 +72,7 @@ def newline_of(text: str) -> str:
 
 
 def find_line(text: str, line: str) -> tuple[int, int] | None:
-    """Return where the first line stands that is `line`, white space at its end aside.
+    """Return the place of the first line that equals `line`; white space at its end does not count.
 
     Returns:
         The offset of its start, and that of the line after it (the end of the text where there is none).
@@ -89,7 +90,7 @@ def find_line(text: str, line: str) -> tuple[int, int] | None:
 
 
 def end_of_content(text: str, start: int, end: int) -> int:
-    """Return the offset after the last line between two offsets that is not blank (`start` when all are)."""
+    """Return the offset after the last line with content between two offsets; `start` when all lines are blank."""
     content = start + len(text[start:end].rstrip())
     if content == start:
         return start
@@ -98,7 +99,14 @@ def end_of_content(text: str, start: int, end: int) -> int:
 
 
 def splice(text: str, at: int, added: str, end: int | None = None) -> str:
-    """Return the text with whole lines put in, in its own line ends, in place of those up to `end`."""
+    """Return the text with whole lines inserted at an offset, in the text's own line ends.
+
+    Args:
+        text: The text.
+        at: Where to insert; a missing line end before it is added.
+        added: The lines, with `\\n` ends.
+        end: Offset up to which the text is replaced; None to replace nothing.
+    """
     newline = newline_of(text)
     before = text[:at]
     if before and not before.endswith("\n"):
@@ -107,7 +115,7 @@ def splice(text: str, at: int, added: str, end: int | None = None) -> str:
 
 
 def is_utf16(content: bytes) -> bool:
-    """Return whether a file says by its byte-order mark that it is UTF-16; that of UTF-32 begins alike."""
+    """Return whether a file begins with the byte-order mark of UTF-16; that of UTF-32 begins with the same bytes."""
     marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     return content.startswith(marks) and not content.startswith(codecs.BOM_UTF32_LE)
 
@@ -164,7 +172,7 @@ class Link:
 
     @property
     def is_external(self) -> bool:
-        """It leads out of the tree: `https://…`, `mailto:…`."""
+        """Whether it leads out of the tree: `https://…`, `mailto:…`."""
         return not self.is_wiki and _EXTERNAL.match(self.target) is not None
 
 
@@ -172,25 +180,26 @@ def find_links(text: str) -> list[Link]:
     """Return the links of a text in order, those in code left out."""
     if "](" not in text and "[[" not in text:
         return []
-    return [_link(found) for found in _LINK.finditer(text) if found["skip"] is None]
+    return [_link(match) for match in _LINK.finditer(text) if match["skip"] is None]
 
 
-def _link(found: re.Match[str]) -> Link:
-    group = next(name for name in ("wiki", "angle", "path") if found[name] is not None)
-    written, _, fragment = found[group].partition("#")
-    span = (found.start(group), found.start(group) + len(written))
+def _link(match: re.Match[str]) -> Link:
+    """Return the link of a match of `_LINK`; the group that matched tells which of the three forms it has."""
+    group = next(name for name in ("wiki", "angle", "path") if match[name] is not None)
+    written, _, fragment = match[group].partition("#")
+    span = (match.start(group), match.start(group) + len(written))
     if group == "wiki":
-        shown = found["alias"] or found["wiki"]
-        return Link(shown.strip(), written.strip(), "", *found.span(), True, fragment.strip(), span)
-    title = found["title"] or ""
+        shown = match["alias"] or match["wiki"]
+        return Link(shown.strip(), written.strip(), "", *match.span(), True, fragment.strip(), span)
+    title = match["title"] or ""
     uuid = title[5:].strip() if title.startswith("uuid:") else ""
     target = unquote(written, errors="surrogateescape")
-    shown = unescape(_BACKSLASHED.sub(r"\1", found["text"]))
-    return Link(shown, target, uuid, *found.span(), False, unquote(fragment), span)
+    shown = unescape(_BACKSLASHED.sub(r"\1", match["text"]))
+    return Link(shown, target, uuid, *match.span(), False, unquote(fragment), span)
 
 
 def without_link_targets(text: str) -> str:
-    """Return a text with what is shown of its links in their place: where they lead is no part of what it says."""
+    """Return a text with each link replaced by its shown text, since a link's target is no part of what is said."""
     for link in reversed(find_links(text)):
         text = text[: link.start] + link.text + text[link.end :]
     return text
@@ -208,19 +217,19 @@ def format_link(text: str, path: str, uuid: str, block_id: str = "") -> str:
     shown = re.sub(r"([\\\[\]`*_<>])", r"\\\1", one_line(text))
     title = f' "uuid:{uuid}"' if uuid else ""
     fragment = f"#^{block_id}" if block_id else ""
-    return f"[{shown}]({_quoted(path)}{fragment}{title})"
+    return f"[{shown}]({_percent_quoted(path)}{fragment}{title})"
 
 
-def _quoted(path: str) -> str:
+def _percent_quoted(path: str) -> str:
     return _UNSAFE_IN_PATH.sub(percent_escaped, path)
 
 
 def retarget_links(text: str, target_of: Callable[[Link], str]) -> str:
-    """Return a text whose relative links lead elsewhere; all else stays byte for byte.
+    """Return a text with new targets in its relative Markdown links; everything else stays byte for byte.
 
     Args:
         text: Of a note.
-        target_of: Gives a link's new target, "" to leave it as it is.
+        target_of: Returns a link's new target, "" to leave it as it is.
     """
     for link in reversed(find_links(text)):
         if link.is_wiki or link.is_external or not link.target:
@@ -232,7 +241,7 @@ def retarget_links(text: str, target_of: Callable[[Link], str]) -> str:
 
 
 def rewrite_link(text: str, link: Link, target: str) -> str:
-    """Return the text in which a link found in it leads elsewhere; its title, alias and fragment stay.
+    """Return the text with another target in one of its links; the link's title, alias and fragment stay.
 
     Args:
         text: What `find_links` was given; rewrite the last link first when there are several.
@@ -240,7 +249,7 @@ def rewrite_link(text: str, link: Link, target: str) -> str:
         target: The new path, or for a wiki link the new title or path.
     """
     start, end = link.span
-    return text[:start] + (target if link.is_wiki else _quoted(target)) + text[end:]
+    return text[:start] + (target if link.is_wiki else _percent_quoted(target)) + text[end:]
 
 
 # --- blocks: paragraphs, whole lists, tables and fences; and the marks of a person in them ---------------------------
@@ -252,13 +261,15 @@ _TAG = re.compile(r"(?<!\S)#((?=[\w/-]*[^\W\d_])[\w/-]+)")
 
 
 def blocks_of(text: str) -> list[str]:
-    """Return the blocks of a text in order, each as it stands: what no blank line parts, a fence and a list whole."""
+    """Split a text into blocks at blank lines; a code fence or a list with blank lines in it stays one block."""
     lines = text.split("\n")
     blocks: list[tuple[int, int]] = []  # first line, and the one after the last
     fence, is_open = "", False
     for number, line in enumerate(lines):
         opening = _FENCE.match(line)
-        is_of_last = bool(fence) or (not opening and (is_open or (bool(blocks) and _goes_on(lines, blocks[-1], line))))
+        is_of_last = bool(fence) or (
+            not opening and (is_open or (bool(blocks) and _continues_list(lines, blocks[-1], line)))
+        )
         if fence:
             if opening and opening[1].startswith(fence) and not line.strip().strip(fence[0]):
                 fence = ""
@@ -272,8 +283,8 @@ def blocks_of(text: str) -> list[str]:
     return ["\n".join(lines[start:end]) for start, end in blocks]
 
 
-def _goes_on(lines: list[str], block: tuple[int, int], line: str) -> bool:
-    """Return whether a line behind a blank one belongs to the list before it."""
+def _continues_list(lines: list[str], block: tuple[int, int], line: str) -> bool:
+    """Return whether a line that follows a blank one is an item of the list before it, or indented below one."""
     is_list = _ITEM.match(lines[block[0]]) is not None
     return is_list and (_ITEM.match(line) is not None or line[:1] in (" ", "\t"))
 
@@ -290,13 +301,13 @@ def wiki_links_in(text: str) -> list[str]:
     return list(dict.fromkeys(link.target for link in find_links(text) if link.is_wiki and link.target))
 
 
-# --- what was said, word for word: the form that the Event Log and episodic pages share ------------------------------
+# --- exchanges word for word: the form that the Event Log and episodic pages share -----------------------------------
 
-# A text of one line stands in quotes behind its label; any other stands as a block quote below it, so that no
-# line of it can be taken for a heading, a label or a comment of the page (F-TXT).
+# A text of one line stands in quotes after its label; a longer one stands as a block quote below it, so that none of
+# its lines is read as a heading, a label or a comment of the page (F-TXT).
 
 EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T| \d\d:)\S+")  # of a heading; a person may have added words behind it
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T| \d\d:)\S+")  # of a heading; a person may have added words after it
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _BLANK = " \t\r\n"
 _END = re.compile(r"^(?:#{1,3} |---[ \t]*\r?$)", re.MULTILINE)
@@ -304,7 +315,7 @@ _COMMENT = re.compile(r"<!-- (?:event|exchange): (.*?) -->\s*")
 PRIVATE_MARK = "<!-- private -->"
 PRIVATE = re.compile(r"<!--\s*private\s*-->", re.IGNORECASE)  # the mark as persons write it
 _ENDS_PRIVATE = re.compile(rf"(?!>).*?({PRIVATE.pattern})\s*", re.IGNORECASE | re.DOTALL)
-_REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
+_CACHED_LENGTH = 8192  # so that the cache stays small whatever people paste
 _LABEL = re.compile(r"\*\*(User|AI|Thoughts):\*\*(.*)", re.DOTALL)
 
 
@@ -317,9 +328,9 @@ class StmEvent:
         at: ISO 8601 UTC.
         user: What the person wrote.
         ai: The answer; empty for a note that was only captured.
-        thoughts: What Reflection made of it; may be empty.
+        thoughts: What Reflection added; may be empty.
         is_private: Never to be shown to a remote model (`private: true` of its prompt).
-        remarks: What else a person wrote into it: whole lines that are no part of what was said.
+        remarks: Whole lines that a person added to it later and that belong to none of its texts.
     """
 
     id: str
@@ -333,7 +344,7 @@ class StmEvent:
 
 @dataclass(frozen=True, slots=True)
 class PlacedEvent:
-    """An event with its place in a text: `text[start:end]` is all that belongs to it."""
+    """An event and its offsets in a text: `text[start:end]` is its heading and all below it."""
 
     event: StmEvent
     start: int
@@ -344,8 +355,8 @@ def render_event(event: StmEvent, *, word: str = "event") -> str:
     """Return an event's heading, comment and texts, ending with a newline.
 
     Args:
-        event: What was said.
-        word: What the comment calls it: `event` in short-term memory, `exchange` on an episodic page.
+        event: The exchange.
+        word: The comment's first word: `event` in short-term memory, `exchange` on an episodic page.
     """
     texts = [_labelled("User", event.user, '"')]
     if event.ai:
@@ -358,6 +369,7 @@ def render_event(event: StmEvent, *, word: str = "event") -> str:
 
 
 def _labelled(label: str, text: str, quote: str) -> str:
+    """Return a text after its bold label: on one line in quotes, or below it as a block quote."""
     text = escape(text)
     if "\n" not in text and (quote or text == text.strip()):
         return f"**{label}:** {quote}{text}{quote}\n"
@@ -368,27 +380,27 @@ def _labelled(label: str, text: str, quote: str) -> str:
 def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[PlacedEvent]:
     """Yield the events between two offsets, in the order of the file, with their places."""
     end = len(text) if end is None else end
-    found = EVENT_HEADING.search(text, start, end)
-    while found:
-        body = min(found.end() + 1, end)
+    match = EVENT_HEADING.search(text, start, end)
+    while match:
+        body = min(match.end() + 1, end)
         stop = _END.search(text, body, end)
-        upto = stop.start() if stop else end
-        read = _read_again if upto - body <= _REMEMBERED_LENGTH else _read
-        yield PlacedEvent(read(found[1], text[body:upto]), found.start(), upto)
-        found = EVENT_HEADING.search(text, upto, end)
+        event_end = stop.start() if stop else end
+        read = _cached_event if event_end - body <= _CACHED_LENGTH else _event_from
+        yield PlacedEvent(read(match[1], text[body:event_end]), match.start(), event_end)
+        match = EVENT_HEADING.search(text, event_end, end)
 
 
 def text_outside_events(text: str, events: Iterable[PlacedEvent]) -> str:
-    """Return a text without events: what stands around them, and the remarks within them."""
-    kept, at = [], 0
+    """Return a text without its events; a person's remarks within them stay."""
+    parts, at = [], 0
     for placed in events:
-        kept += [text[at : placed.start], remarks_of(text, placed)]
+        parts += [text[at : placed.start], remarks_of(text, placed)]
         at = placed.end
-    return "".join(kept) + text[at:]
+    return "".join(parts) + text[at:]
 
 
 def remarks_of(text: str, placed: PlacedEvent) -> str:
-    """Return what remains of an event that is taken out: its remarks, with a blank line after them."""
+    """Return a person's remarks within an event, which stay when it is removed, with a blank line after them."""
     remarks = placed.event.remarks
     if not remarks or placed.end == len(text):
         return remarks
@@ -398,7 +410,7 @@ def remarks_of(text: str, placed: PlacedEvent) -> str:
 
 @lru_cache(maxsize=4096)
 def is_timestamp(at: str) -> bool:
-    """Return whether an event has a time, without which nobody can tell its day."""
+    """Return whether a heading's text is an ISO 8601 time; an event without one has no day."""
     try:
         parse_iso(at)
     except (ValueError, OverflowError):
@@ -406,14 +418,16 @@ def is_timestamp(at: str) -> bool:
     return True
 
 
-def _read(heading: str, body: str) -> StmEvent:
+def _event_from(heading: str, body: str) -> StmEvent:
+    """Return the event of a heading and the lines below it: its comment, its labelled texts, and remarks."""
     event_id, is_private = "", PRIVATE.search(heading) is not None
-    at, words = _at(PRIVATE.sub("", heading).strip())
+    at, words = _time_and_words(PRIVATE.sub("", heading).strip())
     parts = [_Part("")]
     for raw in _LINE.findall(body):
         line = raw.rstrip("\n").removesuffix("\r")
-        if "<!--" in line and (hidden := _ENDS_PRIVATE.fullmatch(line)):  # what was said stands in quotes
-            is_private, line = True, line[: hidden.start(1)].rstrip()
+        # a mark within what was said does not count: that stands in quotes
+        if "<!--" in line and (mark := _ENDS_PRIVATE.fullmatch(line)):
+            is_private, line = True, line[: mark.start(1)].rstrip()
             if not line:
                 continue
         if not event_id and (comment := _COMMENT.fullmatch(line)):
@@ -422,38 +436,39 @@ def _read(heading: str, body: str) -> StmEvent:
             parts.append(_Part(label[1], label[2]))
         else:
             parts[-1].lines.append((line, raw))
-    texts, remarks = _said(parts)
+    texts, remarks = _texts_and_remarks(parts)
     if words:
         remarks.insert(0, words + newline_of(body))
     event_id = event_id or id_by_hand(f"{heading}\n{body}")
-    kept = with_private_marks("".join(remarks)) if is_private else "".join(remarks)
-    return StmEvent(event_id, at, texts["User"], texts["AI"], texts["Thoughts"], is_private, _without_blank_ends(kept))
+    remark = with_private_marks("".join(remarks)) if is_private else "".join(remarks)
+    remark = _without_blank_ends(remark)
+    return StmEvent(event_id, at, texts["User"], texts["AI"], texts["Thoughts"], is_private, remark)
 
 
-def _at(heading: str) -> tuple[str, str]:
-    """Return the time that a heading begins with, and the words behind it; twice all of it where that is no moment."""
-    found = _TIME.match(heading)
-    if found and is_timestamp(found[0]):
-        return found[0], heading[found.end() :].strip()
+def _time_and_words(heading: str) -> tuple[str, str]:
+    """Return a heading's time and the words after it; a heading without a time is both its time and its words."""
+    match = _TIME.match(heading)
+    if match and is_timestamp(match[0]):
+        return match[0], heading[match.end() :].strip()
     return heading, heading
 
 
 def id_by_hand(text: str) -> str:
-    """Return the id of an event that a person wrote: it changes when the text does."""
+    """Return the id of an event that a person wrote by hand: `hand-` and a hash of its text."""
     return "hand-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-# the same log is read after each append: what stood there before need not be read again
-_read_again = lru_cache(maxsize=4096)(_read)
+# the log is parsed after each append: events that stood there before come from the cache
+_cached_event = lru_cache(maxsize=4096)(_event_from)
 
 
 @dataclass(slots=True)
 class _Part:
-    """A label with all below it, down to the next one; the first part has none.
+    """The lines of an event from one label (`**User:**`) to the next; those above the first label have "" as label.
 
     Attributes:
-        first: What stands behind the label.
-        lines: Each as it is read, and as it stands.
+        first: The text after the label on its line.
+        lines: The lines below, each without and with its line end and private mark.
     """
 
     label: str
@@ -461,7 +476,7 @@ class _Part:
     lines: list[tuple[str, str]] = field(default_factory=list)
 
     def read(self) -> tuple[str, list[str]]:
-        """Return what was said, and the lines that are no part of it."""
+        """Return the labelled text, and the lines that a person added and that are no part of it."""
         first, below = self.first.strip(), [raw for _, raw in self.lines]
         if not first and any(line.startswith(">") for line, _ in self.lines):
             quoted = [line[2:] if line.startswith("> ") else line[1:] for line, _ in self.lines if line.startswith(">")]
@@ -473,21 +488,21 @@ class _Part:
         return unescape("\n".join([self.first.removeprefix(" "), *(line for line, _ in self.lines)]).strip()), []
 
 
-def _said(parts: Sequence[_Part]) -> tuple[dict[str, str], list[str]]:
-    """Return what each side said, and what stands there besides; without any label the person said all of it."""
+def _texts_and_remarks(parts: Sequence[_Part]) -> tuple[dict[str, str], list[str]]:
+    """Return the text of each label, and a person's remarks; without any label all of it is the text of `User`."""
     if len(parts) == 1:
         return {"User": parts[0].read()[0], "AI": "", "Thoughts": ""}, []
-    said: dict[str, list[str]] = {"User": [], "AI": [], "Thoughts": []}
+    texts: dict[str, list[str]] = {"User": [], "AI": [], "Thoughts": []}
     remarks = [raw for _, raw in parts[0].lines]
     for part in parts[1:]:
-        text, rest = part.read()
-        said[part.label].append(text)
-        remarks += rest
-    return {label: "\n".join(texts) for label, texts in said.items()}, remarks
+        text, added = part.read()
+        texts[part.label].append(text)
+        remarks += added
+    return {label: "\n".join(lines) for label, lines in texts.items()}, remarks
 
 
 def _without_blank_ends(text: str) -> str:
-    """Return lines without the blank ones above the first and below the last that is not."""
+    """Return lines without the blank lines at the beginning and at the end."""
     content = text.rstrip(_BLANK)
     if not content:
         return ""
@@ -497,12 +512,13 @@ def _without_blank_ends(text: str) -> str:
 
 
 def with_private_marks(text: str) -> str:
-    """Return remarks with the mark at the end of each paragraph that lacks it: what was private stays so by itself."""
+    """Return remarks with a private mark at the end of each paragraph: they stay private without their event."""
     return re.sub(r"\S[^\n]*(?:\n[ \t]*\S[^\n]*)*", _with_mark, text)
 
 
-def _with_mark(found: re.Match[str]) -> str:
-    text = found[0]
+def _with_mark(match: re.Match[str]) -> str:
+    """Return a matched paragraph with the private mark at its end, unless it has one."""
+    text = match[0]
     if PRIVATE.search(text):
         return text
     end = len(text.rstrip())

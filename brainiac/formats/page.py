@@ -58,7 +58,7 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*\Z")
 _ANY_BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*\r?$", re.MULTILINE)
 _RETIRED = re.compile(r"~~(.*)~~ \((?:until|(\S+) –) (\S+?)(?:; replaced by \^([A-Za-z0-9-]+))?\)", re.DOTALL)
-_SAID = re.compile(r" \(\[(\d{4}-\d\d-\d\d)\]\(<?([^\s<>]*?)>?(?: \"uuid:[^\"]*\")?\)\)\Z")
+_DAY_LINK = re.compile(r" \(\[(\d{4}-\d\d-\d\d)\]\(<?([^\s<>]*?)>?(?: \"uuid:[^\"]*\")?\)\)\Z")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -115,10 +115,11 @@ class _Line:
 
 def find_statements(text: str, start: int = 0) -> tuple[Statement, ...]:
     """Return the statements from an offset on: top-level list items outside fences, in the order of the page."""
-    return tuple(_scan(text, [_Line(found.start(), found[0]) for found in _LINE.finditer(text, start)]))
+    return tuple(_statements_in([_Line(match.start(), match[0]) for match in _LINE.finditer(text, start)]))
 
 
-def _scan(text: str, lines: list[_Line]) -> Iterator[Statement]:
+def _statements_in(lines: list[_Line]) -> Iterator[Statement]:
+    """Yield each top-level list item of a page's lines, following headings and code fences on the way."""
     section, history_level, fence, position = "", 0, "", 0
     while position < len(lines):
         line = lines[position]
@@ -135,7 +136,7 @@ def _scan(text: str, lines: list[_Line]) -> Iterator[Statement]:
                 history_level = level if section.casefold() == HISTORY.casefold() else 0
         elif marker := _MARKER.match(line.text):
             last = _end_of_item(lines, position)
-            yield _read(lines[position - 1 : last], marker.end(), section, bool(history_level))
+            yield _statement_from(lines[position - 1 : last], marker.end(), section, bool(history_level))
             position = last
 
 
@@ -156,7 +157,15 @@ def _end_of_item(lines: list[_Line], position: int) -> int:
     return end
 
 
-def _read(lines: list[_Line], marker: int, section: str, is_history: bool) -> Statement:
+def _statement_from(lines: list[_Line], marker: int, section: str, is_history: bool) -> Statement:
+    """Return the statement that a list item holds.
+
+    Args:
+        lines: The item's lines, nested lists included.
+        marker: How many characters the bullet or number at the item's start takes.
+        section: The nearest heading above.
+        is_history: Whether the item stands below the heading `History`.
+    """
     own = lines[:1]
     for line in lines[1:]:  # its own text ends where a nested list, a fence or a second paragraph begins
         if line.is_blank or _MARKER.match(line.text.lstrip(" \t")) or _FENCE.match(line.text):
@@ -166,13 +175,13 @@ def _read(lines: list[_Line], marker: int, section: str, is_history: bool) -> St
     raw = lines[0].text[marker:] + "".join(line.text for line in own[1:])
     content = raw.rstrip()
     block_id = ""
-    if found := _BLOCK_ID.search(content):
-        block_id, content = found[1], content[: found.start()].rstrip()
+    if match := _BLOCK_ID.search(content):
+        block_id, content = match[1], content[: match.start()].rstrip()
     said = unescape("\n".join(line.strip() for line in content.split("\n")))
     since = until = replaced_by = ""
     if is_history and (retired := _RETIRED.fullmatch(said)):
         said, since, until, replaced_by = retired[1], retired[2] or "", retired[3], retired[4] or ""
-    day = _SAID.search(said)
+    day = _DAY_LINK.search(said)
     return Statement(
         text=said[: day.start()] if day else said,
         block_id=block_id,
@@ -195,25 +204,32 @@ def statement_line(text: str, block_id: str, marker: str = "-") -> str:
     Raises:
         ValueError: The text is empty.
     """
-    said = one_line(text)
-    if not said:
+    line = one_line(text)
+    if not line:
         raise ValueError("a statement must not be empty")
-    return f"{marker} {said} ^{block_id}\n"
+    return f"{marker} {line} ^{block_id}\n"
 
 
 def with_day_link(text: str, day: str, link: str, uuid: str = "") -> str:
-    """Return words with the day they were said and the link to its page behind them, as a statement holds them."""
+    """Return a statement's text followed by a link in brackets: the day it was said, leading to that day's page."""
     return f"{text} ({format_link(day, link, uuid)})"
 
 
 def retired_text(own: str, on: str, replaced_by: str, since: str) -> str:
-    """Return what stands under History in place of a statement's own text."""
+    """Return the text that a retired statement has under History: struck through, with its dates in brackets.
+
+    Args:
+        own: The statement's text.
+        on: ISO date until which it held.
+        replaced_by: Block id of the statement that holds instead; "" for none.
+        since: ISO date from which it held; "" where that is not known.
+    """
     dates = f"{since} – {on}" if since else f"until {on}"
     return f"~~{own}~~ ({dates}{f'; replaced by ^{replaced_by}' if replaced_by else ''})"
 
 
 def block_ids(text: str) -> set[str]:
-    """Return every block id that a text uses, of statements or of anything else."""
+    """Return every block id (`^f3k9` at the end of a line) of a text, of statements and of other lines."""
     return set(_ANY_BLOCK_ID.findall(text))
 
 
@@ -228,7 +244,7 @@ def new_block_id(text: str, taken: Collection[str]) -> str:
         attempt += 1
 
 
-# --- what of a page a remote model may see ---------------------------------------------------------------------------
+# --- the part of a page that a remote model may see ------------------------------------------------------------------
 
 _MARKED_HEADING = re.compile(
     rf"^#{{1,6}} .*{PRIVATE.pattern}|{PRIVATE.pattern}.*\n[ ]{{0,3}}(?:=+|-+)[ \t\r]*$", re.MULTILINE | re.IGNORECASE
@@ -236,29 +252,33 @@ _MARKED_HEADING = re.compile(
 
 
 def is_private_note(text: str) -> bool:
-    """Return whether all of a note stays on this machine, so that not even its name is told."""
+    """Return whether no part of a note may be shown to a remote model, its name included."""
     return shareable_text(text) is None
 
 
 def shareable_text(text: str) -> str | None:
-    """Return what of a note a remote model may see: without marked exchanges, list items and paragraphs, each whole.
+    """Return a note without its private parts, for a remote model.
+
+    Each exchange, list item and paragraph that has a private mark is left out whole.
 
     Returns:
-        The text; None where nothing may be shown: a note whose front matter says so, with a mark in a heading, or with
-        one that stands alone, of which nobody can tell what it is about.
+        The text; None where nothing may be shown: the front matter says so, a heading has the mark, or a mark stands
+        alone, so that nobody can tell what it is about.
     """
     if asks_for_privacy(text):
         return None
     if "<!--" not in text or not PRIVATE.search(text):
         return text
-    text = _without(text, [(each.start, each.end) for each in find_events(text) if is_private_event(each.event)])
-    items = [(each.start, each.end) for each in find_statements(text) if PRIVATE.search(text, each.start, each.end)]
-    text = _without(text, items)
+    exchanges = [(placed.start, placed.end) for placed in find_events(text) if is_private_event(placed.event)]
+    text = _without_spans(text, exchanges)
+    items = [(item.start, item.end) for item in find_statements(text) if PRIVATE.search(text, item.start, item.end)]
+    text = _without_spans(text, items)
     return None if _MARKED_HEADING.search(text) else without_private_paragraphs(text)
 
 
-def _without(text: str, places: Sequence[tuple[int, int]]) -> str:
-    for start, end in reversed(places):
+def _without_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Return a text without the parts between these offsets, which are in order and do not overlap."""
+    for start, end in reversed(spans):
         text = text[:start] + text[end:]
     return text
 
@@ -315,7 +335,7 @@ class Memory:
     @property
     def subject(self) -> str:
         """Whom or what the page is about; "User" for what is kept about the user by topic."""
-        return _word(self.meta, "subject")
+        return _scalar(self.meta, "subject")
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -336,7 +356,8 @@ class Memory:
     @property
     def steps(self) -> tuple[str, ...]:
         """The steps of a skills page, in order."""
-        return tuple(each.text for each in self.statements if each.section == STEPS and not each.is_history)
+        steps = (item for item in self.statements if item.section == STEPS and not item.is_history)
+        return tuple(step.text for step in steps)
 
 
 def parse_memory(path: str, text: str) -> Memory:
@@ -349,19 +370,20 @@ def parse_memory(path: str, text: str) -> Memory:
     Raises:
         FormatError: The front matter is broken.
     """
-    return _memory(path, text, *split(text, path))
+    return _memory_from(path, text, *split(text, path))
 
 
-def _memory(path: str, text: str, meta: Mapping[str, Any], offset: int) -> Memory:
+def _memory_from(path: str, text: str, meta: Mapping[str, Any], offset: int) -> Memory:
+    """Return the memory that a file holds; a key of the front matter that holds another type counts as missing."""
     count = meta.get("reinforcement_count")
     return Memory(
         path=path,
-        uuid=_word(meta, "uuid"),
+        uuid=_scalar(meta, "uuid"),
         title=title_of(meta, text, offset, path),
-        created_at=_word(meta, "created_at"),
-        updated_at=_word(meta, "updated_at"),
+        created_at=_scalar(meta, "created_at"),
+        updated_at=_scalar(meta, "updated_at"),
         tags=_tags(meta.get("tags")),
-        emotion=_word(meta, "emotion"),
+        emotion=_scalar(meta, "emotion"),
         reinforcement_count=count if isinstance(count, int) and not isinstance(count, bool) else 0,
         text=text,
         offset=offset,
@@ -369,12 +391,14 @@ def _memory(path: str, text: str, meta: Mapping[str, Any], offset: int) -> Memor
     )
 
 
-def _word(meta: Mapping[str, Any], key: str) -> str:
+def _scalar(meta: Mapping[str, Any], key: str) -> str:
+    """Return the text of a front-matter key; "" where it is missing or holds a list or a mapping."""
     value = meta.get(key)
     return "" if value is None or isinstance(value, list | dict) else str(value).strip()
 
 
 def _tags(value: Any) -> tuple[str, ...]:
+    """Return the tags of front matter without `#`: a list, or one text with commas or spaces between them."""
     items = re.split(r"[,\s]+", value) if isinstance(value, str) else value if isinstance(value, list) else []
     tags = (str(item).strip().removeprefix("#") for item in items if not isinstance(item, list | dict | None))
     return tuple(tag for tag in tags if tag)
@@ -389,12 +413,12 @@ def title_of(meta: Mapping[str, Any], text: str, offset: int, path: str) -> str:
         offset: Where the body starts.
         path: Relative, posix.
     """
-    if title := _word(meta, "title"):
+    if title := _scalar(meta, "title"):
         return title
-    found = _TITLE.search(text, offset)
-    if found and re.search("```|~~~", text[offset : found.start()]):
-        found = _TITLE.search(_FENCED.sub("", text[offset:]))
-    return unescape(found[1]) if found else posixpath.splitext(posixpath.basename(path))[0]
+    match = _TITLE.search(text, offset)
+    if match and re.search("```|~~~", text[offset : match.start()]):  # the `#` line may be a comment in code
+        match = _TITLE.search(_FENCED.sub("", text[offset:]))
+    return unescape(match[1]) if match else posixpath.splitext(posixpath.basename(path))[0]
 
 
 class MemoryDocument:
@@ -417,17 +441,17 @@ class MemoryDocument:
 
     @cached_property
     def memory(self) -> Memory:
-        """What stands there."""
-        return _memory(self._path, self._text, self._meta, self._offset)
+        """The page, parsed."""
+        return _memory_from(self._path, self._text, self._meta, self._offset)
 
     def _with(self, text: str) -> MemoryDocument:
-        """Return the page with another text, whose front matter is read only where it is another."""
-        made = copy(self)
-        made.__dict__.pop("memory", None)
-        made._text = text
+        """Return a document with another text; unchanged front matter is not parsed again."""
+        document = copy(self)
+        document.__dict__.pop("memory", None)
+        document._text = text
         if not self._offset or not text.startswith(self._text[: self._offset]):
-            made._meta, made._offset = split(text, self._path)
-        return made
+            document._meta, document._offset = split(text, self._path)
+        return document
 
     def statement(self, block_id: str) -> Statement:
         """Return a statement by its block id."""
@@ -445,15 +469,16 @@ class MemoryDocument:
         line = statement_line(text, block_id or self.block_id_for(text))
         section = _SECTION.search(self._text, self._offset)
         end = section.start() if section else len(self._text)
-        current = [each for each in self.memory.statements if not each.is_history and each.section != STEPS]
-        above = [each for each in current if each.block_id] or [each for each in current if each.start < end]
+        current = [item for item in self.memory.statements if not item.is_history and item.section != STEPS]
+        # a list that a person wrote without block ids counts only in the page's first part
+        above = [item for item in current if item.block_id] or [item for item in current if item.start < end]
         if above:
             return self._with(splice(self._text, above[-1].end, line))
         return self._with(_append(self._text, self._offset, end, line))
 
     def add_step(self, text: str, block_id: str | None = None) -> MemoryDocument:
-        """Add a step at the end of `## Steps`, numbered on."""
-        steps = [each for each in self.memory.statements if each.section == STEPS and not each.is_history]
+        """Add a step at the end of `## Steps`, with the next number."""
+        steps = [item for item in self.memory.statements if item.section == STEPS and not item.is_history]
         line = statement_line(text, block_id or self.block_id_for(text), f"{len(steps) + 1}.")
         if steps:
             return self._with(splice(self._text, steps[-1].end, line))
@@ -461,11 +486,11 @@ class MemoryDocument:
 
     def replace_statement(self, block_id: str, text: str) -> MemoryDocument:
         """Put a text in place of a statement's own; its marker, block id and nested lists stay."""
-        said = one_line(text)
-        if not said:
+        line = one_line(text)
+        if not line:
             raise ValueError("a statement must not be empty")
         start, end = self.statement(block_id).own
-        return self._with(self._text[:start] + said + self._text[end:])
+        return self._with(self._text[:start] + line + self._text[end:])
 
     def retire(self, block_id: str, on: str, replaced_by: str = "", since: str = "") -> MemoryDocument:
         """Move a statement to `## History`; one that is there already stays as it is.
@@ -482,18 +507,24 @@ class MemoryDocument:
         text, (start, end) = self._text, statement.own
         item = "- " + retired_text(text[start:end], on, replaced_by, since) + text[end : statement.end]
         item = item.replace("\r\n", "\n").rstrip("\n") + "\n"
-        rest = self._with(text[: statement.start] + text[statement.end :])
-        return self._with(rest._in_section(HISTORY, item))
+        without_item = self._with(text[: statement.start] + text[statement.end :])
+        return self._with(without_item._in_section(HISTORY, item))
 
     def _in_section(self, name: str, lines: str, before: str = "") -> str:
-        """Return the text with lines at the end of a `##` section, which is made where it is missing."""
+        """Return the text with lines added at the end of a `##` section; a missing section is made.
+
+        Args:
+            name: The section's heading; capitals do not matter.
+            lines: Whole lines.
+            before: The section above which a missing one is made; "" for the end of the page.
+        """
         sections = list(_SECTION.finditer(self._text, self._offset))
-        for position, found in enumerate(sections):
-            if found[1].casefold() == name.casefold():
+        for position, match in enumerate(sections):
+            if match[1].casefold() == name.casefold():
                 following = sections[position + 1].start() if position + 1 < len(sections) else len(self._text)
-                at = end_of_content(self._text, found.end(), following)
+                at = end_of_content(self._text, match.end(), following)
                 return splice(self._text, at, lines)
-        end = next((each.start() for each in sections if before and each[1] == before), len(self._text))
+        end = next((section.start() for section in sections if before and section[1] == before), len(self._text))
         return _append(self._text, self._offset, end, f"## {name}\n{lines}")
 
     def set_meta(self, **keys: Any) -> MemoryDocument:
@@ -507,7 +538,7 @@ class MemoryDocument:
             uuid: A new one.
             now: ISO 8601 UTC.
         """
-        given = {
+        defaults = {
             "uuid": uuid,
             "created_at": now,
             "updated_at": now,
@@ -515,7 +546,7 @@ class MemoryDocument:
             "emotion": "neutral",
             "reinforcement_count": 0,
         }
-        missing = {key: value for key, value in given.items() if self._meta.get(key) is None}
+        missing = {key: value for key, value in defaults.items() if self._meta.get(key) is None}
         return self.set_meta(**missing) if missing else self
 
 

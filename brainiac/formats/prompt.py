@@ -27,11 +27,11 @@ _BOX = re.compile(r"[ \t]*[-*+][ \t]+\[([ xX])\][ \t]+(\S.*?)[ \t]*")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command.
+    """One command at a prompt's head, such as `/remember`.
 
     Attributes:
         name: One of `NAMES`.
-        argument: What stands behind it, as written; "" for none.
+        argument: The text after the name, as written; "" for none.
     """
 
     name: str
@@ -39,36 +39,37 @@ class Command:
 
 
 def parse_commands(text: str) -> tuple[tuple[Command, ...], str]:
-    """Split a prompt's text into its commands and the rest, which is as written.
+    """Split a prompt's text into its commands and the text below them, as written.
 
-    Commands are the first lines as long as each is one; `todo:` and `done:` count on the very first line alone. A text
-    of nothing but boxes (`- [ ]`, `- [x]`) is a list of tasks. Whatever stands further down is text: what is pasted
-    below a line of a person's own commands nothing.
+    Commands stand on the first lines, one a line, and end at the first line that is none: text pasted further down
+    commands nothing. `todo:` and `done:` count on the very first line alone. A text of nothing but boxes (`- [ ]`,
+    `- [x]`) is a list of tasks.
     """
     lines = text.split("\n")
     boxes = [_BOX.fullmatch(line) for line in lines if line.strip()]
     if boxes and all(boxes):
-        return tuple(_of_box(box) for box in boxes if box), ""
+        return tuple(_command_of_box(box) for box in boxes if box), ""
     commands: list[Command] = []
     for number, line in enumerate(lines):
         if not line.strip():
             continue
-        found = _LINE.fullmatch(line) or (None if commands else _PLAIN.fullmatch(line))
-        if found is None:
+        match = _LINE.fullmatch(line) or (None if commands else _PLAIN.fullmatch(line))
+        if match is None:
             return tuple(commands), "\n".join(lines[number:]) if commands else text
-        name, argument = found[1].lower(), found[2] or ""
+        name, argument = match[1].lower(), match[2] or ""
         if name in ALONE and argument:
             return (*commands, Command(name)), "\n".join([argument, *lines[number + 1 :]])
         commands.append(Command(name, argument))
     return tuple(commands), ""
 
 
-def _of_box(box: re.Match[str]) -> Command:
+def _command_of_box(box: re.Match[str]) -> Command:
+    """Return `todo` for an empty box, `done` for a ticked one."""
     return Command("todo" if box[1] == " " else "done", box[2])
 
 
 def arguments(commands: Iterable[Command], name: str) -> list[str]:
-    """Return what stands behind each command of a name, where anything does."""
+    """Return the arguments of all commands with a name; those without an argument are left out."""
     return [command.argument for command in commands if command.name == name and command.argument]
 
 
@@ -96,8 +97,9 @@ class Prompt:
         private: True: never to a remote model; so is a text with a mark in it.
         is_send: Its last line says that it is finished.
         is_capture: It lies in `inbox/notes/`.
-        origin: Whose words these are, one of `ORIGINS`; front matter may lower it, never raise it.
-        commands: Those at its head, if the person wrote it.
+        origin: Whose words these are, one of `ORIGINS`; front matter may name a less trusted one than `person`.
+        by: The client that wrote it through a door; "" for a file that a person saved.
+        commands: The commands at its head; none where another than the person wrote it.
     """
 
     path: str
@@ -116,11 +118,12 @@ class Prompt:
     is_send: bool = False
     id: str = ""
     origin: str = ORIGINS[0]
+    by: str = ""
     commands: tuple[Command, ...] = ()
 
     @property
     def said(self) -> str:
-        """The text without the lines of its commands: what is searched for and what a model is asked."""
+        """The text without its command lines; this is what search and models get."""
         return parse_commands(self.text)[1] if self.commands else self.text
 
 
@@ -167,7 +170,7 @@ class Exchange:
 
     @property
     def is_private(self) -> bool:
-        """Whether it must not leave this machine: by its prompt, or because the answer tells of what is private."""
+        """Whether its prompt or its response is private, so that no remote model may see it."""
         return self.prompt.private or (self.response is not None and self.response.private)
 
 
@@ -181,7 +184,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         inbox: Where the inbox is, relative to the root.
 
     Raises:
-        FormatError: It is neither, its front matter is broken, or a key holds what it cannot.
+        FormatError: It has another encoding, its front matter is broken, or a key has a value of the wrong type.
     """
     content = _decode(path, raw)
     meta, offset = split(content, path)
@@ -190,7 +193,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
     unsent = _SEND.sub("", body)
     text = unsent.strip("\n").rstrip()
     origin = _origin(meta)
-    commands = parse_commands(text)[0] if origin == ORIGINS[0] else ()
+    commands = parse_commands(text)[0] if _may_command(meta) else ()
     return Prompt(
         path=path,
         text=text,
@@ -210,6 +213,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         is_capture=path.startswith(f"{inbox}/notes/"),
         is_send=unsent != body,
         origin=origin,
+        by=_client(meta),
         commands=commands,
     )
 
@@ -223,25 +227,40 @@ def is_off_record(content: bytes | None) -> bool:
     return content is not None and (asks_to_be_forgotten(content) or _has_command(content))
 
 
-# either slash, whatever the case: a page whose broken front matter mentions an office is none
+# a quick look at the bytes: most files have no such command and need no parsing
 _MAY_COMMAND = re.compile(f"(?:/|\uff0f)(?:{'|'.join(sorted(UNRECORDED))})".encode(), re.IGNORECASE)
 
 
 def _has_command(content: bytes) -> bool:
-    """Return whether a file begins with a command that keeps nothing of it; of whom it comes does not matter here."""
+    """Return whether a file of the person's own begins with `/off` or `/forget`; elsewhere these are text."""
     plain = content.replace(b"\0", b"")
     if not _MAY_COMMAND.search(plain):
         return False
     text = plain.decode("utf-8", "surrogateescape").lstrip("\ufeff\xff\xfe").replace("\r\n", "\n")
     try:
-        text = text[split(text)[1] :]
+        meta, start = split(text)
     except FormatError:
         return True
-    return any(command.name in UNRECORDED for command in parse_commands(text)[0])
+    if not _may_command(in_lower_case(meta)):
+        return False
+    return any(command.name in UNRECORDED for command in parse_commands(text[start:])[0])
+
+
+def _may_command(meta: Mapping[str, Any]) -> bool:
+    """Return whether commands in a file count: a person saved it, it is no import and came through no door."""
+    return _origin(meta) == ORIGINS[0] and not _client(meta)
+
+
+def _client(meta: Mapping[str, Any]) -> str:
+    """Return the client that wrote a file through a door; "" where none did.
+
+    A door writes both keys. `by` alone may stand in a note of the person's own, such as a quotation.
+    """
+    return str(meta.get("by") or "") if meta.get("origin") is not None else ""
 
 
 def _origin(meta: Mapping[str, Any]) -> str:
-    """Return whose words a file holds; what is unclear is trusted least."""
+    """Return the `origin` that front matter names: `person` where it names none, `tool` where it is no known one."""
     named = meta.get("origin")
     if named is None:
         return ORIGINS[0]
@@ -254,6 +273,7 @@ def in_lower_case(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _decode(path: str, raw: bytes) -> str:
+    """Return a file's text, strictly UTF-8 or UTF-16; `FormatError` names the first wrong byte."""
     try:
         return raw.decode("utf-16") if is_utf16(raw) else raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -263,47 +283,51 @@ def _decode(path: str, raw: bytes) -> str:
 
 
 def _fingerprint(text: str) -> str:
+    """Return the hash by which a prompt is known: line ends and white space at line ends do not change it."""
     lines = (line.rstrip() for line in text.replace("\r", "\n").split("\n"))
     normal = "\n".join(lines).strip("\n")
     return hashlib.sha256(normal.encode("utf-8")).hexdigest()
 
 
 def _text(path: str, meta: Mapping[str, Any], key: str) -> str | None:
+    """Return a front-matter value as a text, None where it is missing; `FormatError` for a list or a truth value."""
     value = meta.get(key)
     if value is None or value == "":
         return None
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return str(value)
-    raise _misfit(path, key, "a text", value)
+    raise _wrong_type(path, key, "a text", value)
 
 
 def _flag(path: str, meta: Mapping[str, Any], key: str, default: bool) -> bool:
+    """Return a truth value of front matter, the default where it is missing; `FormatError` for anything else."""
     value = meta.get(key)
     if value is None:
         return default
     if isinstance(value, bool):
         return value
-    raise _misfit(path, key, "true or false", value)
+    raise _wrong_type(path, key, "true or false", value)
 
 
 def _links(path: str, meta: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Return the links of a front-matter key, one or a list of them; `FormatError` for anything else."""
     value = meta.get(key)
     if value is None:
         return ()
     values = value if isinstance(value, list) else [value]
     # `focus: [[Page]]` without quotes is a list in a list to YAML and a link to everybody else
-    found = tuple(f"[[{item[0]}]]" if isinstance(item, list) and len(item) == 1 else item for item in values)
-    if not all(isinstance(item, str) for item in found):
-        raise _misfit(path, key, "a link or a list of links", value)
-    return found
+    links = tuple(f"[[{item[0]}]]" if isinstance(item, list) and len(item) == 1 else item for item in values)
+    if not all(isinstance(link, str) for link in links):
+        raise _wrong_type(path, key, "a link or a list of links", value)
+    return links
 
 
-def _misfit(path: str, key: str, expected: str, value: object) -> FormatError:
+def _wrong_type(path: str, key: str, expected: str, value: object) -> FormatError:
     return FormatError(path, f"`{key}` in the front matter must be {expected}; found {value!r:.80}")
 
 
 def conversation_of(path: str, *, inbox: str = "inbox") -> str:
-    """Return the folder that a prompt shares with its conversation, or its own path at the inbox's top level."""
+    """Return the folder of a prompt, whose prompts are one conversation; at the inbox's top level the prompt's path."""
     folder = posixpath.dirname(path)
     return path if folder == inbox else folder
 
@@ -338,12 +362,13 @@ def parse_response(path: str, raw: bytes) -> Response:
 
 
 def _number(path: str, meta: Mapping[str, Any], key: str) -> float:
+    """Return a number of front matter, 0 where it is missing; `FormatError` for anything else, infinity included."""
     value = meta.get(key)
     if value is None:
         return 0.0
     if isinstance(value, int | float) and abs(value) < float("inf"):
         return float(value)
-    raise _misfit(path, key, "a number", value)
+    raise _wrong_type(path, key, "a number", value)
 
 
 def render_response(response: Response) -> str:
@@ -365,15 +390,15 @@ def render_response(response: Response) -> str:
 
 
 def render_error(prompt_path: str, what: str, why: str, todo: str, at: str, *, remember: bool = True) -> str:
-    """Return the file that tells why a prompt was not answered.
+    """Return the text of an error file, which says why a prompt was not answered.
 
     Args:
         prompt_path: Relative, posix.
-        what: What happened, one sentence.
-        why: What is behind it.
+        what: One sentence: what happened.
+        why: The cause.
         todo: What the person can do.
         at: ISO 8601 UTC.
-        remember: False: off the record, as its prompt; it may quote it.
+        remember: False where the prompt is off the record; so is this file then, since it may quote the prompt.
     """
     keys = {"in_reply_to": prompt_path, "created_at": at, **({} if remember else {"remember": False})}
     meta = render_meta(keys)
@@ -387,20 +412,20 @@ def reason_of_error(text: str) -> str:
 
 
 def response_path(prompt_path: str, number: int = 1) -> str:
-    """Return where a prompt's response goes: `q.md` to `q.response.md`, the second one to `q.response-2.md`."""
+    """Return the path of a prompt's response: `q.response.md` for `q.md`, the second one `q.response-2.md`."""
     return prompt_path.removesuffix(".md") + (".response.md" if number == 1 else f".response-{number}.md")
 
 
 def error_path(prompt_path: str) -> str:
-    """Return where it is told why a prompt was not answered."""
+    """Return the path of a prompt's error file: `q.error.md` for `q.md`."""
     return prompt_path.removesuffix(".md") + ".error.md"
 
 
 def prompt_path_of(output_path: str) -> tuple[str, ...]:
     """Return the prompts that a response or error file may belong to, likeliest first; () when it is neither."""
-    found = _OUTPUT.fullmatch(output_path)
-    if not found:
+    match = _OUTPUT.fullmatch(output_path)
+    if not match:
         return ()
     # only `.md` is taken off a prompt's name: `q.txt.response.md` answers `q.txt`, `q.MD.response.md` `q.MD`
-    is_whole = found[1].lower().endswith((".txt", ".md", ".markdown"))
-    return (found[1], found[1] + ".md") if is_whole else (found[1] + ".md",)
+    is_whole = match[1].lower().endswith((".txt", ".md", ".markdown"))
+    return (match[1], match[1] + ".md") if is_whole else (match[1] + ".md",)

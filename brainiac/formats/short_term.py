@@ -76,8 +76,8 @@ class Item:
 
     Attributes:
         is_private: It came from a `private: true` exchange and is never shown to a remote model.
-        words: Its lines as they stand, bullet and box included, the mark of what is private left out.
-        remarks: The lines right below it that are not indented; they stay when it goes.
+        words: Its lines as written, bullet and box included, without the private mark.
+        remarks: The unindented lines right below it; they stay when the item is removed.
     """
 
     text: str
@@ -92,7 +92,7 @@ class ShortTermMemory:
     """`memory/short_term.md`; events newest first, as in the file.
 
     Attributes:
-        is_private: A mark stands alone where it belongs to nothing: nobody can tell what of all this it is about.
+        is_private: A private mark stands where it belongs to no item, event or paragraph, so that it counts for all.
     """
 
     summary: str = ""
@@ -105,18 +105,20 @@ class ShortTermMemory:
 
 @dataclass(frozen=True, slots=True)
 class _PlacedItem:
+    """An item and its offsets in the file, remarks included."""
+
     item: Item
     start: int
     end: int
-    mark: int  # where the text of the item, with its box, begins
+    box: int  # offset of its box, or of its text where it has no box
 
 
 def matching(items: Sequence[Item], words: str) -> list[Item]:
-    """Return the open items that hold all the words, case aside; those that are these words alone, if there are any."""
+    """Return the open items that contain all the words, in any case; only the equal ones if there are such."""
     wanted = words.casefold().split()
     open_items = [item for item in items if not item.is_done]
-    same = [item for item in open_items if item.text.casefold().split() == wanted]
-    return same or [item for item in open_items if all(word in item.text.casefold() for word in wanted)]
+    equal = [item for item in open_items if item.text.casefold().split() == wanted]
+    return equal or [item for item in open_items if all(word in item.text.casefold() for word in wanted)]
 
 
 def parse_short_term(text: str) -> ShortTermMemory:
@@ -130,7 +132,7 @@ def parse_short_term(text: str) -> ShortTermMemory:
 
 @lru_cache(maxsize=4)
 def document_of(text: str) -> ShortTermDocument:
-    """Return a text as a document; a text is parsed once, whoever asks for it in one exchange after the other.
+    """Return a text as a document; the last few are cached, since one exchange asks for the same text repeatedly.
 
     Raises:
         FormatError: A heading is missing; all that are missing are named.
@@ -149,21 +151,21 @@ class ShortTermDocument:
     """
 
     def __init__(self, text: str) -> None:
-        places = {heading: find_line(text, heading) for heading in HEADINGS}
-        missing = [heading for heading, place in places.items() if place is None]
+        lines = {heading: find_line(text, heading) for heading in HEADINGS}
+        missing = [heading for heading, line in lines.items() if line is None]
         if missing:
             raise FormatError(
                 "memory/short_term.md", f"missing {', '.join(f'`{heading}`' for heading in missing)}; put it back"
             )
         self._text = text
-        self._content = {heading: place[1] for heading, place in places.items() if place}
+        self._content = {heading: line[1] for heading, line in lines.items() if line}  # offset below each heading
 
     def __str__(self) -> str:
         return self._text
 
     @cached_property
     def memory(self) -> ShortTermMemory:
-        """What stands there."""
+        """Short-term memory, parsed."""
         return ShortTermMemory(
             summary=parse_prose(self._text[slice(*self._section(SUMMARY))]),
             goals=tuple(placed.item for placed in self._items(GOALS)),
@@ -174,32 +176,34 @@ class ShortTermDocument:
         )
 
     def _has_stray_mark(self) -> bool:
-        items = (placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading))
-        document = self._without([*self.logged, *items])
+        """Return whether a private mark stands alone outside of items, events and the summary."""
+        document = self._without([*self.logged, *self._all_items()])
         start, end = document._section(SUMMARY)
         return without_private_paragraphs(document._text[:start] + "\n" + document._text[end:]) is None
 
     def _section(self, heading: str) -> tuple[int, int]:
+        """Return the offsets between which a section's content lies."""
         start = self._content[heading]
-        found = _SECTION_END.search(self._text, start)
-        return start, found.start() if found else len(self._text)
+        end = _SECTION_END.search(self._text, start)
+        return start, end.start() if end else len(self._text)
 
     def _items(self, heading: str) -> list[_PlacedItem]:
+        """Return the items of a list; those without text are left out."""
         start, end = self._section(heading)
-        found = (_placed_item(match) for match in _ITEM.finditer(self._text, start, end))
-        return [placed for placed in found if placed.item.text]
+        items = (_placed_item(match) for match in _ITEM.finditer(self._text, start, end))
+        return [placed for placed in items if placed.item.text]
 
     @cached_property
     def logged(self) -> list[PlacedEvent]:
-        """The events with their places, newest first as in the file."""
+        """The events with their places, newest first as in the file; headings without a time are a person's text."""
         start = self._content[EVENT_LOG]
-        found = _LOG_END.search(self._text, start)
-        placed = find_events(self._text, start, found.start() if found else len(self._text))
-        return list(_with_ids_of_their_own(each for each in placed if is_timestamp(each.event.at)))
+        end = _LOG_END.search(self._text, start)
+        events = find_events(self._text, start, end.start() if end else len(self._text))
+        return list(_with_unique_ids(placed for placed in events if is_timestamp(placed.event.at)))
 
     @property
     def remarks(self) -> str:
-        """What stands there beside summary, items, events and the seven headings: lines of the person's own."""
+        """The text outside of summary, items, events and the seven headings: lines that a person added."""
         document = self._without([*self.logged, *self._all_items()])
         start, end = document._section(SUMMARY)
         return _FRAME.sub("", document._text[:start] + document._text[end:])
@@ -236,12 +240,13 @@ class ShortTermDocument:
         return self._without(placed for placed in self.logged if placed.event.id in event_ids)
 
     def _without(self, places: Iterable[PlacedEvent | _PlacedItem]) -> ShortTermDocument:
-        kept, at = [], 0
+        """Return the document without these events and items; a person's remarks in and below them stay."""
+        parts, at = [], 0
         for placed in sorted(places, key=lambda placed: placed.start):
-            kept.append(self._text[at : placed.start])
-            kept.append(remarks_of(self._text, placed) if isinstance(placed, PlacedEvent) else placed.item.remarks)
+            parts.append(self._text[at : placed.start])
+            parts.append(remarks_of(self._text, placed) if isinstance(placed, PlacedEvent) else placed.item.remarks)
             at = placed.end
-        return ShortTermDocument("".join(kept) + self._text[at:])
+        return ShortTermDocument("".join(parts) + self._text[at:])
 
     def with_items(
         self,
@@ -251,16 +256,24 @@ class ShortTermDocument:
         *,
         is_private: bool = False,
     ) -> ShortTermDocument:
-        """Add items to the lists; a text that stands there already and is not done is not added again."""
+        """Add items to the lists; a text that a list has already, not done, is not added again."""
         mark = f" {PRIVATE_MARK}" if is_private else ""
         document = self._with_list(GOALS, goals, "[ ] ", mark)._with_list(TASKS, tasks, "[ ] ", mark)
         return document._with_list(FACTS, facts, "", mark)
 
     def _with_list(self, heading: str, texts: Iterable[str], box: str, mark: str) -> ShortTermDocument:
+        """Add items to one list.
+
+        Args:
+            heading: Of the list.
+            texts: Of the items.
+            box: "[ ] " where items of this list have boxes, "" for facts.
+            mark: The private mark with a space before it; "" for none.
+        """
         items = self._items(heading)
         known = {_key(placed.item.text) for placed in items if not placed.item.is_done}
-        fresh = {_key(text): one_line(text) for text in texts if text.strip()}
-        lines = [f"- {box or _guard(text)}{text}{mark}\n" for key, text in fresh.items() if key not in known]
+        wanted = {_key(text): one_line(text) for text in texts if text.strip()}
+        lines = [f"- {box or _guard(text)}{text}{mark}\n" for key, text in wanted.items() if key not in known]
         if not lines:
             return self
         start, end = self._section(heading)
@@ -270,10 +283,13 @@ class ShortTermDocument:
         return ShortTermDocument(splice(self._text, at, "".join(lines)))
 
     def with_private_items(self, is_meant: Callable[[str], bool]) -> ShortTermDocument:
-        """Mark items private by their texts."""
+        """Add the private mark to the items that are meant.
+
+        Args:
+            is_meant: Whether the item with a text is to be marked.
+        """
         text = self._text
-        items = [placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading)]
-        for placed in sorted(items, key=lambda placed: placed.start, reverse=True):
+        for placed in sorted(self._all_items(), key=lambda placed: placed.start, reverse=True):
             if not placed.item.is_private and is_meant(placed.item.text):
                 end = text.find("\n", placed.start)
                 at = len(text[: len(text) if end < 0 else end].rstrip("\r"))
@@ -281,7 +297,7 @@ class ShortTermDocument:
         return ShortTermDocument(text)
 
     def summary_span(self) -> tuple[int, int]:
-        """Return where the content of the summary lies in the text."""
+        """Return the offsets between which the summary lies in the text."""
         return self._section(SUMMARY)
 
     def with_done(self, texts: Iterable[str]) -> ShortTermDocument:
@@ -298,41 +314,46 @@ class ShortTermDocument:
         places = [*self._items(GOALS), *self._items(TASKS)]
         for placed in sorted(places, key=lambda placed: placed.start, reverse=True):
             if placed.item.is_done != is_done and _key(placed.item.text) in wanted:
-                has_box = text[placed.mark : placed.mark + 3] in ("[ ]", "[x]", "[X]")
-                text = text[: placed.mark] + box + ("" if has_box else " ") + text[placed.mark + 3 * has_box :]
+                has_box = text[placed.box : placed.box + 3] in ("[ ]", "[x]", "[X]")
+                text = text[: placed.box] + box + ("" if has_box else " ") + text[placed.box + 3 * has_box :]
         return ShortTermDocument(text)
 
     def without_items(
         self, goals: Iterable[str] = (), facts: Iterable[str] = (), tasks: Iterable[str] = ()
     ) -> ShortTermDocument:
         """Remove items from the lists by their texts; one that is not there changes nothing."""
-        gone = {GOALS: goals, FACTS: facts, TASKS: tasks}
-        keys = {heading: {_key(text) for text in texts} for heading, texts in gone.items()}
-        return self._without(p for heading in gone for p in self._items(heading) if _key(p.item.text) in keys[heading])
+        removed: list[_PlacedItem] = []
+        for heading, texts in ((GOALS, goals), (FACTS, facts), (TASKS, tasks)):
+            keys = {_key(text) for text in texts}
+            removed += [placed for placed in self._items(heading) if _key(placed.item.text) in keys]
+        return self._without(removed)
 
     def with_summary(self, summary: str, is_ours: Callable[[str], bool] = lambda paragraph: True) -> ShortTermDocument:
-        """Put a summary in place of the paragraphs that are ours; the others stay below it. Promotion alone may.
+        """Replace the paragraphs of the summary that a process wrote; those of a person stay below. For Promotion only.
 
         Args:
-            summary: Paragraphs.
-            is_ours: Tells it of a paragraph, escapes undone.
+            summary: The new paragraphs.
+            is_ours: Whether a process wrote a paragraph (given without escapes).
         """
         start, end = self._section(SUMMARY)
         if parse_prose(self._text[start:end]) == summary.strip():
             return self
-        written, theirs = render_prose(summary), self._theirs(is_ours)
-        before = f"{written}\n\n" if written else "" if theirs else "\n"
+        written, by_person = render_prose(summary), self._paragraphs_by_person(is_ours)
+        before = f"{written}\n\n" if written else "" if by_person else "\n"
         changed = splice(self._text, start, before, end)
         at = len(changed) - (len(self._text) - end)
-        return ShortTermDocument(changed[:at] + theirs + changed[at:])
+        return ShortTermDocument(changed[:at] + by_person + changed[at:])
 
-    def _theirs(self, is_ours: Callable[[str], bool]) -> str:
-        """Return the paragraphs of the summary that are not ours, as they stand, with the blank lines below them."""
+    def _paragraphs_by_person(self, is_ours: Callable[[str], bool]) -> str:
+        """Return the summary's paragraphs that a person wrote, unchanged, each with the blank lines below it."""
         start, end = self._section(SUMMARY)
-        found = list(_PARAGRAPH.finditer(self._text, start, end))
-        ends = [*(each.start() for each in found), end][1:]
-        theirs = ((each, upto) for each, upto in zip(found, ends, strict=True) if not is_ours(parse_prose(each[0])))
-        return "".join(self._text[each.start() : upto] for each, upto in theirs)
+        paragraphs = list(_PARAGRAPH.finditer(self._text, start, end))
+        ends = [*(paragraph.start() for paragraph in paragraphs), end][1:]
+        kept = ""
+        for paragraph, paragraph_end in zip(paragraphs, ends, strict=True):
+            if not is_ours(parse_prose(paragraph[0])):
+                kept += self._text[paragraph.start() : paragraph_end]
+        return kept
 
     def reset(
         self,
@@ -341,13 +362,13 @@ class ShortTermDocument:
         keep_items: Collection[str],
         is_ours: Callable[[str], bool] = lambda paragraph: True,
     ) -> ShortTermDocument:
-        """Remove all events and items but those to keep; whatever else a person wrote stays.
+        """Remove all events and items but those to keep; everything else that a person wrote stays.
 
         Args:
-            summary: The new summary; None leaves the one there.
+            summary: The new summary; None keeps the present one.
             keep_events: Ids.
             keep_items: Texts.
-            is_ours: Tells which paragraphs of the summary the new one replaces.
+            is_ours: Whether the new summary replaces a paragraph of the present one.
         """
         kept = {_key(text) for text in keep_items}
         items = self._all_items()
@@ -360,22 +381,23 @@ class ShortTermDocument:
         return document if summary is None else document.with_summary(summary, is_ours)
 
 
-def _placed_item(found: re.Match[str]) -> _PlacedItem:
-    text = " ".join(PRIVATE.sub(" ", found[2]).split())
-    if found[1] is None and text.startswith("\\") and _BOX.match(text):
+def _placed_item(match: re.Match[str]) -> _PlacedItem:
+    """Return the item that a match of `_ITEM` begins, with the unindented lines below it as its remarks."""
+    text = " ".join(PRIVATE.sub(" ", match[2]).split())
+    if match[1] is None and text.startswith("\\") and _BOX.match(text):
         text = text[1:]
-    wrapped = _WRAPPED.match(found.string, found.end(), found.endpos)
+    wrapped = _WRAPPED.match(match.string, match.end(), match.endpos)
     below = wrapped[0] if wrapped else ""
-    is_private = PRIVATE.search(found[0] + below) is not None
-    words = _MARK.sub("", found[0]).replace("\r\n", "\n").rstrip("\n")
-    remarks = newline_of(found[0]) + (with_private_marks(below) if is_private else below) if below else ""
-    item = Item(unescape(text), found[1] in ("x", "X"), is_private, words, remarks)
-    mark = found.start(2) if found[1] is None else found.start(1) - 1
-    return _PlacedItem(item, found.start(), found.end() + len(below), mark)
+    is_private = PRIVATE.search(match[0] + below) is not None
+    words = _MARK.sub("", match[0]).replace("\r\n", "\n").rstrip("\n")
+    remarks = newline_of(match[0]) + (with_private_marks(below) if is_private else below) if below else ""
+    item = Item(unescape(text), match[1] in ("x", "X"), is_private, words, remarks)
+    box = match.start(2) if match[1] is None else match.start(1) - 1
+    return _PlacedItem(item, match.start(), match.end() + len(below), box)
 
 
-def _with_ids_of_their_own(events: Iterable[PlacedEvent]) -> Iterator[PlacedEvent]:
-    """Give an event whose id stands above already, as in a copy that a person made, one of its own."""
+def _with_unique_ids(events: Iterable[PlacedEvent]) -> Iterator[PlacedEvent]:
+    """Yield the events; one with the id of an event above it (a person copied it) gets another id, from its text."""
     known: set[str] = set()
     for placed in events:
         event = placed.event
@@ -387,9 +409,10 @@ def _with_ids_of_their_own(events: Iterable[PlacedEvent]) -> Iterator[PlacedEven
 
 
 def _guard(fact: str) -> str:
-    """Return the backslash that a fact needs which would look like an item with a box."""
+    """Return a backslash for a fact that begins like a box (`[x] …`), which would be read as one; else ""."""
     return "\\" if _BOX.match(fact) else ""
 
 
 def _key(text: str) -> str:
+    """Return the text by which two items count as the same: without mark, capitals and extra white space."""
     return " ".join(PRIVATE.sub(" ", text).split()).casefold()

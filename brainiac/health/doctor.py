@@ -29,7 +29,7 @@ from brainiac.pipeline.daemon import is_running
 from brainiac.skeleton import create_brain
 from brainiac.storage.external_edits import MAX_BYTES
 from brainiac.storage.pages import INDEX, PageSet, linked_path
-from brainiac.storage.relinking import healed
+from brainiac.storage.relinking import with_repaired_links
 from brainiac.tree import OUR_TEMPORARY_PREFIX, is_printable, is_temporary
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count")
@@ -213,7 +213,7 @@ def check_links(brain: Brain, pages: PageSet) -> Iterator[Problem]:
 
 
 def _healing(path: str) -> Callable[[Brain, str], str]:
-    return lambda brain, text: healed(text, was=path, now=path, moved={}, places=brain.pages().place_of)
+    return lambda brain, text: with_repaired_links(text, was=path, now=path, moved={}, places=brain.pages().place_of)
 
 
 # --- what the processes read -------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def check_journal(brain: Brain) -> Iterator[Problem]:
 
 
 def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
-    held = set(brain.observed.held())
+    held = set(brain.observed.held_deletions())
     standing = dict(_standing(brain))
     changed = [path for path, digest in standing.items() if fold.get(path) != digest]
     gone = [
@@ -276,5 +276,5 @@ def _standing(brain: Brain) -> Iterator[tuple[str, str]]:
         if brain.tree.is_tracked(path) and entry.stat(follow_symlinks=False).st_size <= MAX_BYTES:
             with suppress(OSError):  # a page that may not be read is named by itself
                 content = brain.read(path)
-                if content is not None and not brain.committer.is_unkept(path, content):
+                if content is not None and not brain.committer.is_hash_only(path, content):
                     yield path, content_hash(content)

@@ -19,13 +19,13 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError, SettingsError
 from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
-from brainiac.history.devices import rivals, waiting
+from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
-from brainiac.storage.files import locked, were_set_aside
-from brainiac.storage.heartbeat import seen_lately, serves
+from brainiac.storage.files import locked, set_aside_files
+from brainiac.storage.heartbeat import recently_seen_daemon, serving_message
 from brainiac.storage.runstate import LOCK, read_run_state
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
@@ -122,8 +122,8 @@ def _daemon(brain: Brain) -> dict[str, Any]:
     try:
         # Nobody but a running daemon holds this lock; what it last wrote says nothing once it is gone.
         with locked(brain.places.state / LOCK, wait_seconds=0):
-            other = seen_lately(brain)
-            return {"is_running": False} | ({"elsewhere": serves(brain, other)} if other else {})
+            other = recently_seen_daemon(brain)
+            return {"is_running": False} | ({"elsewhere": serving_message(brain, other)} if other else {})
     except LockedError:
         reported = ("pid", "since", "watch", "passed_over", "problem", "pending")
         return {"is_running": True, **{name: getattr(state, name) for name in reported}}
@@ -147,10 +147,10 @@ def _unanswered(brain: Brain, inbox: set[str], daemon: dict[str, Any]) -> Iterat
 
 def _problems(brain: Brain) -> Iterator[str]:
     yield from map(str, setup_problems(brain))
-    if held := brain.observed.held():
+    if held := brain.observed.held_deletions():
         what = f"{held[0]} and {len(held) - 1} more notes are gone, too many at once to be believed"
         yield f"{what}; put them back, or run `brainiac doctor --confirm-deletions` if they are to go"
-    if others := rivals(brain):
+    if others := other_active_devices(brain):
         yield f"{', '.join(others)} uses this brain too; run `brainiac takeover` on the one that is to work"
     if not brain.tree.core_identity.is_file():
         yield f"{brain.tree.relative(brain.tree.core_identity)} is missing; `brainiac doctor --fix` puts one there"
@@ -192,7 +192,7 @@ def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Probl
         todo = "until then the last good settings hold"
         yield from (Problem(config, problem.removeprefix(f"{brain.tree.config}: "), todo) for problem in error.problems)
     yield from unknown_plugins(brain)
-    for path in were_set_aside(brain.places.state):
+    for path in set_aside_files(brain.places.state):
         what = "could not be read, was set aside and made anew; what was in flight in it is not done"
         yield Problem(str(path), what, "look whether anything is missing, and remove it")
     try:
@@ -261,7 +261,7 @@ def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bo
 def nobody_answers(brain: Brain) -> str:
     """Return why a daemon that is started here would answer nothing, and what to do; "" when it would."""
     if not brain.is_active:
-        return waiting(brain)
+        return waiting_message(brain)
     states = {plugin.state: plugin.detail for plugin in survey(brain) if plugin.name == ANSWERS}
     if states.keys() & {"ready", "loaded"} or not states:
         return ""

@@ -32,7 +32,7 @@ from brainiac.events import (
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.formats.page import is_private_note
 from brainiac.history.short_term import with_copy
-from brainiac.storage.heartbeat import neighbours
+from brainiac.storage.heartbeat import devices_in_folder
 from brainiac.storage.review import Proposal, review_change
 
 RECENT_DAYS = 7
@@ -81,15 +81,15 @@ def require_active(brain: Brain) -> None:
         UserError: Another device does.
     """
     if not brain.is_active:
-        raise UserError(waiting(brain))
+        raise UserError(waiting_message(brain))
 
 
-def waiting(brain: Brain) -> str:
+def waiting_message(brain: Brain) -> str:
     """Say who runs the processes and how to change it."""
     return f"{brain.settings.active_device} runs the processes of this brain; `brainiac takeover` makes it this device"
 
 
-def rivals(brain: Brain) -> list[str]:
+def other_active_devices(brain: Brain) -> list[str]:
     """Return the other devices whose journals grew in the last days, while none is named to run the processes.
 
     Other homes on this very folder are none: of their daemons one serves, and the others wait.
@@ -97,7 +97,7 @@ def rivals(brain: Brain) -> list[str]:
     if brain.settings.active_device is not None:
         return []
     since = (brain.clock.now() - timedelta(days=RECENT_DAYS)).date().isoformat()
-    ours = {brain.journal.device, "blobs", *neighbours(brain)}
+    ours = {brain.journal.device, "blobs", *devices_in_folder(brain)}
     folders = (path for path in brain.tree.journal.glob("*/") if path.name not in ours)
     return sorted(path.name for path in folders if any(file.stem >= since for file in path.glob("[0-9]*.jsonl")))
 
@@ -182,7 +182,7 @@ def _hashes_of(brain: Brain, path: str) -> set[str | None]:
     return {digest for change in changes for digest in (change.before, change.after)}
 
 
-def taken(brain: Brain, proposal: CopyProposal) -> list[Change]:
+def changes_for_copy(brain: Brain, proposal: CopyProposal) -> list[Change]:
     """Return the changes that put a copy in its original's place; none where either is not as it was proposed."""
     copy, standing = brain.read(proposal.copy), brain.read(proposal.path)
     digest = content_hash(standing) if standing is not None else None

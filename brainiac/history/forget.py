@@ -34,9 +34,9 @@ from brainiac.formats.prompt import parse_commands, parse_response, prompt_path_
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
 from brainiac.llm.offline import FIXED
-from brainiac.storage.filed import pending
+from brainiac.storage.filed import undecided_deletions
 from brainiac.storage.folders import Folders
-from brainiac.storage.review import Proposal, review_change, without
+from brainiac.storage.review import Proposal, review_change, without_proposals
 from brainiac.storage.statements import StatementChange, read_statements, sources_of, text_hash
 from brainiac.text.tokens import holds_words, pieces
 
@@ -357,9 +357,9 @@ class _Planner:
     # --- the prompt and its answers -------------------------------------------------------------------------
 
     def _take_pair(self, exchange: str) -> None:
-        if exchange not in self._exchanges.events:
-            return
         answered, path = self._exchanges.what(exchange), self._exchanges.place_of(exchange)
+        if answered is None:
+            return
         text = self.plan.read(path)
         if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != answered.prompt_sha256:
             # The person wrote something else there since. Of an earlier revision that is a matter of course.
@@ -392,8 +392,8 @@ class _Planner:
         """Take out the items that the reflection of these exchanges wrote."""
 
         def is_meant(text: str) -> bool:
-            digest = text_hash(text)
-            return digest in self._target.items or not self._ids.isdisjoint(self._log.noted.get(digest, ()))
+            is_named = text_hash(text) in self._target.items
+            return is_named or not self._ids.isdisjoint(self._log.noted_from(text))
 
         memory = document.memory
         gone = [
@@ -409,7 +409,7 @@ class _Planner:
         said = {" ".join(text.split()) for text in sentences_of(self.plan.texts)}
         gone = [sentence for sentence in said if len(sentence.split()) >= MIN_WORDS and sentence in summary]
         names = [re.compile(rf"(?<!\w){re.escape(title)}(?!\w)") for title in self._titles]
-        ours = [paragraph for paragraph in paragraphs if text_hash(paragraph) in self._log.summaries]
+        ours = [paragraph for paragraph in paragraphs if self._log.is_own_summary(paragraph)]
         gone += [paragraph for paragraph in ours if any(name.search(paragraph) for name in names)]
         if not gone:
             return summary  # a person may have laid it out
@@ -436,7 +436,7 @@ class _Planner:
         sources = [str(source) for source in memory.meta.get("sources") or ()]
         kept = [source for source in sources if source not in self._ids]
         page = page.set_meta(sources=kept) if kept != sources else page
-        if is_bare(page.memory) and (memory.uuid in self._log.changes or list(find_events(memory.text))):
+        if is_bare(page.memory) and (self._log.knows_page(memory.uuid) or list(find_events(memory.text))):
             self._titles.append(memory.title)
             self.plan.drop(memory.path, "nothing else stands on it")
         elif str(page) != text:
@@ -519,9 +519,9 @@ class _Planner:
     def _take_proposals(self) -> None:
         """Take proposals out of the review that rest on these exchanges alone."""
         path = self._brain.tree.relative(self._brain.tree.review)
-        gone = {name for name, sources in self._log.proposals.items() if sources and sources <= self._ids}
+        gone = {name for name, sources in self._log.proposals().items() if sources and sources <= self._ids}
         text = self.plan.read(path) if gone else None
-        if text is not None and (after := without(text, gone)) != text:
+        if text is not None and (after := without_proposals(text, gone)) != text:
             self.plan.write(path, after, "proposals that rest on it")
 
 
@@ -589,7 +589,7 @@ def sentences_of(texts: Iterable[str]) -> set[str]:
     return {sentence.strip().strip('"') for line in lines for sentence in (line, *pieces(line))}
 
 
-def standing(brain: Brain, pieces: Collection[bytes], after: Mapping[str, bytes]) -> dict[bytes, list[str]]:
+def find_remaining(brain: Brain, pieces: Collection[bytes], after: Mapping[str, bytes]) -> dict[bytes, list[str]]:
     """Return the pieces that stand in a file of the tree, with the files; logs and journal are not looked at.
 
     Args:
@@ -654,7 +654,7 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
         return
     said = {placed.event.id for placed in find_events(before)}
     target = Target(tuple(str(source) for source in meta.get("sources") or () if str(source) not in said))
-    if not target or str(meta.get("uuid") or "") in pending(brain):
+    if not target or str(meta.get("uuid") or "") in undecided_deletions(brain):
         return
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
     proposal = replace(target.proposal(what), deleted=str(meta.get("uuid") or path), path=path)
@@ -666,7 +666,7 @@ def _put_before_person(brain: Brain, proposal: ForgetProposal, *, by: str, is_pr
     brain.commit(ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
 
 
-def settle(brain: Brain, proposal: ForgetProposal) -> Event | None:
+def carry_out_proposal(brain: Brain, proposal: ForgetProposal) -> Event | None:
     """Forget what a person ticked; the prompt that asked for it and its answer go with it.
 
     Returns:

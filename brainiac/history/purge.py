@@ -19,10 +19,10 @@ from brainiac.history.forget import (
     MIN_WORDS,
     ForgetPlan,
     Target,
+    find_remaining,
     forget,
     pieces_of,
     plan_forget,
-    standing,
     target_of_page,
 )
 from brainiac.history.why import Exchanges, find_memory
@@ -67,7 +67,7 @@ def purge(brain: Brain, target: Target) -> Purged:
     plan = plan_forget(brain, target)
     after = {change.path: change.after or b"" for change in plan.changes()}
     pieces = pieces_of(plan.texts)
-    elsewhere = standing(brain, pieces, after)
+    elsewhere = find_remaining(brain, pieces, after)
     # Before anything goes: whatever cuts this short, the next start finds what is to be destroyed.
     tombstone = _tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
     event = forget(brain, target, cause=tombstone.id)
@@ -134,8 +134,9 @@ def _carry_out(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
 
 def _texts_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
     """Return the hashes of the prompts and answers of exchanges, as the events that made them known name them."""
-    events = Exchanges(brain).events
-    changes = [change for exchange in exchanges if exchange in events for change in events[exchange][1].changes]
+    known = Exchanges(brain)
+    events = (event for exchange in exchanges if (event := known.event(exchange)))
+    changes = (change for event in events for change in event.changes)
     hashes = (digest for change in changes if change.op != "append" for digest in (change.before, change.after))
     return {digest for digest in hashes if digest}
 
@@ -282,7 +283,7 @@ def _take_out(brain: Brain, tombstone: Event) -> tuple[Event | None, set[str]]:
     texts = plan_forget(brain, target).texts
     event = forget(brain, target, by="kernel", cause=tombstone.id)
     pieces = pieces_of(texts) if event else []
-    elsewhere = standing(brain, pieces, {})
+    elsewhere = find_remaining(brain, pieces, {})
     pieces = [piece for piece in pieces if piece not in elsewhere]
     hashes = _texts_holding(brain, named.exchanges, named.statements, pieces)
     return event, hashes | _former_texts(event)

@@ -24,7 +24,7 @@ from brainiac.events import (
 )
 from brainiac.history.short_term import without_change
 from brainiac.storage.merge import three_way
-from brainiac.storage.record import changers, consequences, undone_events
+from brainiac.storage.record import consequences, events_changing, undone_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class _Reversal:
 
     def _last_changer(self) -> Event | None:
         return max(
-            changers(self._brain, self._path, self._undoing.event.seq), key=lambda event: event.seq, default=None
+            events_changing(self._brain, self._path, self._undoing.event.seq), key=lambda event: event.seq, default=None
         )
 
     def _by_whom(self) -> str:

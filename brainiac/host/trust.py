@@ -14,7 +14,7 @@ from pathlib import Path
 
 from brainiac.errors import UserError
 from brainiac.events import content_hash
-from brainiac.storage.files import make_way, read_bytes
+from brainiac.storage.files import read_bytes, set_aside_non_file
 
 
 class TrustStore:
@@ -96,7 +96,7 @@ class TrustStore:
 
     def _write(self, known: dict[str, dict[str, str]]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        make_way(self._path)
+        set_aside_non_file(self._path)
         temporary = self._path.with_suffix(".new")
         temporary.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
         os.replace(temporary, self._path)

@@ -32,7 +32,7 @@ from brainiac.pipeline.dispatch import exchange_of
 from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
 from brainiac.pipeline.watch import Watcher
 from brainiac.storage.files import locked
-from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serves
+from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serving_message
 from brainiac.storage.runstate import LOCK, RunState, read_run_state, write_run_state
 
 # --- quiet ------------------------------------------------------------------------------------------------------------
@@ -179,8 +179,8 @@ class Daemon:
 
     def _wait(self, other: Beat) -> bool:
         """Tell, once, who serves, and wait a moment; False when it is time to stop."""
-        problem = f"{serves(self._brain, other)}. This one waits and takes over when that one is gone; to have it serve"
-        problem += f" at once, stop process {other.pid} there"
+        problem = f"{serving_message(self._brain, other)}. This one waits and takes over when that one is gone; "
+        problem += f"to have it serve at once, stop process {other.pid} there"
         if problem != self._state.problem:
             self._tell(f"{problem[0].upper()}{problem[1:]}.")
             self._state = RunState(pid=os.getpid(), since=iso(self._brain.clock.now()), problem=problem)
@@ -191,19 +191,19 @@ class Daemon:
     def _refuse(self, until: float, other: Beat) -> bool:
         """Wait for one that begins at the same time, but not for one that serves."""
         if time.monotonic() > until:
-            raise LockedError(f"{serves(self._brain, other)}; stop that one first")
+            raise LockedError(f"{serving_message(self._brain, other)}; stop that one first")
         time.sleep(LOOK_SECONDS)
         return True
 
     def _stand_down(self) -> None:
         self._heartbeat.stop()
-        if not self._heartbeat.is_ousted:  # else what still hangs must write no more
+        if not self._heartbeat.is_replaced:  # else what still hangs must write no more
             self._brain.before_commit = None
 
     @property
-    def is_ousted(self) -> bool:
+    def is_replaced(self) -> bool:
         """Whether it ended because another daemon serves by now, behind which it is to begin anew."""
-        return self._heartbeat.is_ousted and not self._is_signalled
+        return self._heartbeat.is_replaced and not self._is_signalled
 
     def stop(self) -> bool:
         """End in order; return whether all work ended in time."""
@@ -212,7 +212,7 @@ class Daemon:
         is_clean = self.bus.stop()
         try:
             with storage_trouble():
-                if not self._heartbeat.is_ousted:
+                if not self._heartbeat.is_replaced:
                     self._brain.committer.check_displaced()
         except StorageError as error:
             self._brain.log.warning("left_for_next_start", problem=error.problem)
@@ -394,9 +394,9 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
     known = brain.answered.of(path)
     if prompt.private or not prompt.remember:
-        from brainiac.history.private import keep_in  # most prompts never need it
+        from brainiac.history.private import withdraw_private  # most prompts never need it
 
-        keep_in(brain, prompt)
+        withdraw_private(brain, prompt)
     if not is_again and known and known.response and brain.answered.is_answered(prompt):
         return brain.tree.absolute(known.response)
     events: list[Event] = []

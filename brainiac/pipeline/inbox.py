@@ -157,9 +157,9 @@ class Inbox:
 
     def _keep_in(self, prompt: Prompt) -> None:
         """Take back what came of a prompt that asks to be kept in, as it did not when it was answered."""
-        from brainiac.history.private import keep_in  # most prompts never need it
+        from brainiac.history.private import withdraw_private  # most prompts never need it
 
-        if self._brain.is_active and not keep_in(self._brain, prompt):
+        if self._brain.is_active and not withdraw_private(self._brain, prompt):
             self._again(prompt.path, WITHDRAW_SECONDS)
 
     def _is_dealt_with(self, prompt: Prompt) -> bool:

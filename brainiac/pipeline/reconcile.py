@@ -111,7 +111,9 @@ def backlog(brain: Brain, known: Mapping[str, Stamp]) -> Backlog:
 
 def is_settled(brain: Brain, path: str) -> bool:
     """Tell without reading it that a prompt is as it was answered, with its response where it belongs."""
-    return brain.answered.is_unchanged(path, brain.observed.hash_of(path)) and not brain.answered.is_parted(path)
+    return brain.answered.is_unchanged(path, brain.observed.hash_of(path)) and not brain.answered.is_response_elsewhere(
+        path
+    )
 
 
 def is_free(brain: Brain) -> bool:

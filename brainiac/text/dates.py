@@ -1,4 +1,4 @@
-"""Time expressions of ordinary English, resolved against the moment they were written."""
+"""English time expressions ("last March", "on Tuesday") in a text, and the days they mean when it was written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-# --- which days an expression means: calendar arithmetic, one function a form ----------------------------------------
+# --- resolving an expression to days: one function for each group of `_PATTERN` --------------------------------------
+#
+# Each takes the expression in lower case, the day it was written on, and the tense of its sentence, and returns
+# the first and last day it may mean with the kind, or None where it means no day ("31 February").
 
 TimeKind = Literal["point", "range", "duration", "frequency"]
 Tense = Literal["past", "mixed", "ahead"]
@@ -37,27 +40,31 @@ COUNT = (
 )
 UNIT = r"(?:seconds|minute|min|hour|hr|day|night|week|weekend|fortnight|month|quarter|year|decade)s?"
 YEAR = r"(?:19|20)\d\d"
-_Days = tuple[date, date, TimeKind] | None
+_Resolved = tuple[date, date, TimeKind] | None  # first day, last day, kind
 
 
 def _month_number(text: str) -> int:
-    found = re.search(MONTH, text)
-    return next(i for i, name in enumerate(MONTHS, 1) if found and name.startswith(found.group()[:3]))
+    """Return the number, 1 to 12, of the month that a text names."""
+    match = re.search(MONTH, text)
+    return next(i for i, name in enumerate(MONTHS, 1) if match and name.startswith(match.group()[:3]))
 
 
 def _year_of(text: str) -> int | None:
-    found = re.search(YEAR, text)
-    return int(found.group()) if found else None
+    """Return the four-digit year in a text; None where there is none."""
+    match = re.search(YEAR, text)
+    return int(match.group()) if match else None
 
 
-def _day(year: int, month: int, day: int) -> date | None:
+def _date_or_none(year: int, month: int, day: int) -> date | None:
+    """Return a date; None where the calendar has no such day."""
     try:
         return date(year, month, day)
     except ValueError:
         return None
 
 
-def _one(day: date | None) -> _Days:
+def _single_day(day: date | None) -> _Resolved:
+    """Return a day as a resolved expression that begins and ends on it."""
     return (day, day, "point") if day else None
 
 
@@ -68,31 +75,35 @@ def month_span(year: int, month: int) -> tuple[date, date]:
     return first, following - timedelta(days=1)
 
 
-def _iso(text: str, today: date, tense: Tense) -> _Days:
-    return _one(_day(int(text[:4]), int(text[5:7]), int(text[8:10])))
+def _iso(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "2026-03-14"."""
+    return _single_day(_date_or_none(int(text[:4]), int(text[5:7]), int(text[8:10])))
 
 
-def _slashed(text: str, today: date, tense: Tense) -> _Days:
+def _slashed(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "3/14/2026", month first, and "14.3.2026" or "14/3/2026", day first."""
     first, second, year = (int(part) for part in re.split(r"[/.]", text))
     day, month = (first, second) if "." in text or first > 12 else (second, first)
-    return _one(_day(year, month, day))
+    return _single_day(_date_or_none(year, month, day))
 
 
-def _calendar_day(text: str, today: date, tense: Tense) -> _Days:
+def _calendar_day(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "May 23" or "23 May 2026"; without a year the nearest such day that fits the tense."""
     month, year = _month_number(text), _year_of(text)
-    found = re.search(r"(?<!\d)\d{1,2}(?!\d)", text)
-    number = int(found.group()) if found else 1
+    match = re.search(r"(?<!\d)\d{1,2}(?!\d)", text)
+    number = int(match.group()) if match else 1
     if year is not None:
-        return _one(_day(year, month, number))
-    choices = [day for offset in (-1, 0, 1) if (day := _day(today.year + offset, month, number))]
+        return _single_day(_date_or_none(year, month, number))
+    choices = [day for offset in (-1, 0, 1) if (day := _date_or_none(today.year + offset, month, number))]
     if tense == "past":
         choices = [day for day in choices if day <= today]
     elif tense == "ahead":
         choices = [day for day in choices if day >= today]
-    return _one(min(choices, key=lambda day: abs(day - today), default=None))
+    return _single_day(min(choices, key=lambda day: abs(day - today), default=None))
 
 
-def _month(text: str, today: date, tense: Tense) -> _Days:
+def _month(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "in March" or "March 2026"; without a year the nearest such month that fits the tense."""
     month = _month_number(text)
     year = _year_of(text)
     if year is None:
@@ -105,15 +116,17 @@ def _month(text: str, today: date, tense: Tense) -> _Days:
     return first, last, "range"
 
 
-def _year(text: str, today: date, tense: Tense) -> _Days:
+def _year(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "in 2024"."""
     year = _year_of(text) or today.year
     return date(year, 1, 1), date(year, 12, 31), "range"
 
 
-def _since(text: str, today: date, tense: Tense) -> _Days:
+def _since(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "since March" or "since 2024": from its first day until today."""
     if re.search(MONTH, text):
-        found = _month(text, today, "past")
-        return (found[0], max(today, found[0]), "range") if found else None
+        month = _month(text, today, "past")
+        return (month[0], max(today, month[0]), "range") if month else None
     return date(_year_of(text) or today.year, 1, 1), today, "range"
 
 
@@ -125,13 +138,17 @@ def number_of(text: str) -> float | None:
 
 
 def _counted(text: str) -> tuple[float, str]:
+    """Return the number and the unit, in the singular, of an expression such as "three weeks ago"."""
     count = 0.5 if "half a" in text else number_of(re.sub(UNIT, "", text)) or 1
     unit = next((u for u in re.findall(r"[a-z]+", text)[::-1] if re.fullmatch(UNIT, u)), "day")
     return count, unit.rstrip("s")
 
 
 def shift(day: date, count: float, unit: str) -> date:
-    """Return the day that lies so many units later (earlier when negative); month ends are kept within the month."""
+    """Return the day `count` units later, earlier when negative; a day that its month lacks becomes its last day.
+
+    The same day is returned where the result would lie outside the calendar.
+    """
     if unit in ("month", "quarter", "year", "decade"):
         months = int(count * {"month": 1, "quarter": 3, "year": 12, "decade": 120}[unit])
         year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
@@ -145,20 +162,22 @@ def shift(day: date, count: float, unit: str) -> date:
         return day
 
 
-def _ago(text: str, today: date, tense: Tense) -> _Days:
+def _ago(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "three weeks ago"."""
     count, unit = _counted(text)
-    return _around(shift(today, -count, unit), unit)
+    return _unit_around(shift(today, -count, unit), unit)
 
 
-def _ahead(text: str, today: date, tense: Tense) -> _Days:
+def _ahead(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "in three weeks", and "the next three weeks" from today on."""
     count, unit = _counted(text)
     if "next" in text:
         return today, shift(today, count, unit), "range"
-    return _around(shift(today, count, unit), unit)
+    return _unit_around(shift(today, count, unit), unit)
 
 
-def _around(day: date, unit: str) -> _Days:
-    """Widen a counted day to what the unit leaves open."""
+def _unit_around(day: date, unit: str) -> _Resolved:
+    """Return the days that "two months ago" may mean: the whole month, quarter's month or year around a day."""
     if unit in ("month", "quarter"):
         return (*month_span(day.year, day.month), "range")
     if unit in ("year", "decade"):
@@ -166,35 +185,39 @@ def _around(day: date, unit: str) -> _Days:
     return day, day, "point"
 
 
-def _lately(text: str, today: date, tense: Tense) -> _Days:
+def _lately(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "the last three weeks": those until today."""
     count, unit = _counted(text)
     return shift(today, -count, unit), today, "range"
 
 
-def _duration(text: str, today: date, tense: Tense) -> _Days:
+def _duration(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "for three weeks", counted back from today."""
     count, unit = _counted(text)
     return shift(today, -count, unit), today, "duration"
 
 
-def _moved(text: str, today: date, tense: Tense) -> _Days:
+def _stepped(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "last", "this" or "next" with a weekday, unit, month or feast: "last March", "next Tuesday"."""
     if text.startswith("since "):
-        found = _moved(text.removeprefix("since "), today, tense)
-        return (found[0], max(found[0], today), "range") if found else None
-    direction, what = text.split(None, 1)
+        days = _stepped(text.removeprefix("since "), today, tense)
+        return (days[0], max(days[0], today), "range") if days else None
+    direction, unit = text.split(None, 1)
     step = {"last": -1, "past": -1, "previous": -1, "this": 0}.get(direction, 1)
-    if re.fullmatch(DAY, what):
-        return _one(_moved_weekday(what, step, today))
-    if found := _moved_unit(what.rstrip("s"), step, today):
-        return found
-    if re.fullmatch(MONTH, what):
-        number = _month_number(what)
+    if re.fullmatch(DAY, unit):
+        return _single_day(_stepped_weekday(unit, step, today))
+    if days := _stepped_unit(unit.rstrip("s"), step, today):
+        return days
+    if re.fullmatch(MONTH, unit):
+        number = _month_number(unit)
         year = today.year + (step if (number >= today.month if step < 0 else number <= today.month) else 0)
         return (*month_span(year, number), "range")
-    return _moved_feast(what, step, today)
+    return _stepped_feast(unit, step, today)
 
 
-def _moved_weekday(what: str, step: int, today: date) -> date:
-    number = _weekday_number(what)
+def _stepped_weekday(name: str, step: int, today: date) -> date:
+    """Return the day of "last Tuesday" (step -1), "this Tuesday" (0) or "next Tuesday" (1)."""
+    number = _weekday_number(name)
     if step < 0:
         return today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
     monday = today - timedelta(days=today.weekday())
@@ -204,53 +227,53 @@ def _moved_weekday(what: str, step: int, today: date) -> date:
     return this_week if this_week >= today else this_week + timedelta(days=7)
 
 
-def _moved_unit(what: str, step: int, today: date) -> _Days:
+def _stepped_unit(unit: str, step: int, today: date) -> _Resolved:
+    """Resolve "last week" (step -1), "this week" (0) or "next week" (1), likewise other units."""
     monday = today - timedelta(days=today.weekday())
-    if what in ("day", "night", "morning", "afternoon", "evening"):
-        return _one(today + timedelta(days=step))
-    if what in ("week", "fortnight"):
+    if unit in ("day", "night", "morning", "afternoon", "evening"):
+        return _single_day(today + timedelta(days=step))
+    if unit in ("week", "fortnight"):
         first = monday + timedelta(days=7 * step)
         return first, first + timedelta(days=6), "range"
-    if what == "weekend":
+    if unit == "weekend":
         first = monday + timedelta(days=5 + 7 * step)
         return first, first + timedelta(days=1), "range"
-    if what == "month":
-        moved = shift(today.replace(day=1), step, "month")
-        return (*month_span(moved.year, moved.month), "range")
-    if what == "quarter":
+    if unit == "month":
+        month = shift(today.replace(day=1), step, "month")
+        return (*month_span(month.year, month.month), "range")
+    if unit == "quarter":
         first = shift(date(today.year, (today.month - 1) // 3 * 3 + 1, 1), 3 * step, "month")
-        return first, month_span(*_year_month(shift(first, 2, "month")))[1], "range"
-    if what in ("year", "decade"):
+        return first, shift(first, 3, "month") - timedelta(days=1), "range"
+    if unit in ("year", "decade"):
         year = today.year + step
         return date(year, 1, 1), date(year, 12, 31), "range"
     return None
 
 
-def _year_month(day: date) -> tuple[int, int]:
-    return day.year, day.month
-
-
-def _moved_feast(what: str, step: int, today: date) -> _Days:
-    feast = next((name for name in _FEASTS if what.startswith(name)), "")
+def _stepped_feast(name: str, step: int, today: date) -> _Resolved:
+    """Resolve "last Christmas" (step -1) or "next Christmas" (1), likewise seasons."""
+    feast = next((name for name in _FEASTS if name.startswith(name)), "")
     if feast:
         this_year = date(today.year, *_FEASTS[feast])
         passed = this_year < today
         offset = step if step == 0 else (0 if passed else -1) if step < 0 else (1 if passed else 0)
-        return _one(date(today.year + offset, *_FEASTS[feast]))
-    if what in _SEASONS:
-        first = date(today.year, _SEASONS[what], 1)
+        return _single_day(date(today.year + offset, *_FEASTS[feast]))
+    if name in _SEASONS:
+        first = date(today.year, _SEASONS[name], 1)
         offset = -1 if step < 0 and shift(first, 3, "month") > today else 1 if step > 0 and first <= today else 0
         first = first.replace(year=today.year + offset)
         return first, shift(first, 3, "month") - timedelta(days=1), "range"
     return None
 
 
-def _near(text: str, today: date, tense: Tense) -> _Days:
+def _near_today(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "yesterday", "today", "tomorrow" and the days beside them."""
     offsets = {"the day before yesterday": -2, "yesterday": -1, "tomorrow": 1, "the day after tomorrow": 2}
-    return _one(today + timedelta(days=offsets.get(text, 0)))
+    return _single_day(today + timedelta(days=offsets.get(text, 0)))
 
 
-def _quarter(text: str, today: date, tense: Tense) -> _Days:
+def _quarter(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "Q2 2026" or "the second quarter"; without a year that of this year."""
     names = ("first", "second", "third", "fourth")
     number = next((i for i, name in enumerate(names) if name in text), None)
     number = int(text[1]) - 1 if number is None else number
@@ -258,46 +281,53 @@ def _quarter(text: str, today: date, tense: Tense) -> _Days:
     return first, shift(first, 3, "month") - timedelta(days=1), "range"
 
 
-def _season(text: str, today: date, tense: Tense) -> _Days:
+def _season(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "spring 2026"."""
     first = date(_year_of(text) or today.year, next(m for name, m in _SEASONS.items() if name in text), 1)
     return first, shift(first, 3, "month") - timedelta(days=1), "range"
 
 
-def _feast(text: str, today: date, tense: Tense) -> _Days:
-    return _moved_feast(text.split(None, 1)[1], 1 if tense == "ahead" else -1, today)
+def _feast(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "at Christmas": the next one or the last one, by the tense."""
+    return _stepped_feast(text.split(None, 1)[1], 1 if tense == "ahead" else -1, today)
 
 
 def _weekday_number(text: str) -> int:
+    """Return the number of a weekday, Monday being 0."""
     return next(i for i, name in enumerate(DAYS) if name[:3] == text[:3])
 
 
-def _weekday(text: str, today: date, tense: Tense) -> _Days:
+def _weekday(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "on Tuesday": the next one where the tense is `ahead`, else the last one."""
     number = _weekday_number(text.removeprefix("on "))
     if tense != "ahead":
-        return _one(today - timedelta(days=(today.weekday() - number - 1) % 7 + 1))
-    return _one(today + timedelta(days=(number - today.weekday() - 1) % 7 + 1))
+        return _single_day(today - timedelta(days=(today.weekday() - number - 1) % 7 + 1))
+    return _single_day(today + timedelta(days=(number - today.weekday() - 1) % 7 + 1))
 
 
-def _nth(text: str, today: date, tense: Tense) -> _Days:
+def _day_of_month(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "on the 14th": the next such day where the tense is `ahead`, else the last one."""
     number = int(re.findall(r"\d+", text)[0])
-    this_month = _day(today.year, today.month, number)
+    this_month = _date_or_none(today.year, today.month, number)
     if this_month and (this_month <= today) == (tense != "ahead"):
-        return _one(this_month)
+        return _single_day(this_month)
     other = shift(today.replace(day=1), 1 if tense == "ahead" else -1, "month")
-    return _one(_day(other.year, other.month, number))
+    return _single_day(_date_or_none(other.year, other.month, number))
 
 
-def _frequency(text: str, today: date, tense: Tense) -> _Days:
+def _frequency(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "every week": today, since a habit has no day of its own."""
     return today, today, "frequency"
 
 
-def _clock(text: str, today: date, tense: Tense) -> _Days:
+def _clock(text: str, today: date, tense: Tense) -> _Resolved:
+    """Resolve "at 5pm": today; None where the number is no time of day."""
     hour = number_of(text)
-    has_mark = re.search(r":|m$|\.$|clock$", text)
-    return _one(today) if has_mark and hour is not None and hour <= 24 else None
+    is_time = re.search(r":|m$|\.$|clock$", text)
+    return _single_day(today) if is_time and hour is not None and hour <= 24 else None
 
 
-_RESOLVERS: dict[str, Callable[[str, date, Tense], _Days]] = {
+_RESOLVERS: dict[str, Callable[[str, date, Tense], _Resolved]] = {
     "iso": _iso,
     "slashed": _slashed,
     "day_month": _calendar_day,
@@ -309,13 +339,13 @@ _RESOLVERS: dict[str, Callable[[str, date, Tense], _Days]] = {
     "ago": _ago,
     "lately": _lately,
     "ahead": _ahead,
-    "moved": _moved,
-    "near": _near,
+    "moved": _stepped,
+    "near": _near_today,
     "quarter": _quarter,
     "season": _season,
     "feast": _feast,
     "weekday": _weekday,
-    "nth": _nth,
+    "nth": _day_of_month,
     "frequency": _frequency,
     "duration": _duration,
     "clock": _clock,
@@ -439,6 +469,7 @@ def find_times(text: str, now: datetime) -> list[TimeSpan]:
 
 
 def _tense(text: str) -> Tense:
+    """Return the tense of a sentence by its verbs: `past`, `ahead`, or `mixed` for past and present together."""
     if _FORWARD.search(text) or not _BACK.search(text):
         return "ahead"
     return "mixed" if _PRESENT.search(text) else "past"

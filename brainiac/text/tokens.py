@@ -1,4 +1,4 @@
-"""Words, runs of signs and pieces of a text, in any language: nothing here knows a word of one."""
+"""Words, trigrams and sentences of a text in any language; there are no word lists here."""
 
 from __future__ import annotations
 
@@ -16,45 +16,46 @@ MAX_PIECE = 1_000
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in order, compatibility forms and case folded."""
+    """Return the words of a text in order, casefolded and with wide letters as plain ones (NFKC)."""
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
 def holds_words(text: str, wanted: str) -> bool:
-    """Return whether a text holds every word of another, whole; in scripts without spaces as a run of signs.
+    """Return whether a text contains every word of another text.
 
-    Of what has no word, signs alone (an emoji), the text holds it as written; of nothing at all it holds none.
+    A word must be whole; in scripts without spaces it may be a part of a run of characters. Symbols without any word
+    (an emoji) must stand in the text as written. An empty `wanted` is in no text.
     """
-    asked, folded = words(wanted), unicodedata.normalize("NFKC", text).casefold()
-    if not asked:
+    wanted_words, folded = words(wanted), unicodedata.normalize("NFKC", text).casefold()
+    if not wanted_words:
         bare = wanted.strip()
         return any(unicodedata.category(sign).startswith("S") for sign in bare) and bare in text
     known = set(words(text))
-    return all(word in known or (_UNSPACED.match(word) is not None and word in folded) for word in asked)
+    return all(word in known or (_UNSPACED.match(word) is not None and word in folded) for word in wanted_words)
 
 
 @lru_cache(maxsize=4096)
 def trigrams(text: str) -> frozenset[str]:
-    """Return the runs of three signs of a text's words, each word with its ends."""
+    """Return all runs of three characters of a text's words, each word with a space at both ends."""
     return frozenset(f" {word} "[at : at + 3] for word in words(text) for at in range(len(word)))
 
 
 def likeness(first: str, second: str) -> float:
-    """Return the share of runs of signs that both texts have (Jaccard), 0 to 1; 0 where one has no words."""
-    ones, others = trigrams(first), trigrams(second)
-    return len(ones & others) / len(ones | others) if ones and others else 0.0
+    """Return the share of trigrams that two texts have in common (Jaccard), 0 to 1; 0 where one has no words."""
+    ours, theirs = trigrams(first), trigrams(second)
+    return len(ours & theirs) / len(ours | theirs) if ours and theirs else 0.0
 
 
 def coverage(wanted: str, text: str) -> float:
-    """Return how much of the runs of signs of a text another has, 0 to 1."""
-    ones = trigrams(wanted)
-    return len(ones & trigrams(text)) / len(ones) if ones else 0.0
+    """Return the share of the trigrams of `wanted` that `text` has too, 0 to 1; 0 where `wanted` has no words."""
+    needed = trigrams(wanted)
+    return len(needed & trigrams(text)) / len(needed) if needed else 0.0
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield the lines of a text cut behind each sign that ends a sentence, none longer than `MAX_PIECE` characters.
+    """Yield the sentences of a text, line by line, none longer than `MAX_PIECE` characters.
 
-    An abbreviation cuts a sentence in two: whoever looks for words verbatim finds both parts.
+    An abbreviation cuts a sentence in two; a search for verbatim words still finds both parts.
     """
     for line in text.splitlines():
         for piece in _PIECE_END.split(line):
@@ -64,7 +65,7 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def ends_as_question(text: str) -> bool:
-    """Return whether a text ends in a question mark, of whatever script, quotes and brackets behind it aside."""
+    """Return whether a text ends in a question mark of any script; quotes and brackets after it do not count."""
     for sign in reversed(text):
         if "QUESTION MARK" in unicodedata.name(sign, ""):
             return True

@@ -1,7 +1,7 @@
 """Checks of a model's operation by its evidence, for any language (design 6): quotes, who said them, when, and numbers.
 
-A hard problem has the operation refused; any other is asked about once, and then what the model says stands. What an
-operation replaces is never lost, whatever passes here: the old wording goes to History.
+An operation with a hard problem is refused. One with a soft problem is sent back once, and accepted if the model
+insists. An operation that passes wrongly loses no words either: the old wording goes to History.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
 from brainiac.text.tokens import likeness, words
 
-WORKED_OUT_DAYS = 31  # so far from the day it was said a date may lie that no quote has: "yesterday", "on Monday"
-SAME_WORD = 0.4  # of the runs of signs: another form of a word
+WORKED_OUT_DAYS = 31  # a date that no quote has may lie so far from the day it was said: "yesterday", "on Monday"
+SAME_WORD = 0.4  # two words that share so many of their character trigrams are forms of one word
 _NUMBER = re.compile(r"\d+")
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _WORD = re.compile(r"[^\W\d_]\w*")
@@ -30,9 +30,9 @@ class Problem:
     """What is wrong with an operation.
 
     Attributes:
-        text: For the model and the journal.
-        is_hard: It is refused; otherwise it is asked about once.
-        is_about_change: The text is well founded, only what it would change is not: it may be stated beside.
+        text: The problem as the model and the journal get it.
+        is_hard: Whether the operation is refused; otherwise it is sent back once.
+        is_about_change: Whether only the change of a target is unfounded; the text may become a statement beside it.
     """
 
     text: str
@@ -45,10 +45,10 @@ class Sources:
     """What an operation may rest on.
 
     Attributes:
-        events: What was said, by id.
-        origin_of: Whose words the prompt of an exchange holds, one of `ORIGINS`.
-        day_of: The person's day of a moment.
-        names: Titles, aliases and subjects that are known.
+        events: The exchanges, by id.
+        origin_of: Returns whose words the prompt of an exchange holds, one of `ORIGINS`.
+        day_of: Returns the person's day of a moment.
+        names: Titles and aliases of the pages that were shown.
     """
 
     events: Mapping[str, StmEvent]
@@ -57,7 +57,7 @@ class Sources:
     names: Collection[str] = ()
 
     def speaker_of(self, exchange: str, quote: str) -> str:
-        """Return whose words a quote is, one of `ORIGINS`; "" where nobody said it."""
+        """Return whose words a quote is, one of `ORIGINS`; "" where the exchange does not hold it."""
         event, wanted = self.events[exchange], _folded(quote)
         if wanted and wanted in _folded(event.user):
             return self.origin_of(exchange)
@@ -65,7 +65,7 @@ class Sources:
 
 
 def origin_of(operation: Operation, sources: Sources) -> str:
-    """Return whose words an operation rests on: the least trusted of its quotes."""
+    """Return whose words an operation rests on: the least trusted origin of its quotes."""
     speakers = (sources.speaker_of(quoted.exchange, quoted.quote) for quoted in operation.evidence)
     return max((speaker for speaker in speakers if speaker), key=ORIGINS.index, default=ORIGINS[0])
 
@@ -74,21 +74,22 @@ def problems_of(operation: Operation, targets: Sequence[Existing], sources: Sour
     """Return what is wrong with an operation.
 
     Args:
-        operation: As a model gave it, the ids of its exchanges resolved.
-        targets: The statements that its ids name, as far as they are there.
+        operation: The operation as a model gave it.
+        targets: The statements that its ids name, as far as they exist.
         sources: What it may rest on.
     """
     problems = [*_evidence_problems(operation, sources), *_target_problems(operation, targets)]
     if any(problem.is_hard for problem in problems):
-        return problems  # what it rests on is not known
+        return problems  # the further checks need evidence and targets that exist
     if operation.action in ("replace", "end", "forget"):
         problems += _change_problems(operation, targets, sources)
-    # Digits are the same in every language; which of them is a date, an age or a price is not asked.
+    # Digits are the same in every language; whether a number is a date, an age or a price does not matter here.
     problems += _number_problems(operation, targets, sources)
     return [*problems, *_word_problems(operation, targets, sources)]
 
 
 def _evidence_problems(operation: Operation, sources: Sources) -> Iterable[Problem]:
+    """Yield quotes that nobody said, a missing quote, and a text that is empty or too long."""
     if not operation.evidence:
         yield Problem("it quotes nothing of what was said")
     for evidence in operation.evidence:
@@ -103,30 +104,31 @@ def _evidence_problems(operation: Operation, sources: Sources) -> Iterable[Probl
 
 
 def _target_problems(operation: Operation, targets: Sequence[Existing]) -> Iterable[Problem]:
+    """Yield a problem where an operation on statements names one that does not exist, or none."""
     if operation.action != "new" and len(targets) < max(1, len(operation.ids)):
         named = ", ".join(repr(name[:40]) for name in operation.ids) or "named"
         yield Problem(f"there is no statement {named}; copy an id of the list, or use `new`", is_about_change=True)
 
 
 def _change_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield what is wrong with the evidence for a change: only the person's words, said later, end what is known."""
-    theirs = [
+    """Yield a problem where a change rests on no words of the person, or on words older than its target."""
+    by_person = [
         evidence.exchange
         for evidence in operation.evidence
         if sources.speaker_of(evidence.exchange, evidence.quote) == ORIGINS[0]
     ]
-    if not theirs:
+    if not by_person:
         yield Problem("only the person's own words change what is known; quote them", is_about_change=True)
         return
-    last = max(sources.day_of(sources.events[exchange].at) for exchange in theirs)
+    last_day = max(sources.day_of(sources.events[exchange].at) for exchange in by_person)
     for target in targets:
-        if last < target.since:
+        if last_day < target.since:
             text = f"“{target.content[:80]}” was said on {target.since}, after what it is to be changed by"
             yield Problem(text, is_about_change=True)
 
 
 def _number_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield the numbers and dates of the new text that nobody said; a date near the day may have been worked out."""
+    """Yield the numbers and dates of the new text that stand in no quote, no day and no target."""
     days = {sources.day_of(sources.events[evidence.exchange].at) for evidence in operation.evidence}
     known = numbers(
         [
@@ -136,7 +138,7 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
         ]
     )
     text = "\n".join([operation.text, *operation.steps])
-    # "yesterday" names no day: one that was worked out is asked about, since refusing it would lose what was said.
+    # The model may have worked a near date out ("yesterday"): a soft problem, since a refusal would lose the statement.
     for stated in dict.fromkeys(_DATE.findall(text)):
         if not numbers([stated]) <= known and any(_is_near(stated, day) for day in days):
             yield Problem(f"{stated} was not said; is it what was meant?", is_hard=False)
@@ -147,11 +149,12 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
 
 
 def numbers(texts: Iterable[str]) -> set[int]:
-    """Return the numbers of texts, digit by digit group: of a date its year, month and day; zero says nothing."""
+    """Return the groups of digits in texts as numbers, so of a date its year, month and day; zero is left out."""
     return {int(digits[:18]) for text in texts for digits in _NUMBER.findall(text)} - {0}
 
 
 def _is_near(stated: str, day: str) -> bool:
+    """Return whether two ISO dates are at most `WORKED_OUT_DAYS` apart; false where one is no date."""
     try:
         return abs((date.fromisoformat(stated) - date.fromisoformat(day)).days) <= WORKED_OUT_DAYS
     except ValueError:
@@ -159,35 +162,40 @@ def _is_near(stated: str, day: str) -> bool:
 
 
 def _word_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield the words that a statement would lose, and the names that it would bring from nowhere."""
+    """Yield the words of the old wording that a replacement drops, and the capitalized words that no source has."""
     stated = words(operation.text)
     if operation.action == "replace":
-        lost = [word for target in targets for word in words(target.content) if not _has_word(stated, word)]
-        if lost:
+        former = [word for target in targets for word in words(target.content)]
+        lost = [word for word in former if not _has_word(stated, word)]
+        came = [word for word in stated if not _has_word(former, word)]
+        # as many others in their place are another price, place or name: that is what a change looks like
+        if len(lost) > len(came):
             yield Problem(
                 f"the former statement's words {_listed(lost)} are gone; keep what still holds", is_hard=False
             )
     events = (sources.events[evidence.exchange] for evidence in operation.evidence)
     known = [*(text for event in events for text in (event.user, event.ai)), *(target.content for target in targets)]
-    heard = set(words(" ".join([*known, *sources.names, "User"])))
-    # The first word has a capital whatever it is. A language that gives one to every noun is asked more often, which
-    # costs a question and refuses nothing.
-    new = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper() and not _has_word(heard, word)]
+    source_words = set(words(" ".join([*known, *sources.names, "User"])))
+    # The first word always has a capital. In a language that gives one to every noun this soft problem is more
+    # frequent, which costs a further call and refuses nothing.
+    capitalized = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper()]
+    new = [word for word in capitalized if not _has_word(source_words, word)]
     if new:
         yield Problem(f"nobody said {_listed(new)}", is_hard=False)
 
 
-def _has_word(texts: Collection[str], word: str) -> bool:
-    """Return whether a word stands among others, in another form perhaps."""
+def _has_word(others: Collection[str], word: str) -> bool:
+    """Return whether a word, or another form of it, is among others."""
     folded = word.casefold()
-    return folded in texts or any(likeness(folded, other) >= SAME_WORD for other in texts)
+    return folded in others or any(likeness(folded, other) >= SAME_WORD for other in others)
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Return the first dozen words as a list for a sentence."""
     return ", ".join(f"“{word}”" for word in dict.fromkeys(names[:12]))
 
 
 def _folded(text: str) -> str:
-    """Return a text without what copying changes: white space, case, quotation marks, emphasis, signs at its ends."""
+    """Return a text for the comparison of quotes: without case, quotation marks, emphasis and marks at its ends."""
     plain = unicodedata.normalize("NFKC", text).translate(_QUOTES).casefold()
     return " ".join(plain.split()).strip(" .,;:!?…")

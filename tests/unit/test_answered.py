@@ -153,9 +153,9 @@ def test_a_fingerprint_tells_a_prompt_s_text_and_nothing_of_what_is_none(brain: 
 
 def test_a_stale_error_file_is_named_for_removal(brain: Brain) -> None:
     prompt = ask(brain, "inbox/q.md", "first")
-    assert [] == brain.answered.error_of(prompt)
+    assert [] == brain.answered.error_removal(prompt)
     (brain.root / "inbox/q.error.md").write_text("no")
-    assert ["inbox/q.error.md"] == [change.path for change in brain.answered.error_of(prompt)]
+    assert ["inbox/q.error.md"] == [change.path for change in brain.answered.error_removal(prompt)]
 
 
 def test_a_journal_line_that_is_damaged_loses_no_other(brain: Brain) -> None:

@@ -13,7 +13,7 @@ from brainiac.brain import Brain
 from brainiac.history.forget import find_words, forget
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
-from brainiac.storage.filed import muted
+from brainiac.storage.filed import muted_exchanges
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.said import standing, tell
@@ -52,6 +52,7 @@ def put(brain: Brain, source: str = "none") -> str:
     return path
 
 
+@pytest.mark.slow
 def test_all_that_holds_the_words_goes_and_nothing_else(brain: Brain) -> None:
     """Exchanges, tasks, statements and paragraphs that hold every word go; what holds some of them stays."""
     tell(brain, "one", "My blue locker has the code 4711.")
@@ -119,14 +120,14 @@ def test_what_a_deleted_page_was_made_from_is_asked_about_and_not_quoted_until_t
     (change,) = [seen for seen in (brain.observed.note_change(page),) if seen]
     upkeep = Upkeep(brain)
     upkeep.note_change(change)
-    assert {exchange} == muted(brain)
+    assert {exchange} == muted_exchanges(brain)
     brain.recall.rescan()
     assert all(hit.anchor != exchange for hit in brain.recall.search("blue locker code"))
     review = brain.read_text(brain.tree.review) or ""
     brain.tree.review.write_text(review.replace("- [ ]", "- [-]"))
     brain.observed.adopt()
     upkeep.tend()
-    assert frozenset() == muted(brain)
+    assert frozenset() == muted_exchanges(brain)
     assert any(hit.anchor == exchange for hit in brain.recall.search("blue locker code"))
 
 

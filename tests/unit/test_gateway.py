@@ -203,6 +203,7 @@ def test_missing_key_is_named_without_a_request(
     assert [] == server.requests
 
 
+@pytest.mark.slow
 def test_silent_server_times_out(tmp_path: Path, server: ChatServer) -> None:
     """A server that says nothing, or stalls midway, is given up after the timeout."""
     brain = model_brain(tmp_path, server, timeout_seconds=0.5)
@@ -249,6 +250,7 @@ def test_five_megabytes_are_cut_off(brain: Brain, server: ChatServer) -> None:
     assert "cut off" in answer.text
 
 
+@pytest.mark.slow
 def test_model_that_never_stops_is_stopped(brain: Brain, server: ChatServer) -> None:
     """A server that ignores max_tokens is cut off at our bound."""
     server.script(babble("and so on {} and on"))
@@ -264,6 +266,7 @@ def test_model_that_repeats_itself_is_stopped(brain: Brain, server: ChatServer) 
     assert "repeated itself" in error.problem
 
 
+@pytest.mark.slow
 def test_trickle_ends_at_the_deadline(tmp_path: Path, server: ChatServer) -> None:
     """A word now and then does not keep a call alive for ever."""
     brain = model_brain(tmp_path, server, timeout_seconds=0.2)

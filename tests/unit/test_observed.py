@@ -251,6 +251,7 @@ def test_an_edit_right_beside_ours_is_no_conflict(kernel: Kernel, save: str, mer
     assert merged == (kernel.read(A) or b"").decode()
 
 
+@pytest.mark.slow
 def test_a_same_size_edit_with_its_time_put_back_is_seen(kernel: Kernel) -> None:
     """The time of change tells that something happened; the content, whether it was written."""
     path = kernel.tree.absolute(A)
@@ -324,7 +325,7 @@ def test_many_deletions_at_once_are_held_until_confirmed(kernel: Kernel) -> None
     for path in notes:
         kernel.tree.absolute(path).unlink()
     assert [None] * 40 == [kernel.observed.note_change(path) for path in notes]
-    assert sorted(notes) == kernel.observed.held()
+    assert sorted(notes) == kernel.observed.held_deletions()
     assert notes.keys() <= kernel.journal.fold().keys()
     assert 1 == len(list(kernel.journal.events(kinds={"deletions-held"})))
     kernel.write(f"{FOLDER}0.md", "note 0\n")
@@ -332,7 +333,7 @@ def test_many_deletions_at_once_are_held_until_confirmed(kernel: Kernel) -> None
 
     again = reopened(kernel)
     assert [] == again.observed.adopt()
-    assert 39 == len(again.observed.held())
+    assert 39 == len(again.observed.held_deletions())
     assert {("deleted", path, None) for path in notes if not path.endswith("/0.md")} == seen(
         again.observed.confirm_deletions()
     )
@@ -347,7 +348,7 @@ def test_deletions_found_at_a_start_are_held_too(kernel: Kernel) -> None:
         kernel.tree.absolute(path).unlink()
     again = reopened(kernel)
     assert [] == again.observed.adopt()
-    assert sorted(notes) == again.observed.held()
+    assert sorted(notes) == again.observed.held_deletions()
 
 
 def test_large_files_are_known_by_their_stat(kernel: Kernel) -> None:

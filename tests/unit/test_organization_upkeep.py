@@ -16,7 +16,7 @@ from brainiac.formats.index_page import parse_index
 from brainiac.formats.markdown import find_links
 from brainiac.formats.page import parse_memory
 from brainiac.pipeline.daemon import Daemon
-from brainiac.storage.relinking import healed
+from brainiac.storage.relinking import with_repaired_links
 from tests.support.organized import ARCHIVE, NOW, TOP, Scene, construct, expected_places, make_scene
 from tests.support.pipeline import eventually
 
@@ -73,7 +73,7 @@ def test_a_link_follows_its_page(before: str, after: str) -> None:
     moved = {f"{TOP}/old/b.md": f"{TOP}/new/b x.md"}
     places = {"b": f"{TOP}/new/b x.md", "c": f"{TOP}/old/c.md"}
     page = f"{TOP}/new/a.md"
-    assert f"x {after} y" == healed(f"x {before} y", was=page, now=page, moved=moved, places=places)
+    assert f"x {after} y" == with_repaired_links(f"x {before} y", was=page, now=page, moved=moved, places=places)
 
 
 def test_a_moved_pages_own_links_lead_where_they_led() -> None:
@@ -82,7 +82,7 @@ def test_a_moved_pages_own_links_lead_where_they_led() -> None:
     after = '[B](../one/b.md "uuid:b") [C](../one/c.md) [F](../files/x.pdf) [N](nowhere.md)'
     standing = {f"{TOP}/one/c.md", f"{TOP}/files/x.pdf"}
     places = {"b": f"{TOP}/one/b.md"}
-    assert after == healed(
+    assert after == with_repaired_links(
         before, was=f"{TOP}/one/a.md", now=f"{TOP}/two/a.md", moved={}, places=places, is_standing=standing.__contains__
     )
 

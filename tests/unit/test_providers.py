@@ -40,6 +40,7 @@ def test_rows_of_the_table_say_what_to_do() -> None:
     assert [] == silent
 
 
+@pytest.mark.slow
 def test_litellm_neither_calls_home_nor_reads_env_files(tmp_path: Path) -> None:
     """A `.env` in the current folder does not set our environment, and importing the gateway loads nothing heavy."""
     (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-from-a-strangers-brain\n")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from brainiac.events import RetireProposal, create
 from brainiac.formats.page import MemoryDocument, new_memory, shareable_text
 from brainiac.health.doctor import examine
-from brainiac.storage.review import Proposal, find_ticks, verdicts, with_proposals, without
+from brainiac.storage.review import Proposal, decisions_in, find_ticks, with_proposals, without_proposals
 from brainiac.storage.statements import text_hash
 from tests.support.organized import ARCHIVE, NOW, TOP, Scene, make_scene
 
@@ -210,12 +210,12 @@ def test_an_id_that_nobody_proposed_does_nothing(scene: Scene) -> None:
 def test_both_marks_are_no_word() -> None:
     """F-REV-2: The same proposal ticked and declined, as a sync conflict leaves it, is undecided."""
     lines = "- [x] A <!-- proposal: a -->\n- [-] A <!-- proposal: a -->\n* [X] B <!-- proposal: b -->\n"
-    assert {"b": True} == verdicts(lines)
+    assert {"b": True} == decisions_in(lines)
 
 
 @given(st.text(alphabet="- [x]*\n\r\t<!>proposal: ab", max_size=80), st.sets(st.sampled_from("ab")))
 def test_taking_lines_out_leaves_all_else(text: str, ids: set[str]) -> None:
     """Whatever stands there, only whole lines of these proposals go."""
-    after = without(text, ids)
+    after = without_proposals(text, ids)
     assert [tick.id for tick in find_ticks(after)] == [tick.id for tick in find_ticks(text) if tick.id not in ids]
-    assert after == without(after, ids)
+    assert after == without_proposals(after, ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib.resources import files
@@ -135,7 +135,7 @@ class Assembler:
             "background": has_background,
         }
         complaint = isinstance(request, ConsolidateRequest) and bool(request.refused)
-        schema = schema_of(request.result)
+        schema = form_of(request.result)
         base = instructions(library, gate, "base", **common)
         role = instructions(library, gate, request.purpose.value, schema=schema, complaint=complaint, **common)
         identity = _identity(gate.own(library.tree.core_identity) or "")
@@ -398,9 +398,33 @@ def _built_in(name: str, values: tuple[tuple[str, Any], ...]) -> str:
 
 
 @lru_cache(maxsize=16)
-def schema_of(result: type[Result]) -> str:
-    """Return a result's JSON schema without what only bounds or names things: short enough for a small model."""
-    return json.dumps(_without_bounds(result.model_json_schema()), separators=(",", ":"))
+def schema_of(result: type[Result]) -> dict[str, Any]:
+    """Return a result's JSON schema without what only bounds or names things, for servers that hold a model to it."""
+    schema: dict[str, Any] = _without_bounds(result.model_json_schema())
+    return schema
+
+
+@lru_cache(maxsize=16)
+def form_of(result: type[Result]) -> str:
+    """Return the form of a result as instructions show it: a third of the tokens of its JSON schema."""
+    schema = schema_of(result)
+    return _form(schema, schema.get("$defs", {}))
+
+
+def _form(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    if name := schema.get("$ref"):
+        return _form(definitions[name.rpartition("/")[2]], definitions)
+    if values := schema.get("enum"):
+        return "|".join(json.dumps(value) for value in values)
+    if choices := schema.get("anyOf"):
+        return "|".join(_form(choice, definitions) for choice in choices)
+    match schema.get("type"):
+        case "array":
+            return f"[{_form(schema['items'], definitions)}]"
+        case "object":
+            fields = (f"{name}: {_form(field, definitions)}" for name, field in schema.get("properties", {}).items())
+            return "{" + ", ".join(fields) + "}"
+    return str(schema.get("type"))
 
 
 def _without_bounds(schema: Any) -> Any:
