@@ -205,6 +205,7 @@ class Endpoint:
         api_base: The server's address; None for the provider's own.
         api_key: The key; None where litellm reads the provider's usual variable.
         is_local: Whether the server is on this machine.
+        key_variable: The environment variable that holds the key; "" where none is sent.
     """
 
     model: str
@@ -212,6 +213,7 @@ class Endpoint:
     api_base: str | None
     api_key: str | None = field(repr=False)
     is_local: bool
+    key_variable: str = ""
 
     @property
     def place(self) -> str:
@@ -247,14 +249,15 @@ def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str]
     )
     is_local = base is not None and is_loopback(base) and not _IN_THE_CLOUD.search(model)
     key: str | None = None
+    usual = f"{provider.upper()}_API_KEY"
     if variable := machine.api_key_variables.get(model) or machine.api_key_variables.get(provider):
         key = environ.get(variable)
         if not key:
             raise missing_key(model, [variable])
     elif base is not None:
         # the provider's key is never sent to a local server
-        key = (None if is_local else environ.get(f"{provider.upper()}_API_KEY")) or _NO_KEY
-    return Endpoint(model, provider, base, key, is_local)
+        key = (None if is_local else environ.get(usual)) or _NO_KEY
+    return Endpoint(model, provider, base, key, is_local, variable or ("" if key == _NO_KEY else usual))
 
 
 def missing_key(model: str, variables: list[str]) -> ModelError:

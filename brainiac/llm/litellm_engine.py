@@ -253,7 +253,7 @@ def _check_refusal(completion: Completion, model: str) -> None:
         words = f": “{completion.refusal[:200]}”" if completion.refusal else " (the provider's content filter)"
         raise ModelError(f"`{model}` refused to answer{words}.", advice="Rephrase the prompt, or choose another model.")
     if not completion.finish:
-        raise ModelError(f"The answer of `{model}` broke off.", retryable=True, advice="It is tried again by itself.")
+        raise ModelError(f"The answer of `{model}` broke off.", retryable=True)
 
 
 def _json_in(text: str) -> str:
