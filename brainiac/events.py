@@ -935,6 +935,7 @@ class EventsAnalyzed(EventData):
         model: Who looked.
         candidates: What was found.
         refused: What was found and does not hold.
+        asked: What the model was asked about once more, whatever came of it.
     """
 
     kind = "events-analyzed"
@@ -942,6 +943,7 @@ class EventsAnalyzed(EventData):
     model: str
     candidates: tuple[CandidateRecord, ...]
     refused: tuple[Refused, ...]
+    asked: tuple[Refused, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1238,6 +1240,11 @@ class StatementsAdopted(EventData):
 
     kind = "statements-adopted"
     statements: tuple[StatementRecord, ...]
+
+
+# Whatever records operations on statements. What a person applied or asked for makes no statement ours.
+StatingEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | ExchangeMadePrivate
+OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
 
 
 # --- the tree and its devices ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +20,7 @@ from urllib.parse import quote, unquote
 
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
-from brainiac.errors import ConfinementError, FormatError, UserError
+from brainiac.errors import ConfinementError, FormatError, ModelError, UserError
 from brainiac.events import (
     ChangeSuggested,
     ForgetProposal,
@@ -33,10 +34,18 @@ from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.markdown import PRIVATE
 from brainiac.formats.page import parse_memory
-from brainiac.formats.prompt import ORIGINS, Response, error_path, parse_prompt, parse_response, response_path
-from brainiac.history.devices import waiting
+from brainiac.formats.prompt import (
+    ORIGINS,
+    Response,
+    error_path,
+    parse_prompt,
+    parse_response,
+    reason_of_error,
+    response_path,
+)
+from brainiac.history.devices import waiting_message
 from brainiac.history.forget import find_target
-from brainiac.history.why import Chain, Exchanges, Named, Said, Why, find_statement
+from brainiac.history.why import Chain, Exchanges, Said, StatementMatch, Why, find_statement
 from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import Stability, WorkingMemory, shortened
@@ -638,7 +647,7 @@ def remember(
 def _remembered(brain: Brain, path: str, *, is_new: bool) -> Remembered:
     """Have a note taken in, here or by the daemon, and return what became of it."""
     if not brain.is_active:
-        return Remembered(path, is_new, fresh=False, waits=waiting(brain))
+        return Remembered(path, is_new, fresh=False, waits=waiting_message(brain))
     if not is_running(brain):
         capture_one(brain, path)
     deadline = time.monotonic() + CAPTURE_SECONDS
@@ -748,8 +757,7 @@ def ask(
         on_wait: Called with the prompt's path and a reason while something keeps the daemon from answering.
 
     Raises:
-        UserError: There is no text, it cannot be asked there, or it was refused.
-        ModelError: No model could serve.
+        UserError: There is no text, it cannot be asked there, it was refused, or no model could serve.
     """
     if not text.strip():
         raise UserError("there is nothing to ask: the text is empty")
@@ -762,7 +770,7 @@ def ask(
     stem = _stem(brain, text, is_named=not (is_private or is_off_record))
     path = brain.tree.relative(_write_new(folder, stem, meta, text))
     if not brain.is_active:
-        return Asked(path, waits=waiting(brain))
+        return Asked(path, waits=waiting_message(brain))
     return answer(brain, path, caller=caller, stream=stream, on_wait=on_wait)
 
 
@@ -793,14 +801,16 @@ def answer(
         on_wait: Called with the prompt's path and a reason while something keeps the daemon from answering.
 
     Raises:
-        UserError: It was refused, or not answered in ten minutes.
-        ModelError: No model could serve.
+        UserError: It was refused, no model could serve, or it was not answered in ten minutes.
     """
     if is_running(brain) and not is_again:
         target = _await_answer(brain, path, on_wait)
     else:
         brain.stream_to = stream
-        target = answer_one(brain, path, is_again=is_again)
+        try:
+            target = answer_one(brain, path, is_again=is_again)
+        except ModelError as error:
+            raise UserError(f"{error.problem} {error.advice}".strip() + f" {_stands(path, error)}") from error
     file = brain.tree.relative(target)
     response = parse_response(file, target.read_bytes())
     prompt = brain.read(path)
@@ -811,20 +821,26 @@ def answer(
     return Asked(path, response)
 
 
+def _stands(path: str, error: ModelError) -> str:
+    """Return what becomes of a prompt that no model answered and that no daemon tries again."""
+    by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
+    return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
+
+
 def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] | None) -> Path:
     """Wait for the daemon's answer, and tell what keeps it."""
     target, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
     deadline = time.monotonic() + WAIT_SECONDS
     reason = ""
     while time.monotonic() < deadline:
+        if target.is_file():
+            return target
+        if error.is_file():
+            raise UserError(f"{path} was not answered. {reason_of_error(error.read_text(encoding='utf-8'))}")
         if (now := _reason(brain, path)) != reason:
             reason = now
             if reason and on_wait:
                 on_wait(path, reason)
-        if target.is_file():
-            return target
-        if error.is_file():
-            raise UserError(error.read_text(encoding="utf-8").split("---\n", 2)[-1].strip())
         time.sleep(LOOK_EVERY_SECONDS)
     raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
 
@@ -834,9 +850,9 @@ def _reason(brain: Brain, path: str) -> str:
     for pending in read_run_state(brain.places.state).pending:
         if pending.get("prompt") == path:
             again = pending.get("retry_at")
-            moment = parse_iso(str(again)).astimezone(brain.zone) if again else None
-            return f"{pending.get('reason')}" + (f" It is tried again at {moment:%Y-%m-%d %H:%M:%S}." if moment else "")
-    return ""
+            moment = f"{parse_iso(str(again)).astimezone(brain.zone):%Y-%m-%d %H:%M:%S}" if again else ""
+            return f"{pending.get('reason')} It is tried again at {moment}." if moment else ""
+    return ""  # what is not tried again is told by its error file
 
 
 # --- suggest -------------------------------------------------------------------------------------------------------
@@ -896,11 +912,11 @@ def suggest(brain: Brain, name: str, change: Change, text: str = "", *, caller: 
     return brain.retry(lambda: _propose(brain, record, is_private, caller))
 
 
-def _is_private(target: Named) -> bool:
+def _is_private(target: StatementMatch) -> bool:
     return target.memory.is_private or bool(PRIVATE.search(target.statement.text))
 
 
-def _about_statement(brain: Brain, target: Named, change: Change, text: str, caller: Caller) -> ProposalRecord:
+def _about_statement(brain: Brain, target: StatementMatch, change: Change, text: str, caller: Caller) -> ProposalRecord:
     """Return the proposal to change one statement as it stands."""
     memory, statement = target.memory, target.statement
     if statement.is_history:

@@ -24,7 +24,8 @@ from .checks import numbers
 from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, folded, free_day_page
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
-MIN_CHANGED = 3  # so many changed statements, and a third of the page's, are worth a new name and order
+MIN_CHANGED = 3  # so many changed statements, and a third of the page's, are worth a name, a summary and an order
+MIN_UNNAMED = 5  # or so many on a page that has no summary yet
 SAME_WORDS = 0.8  # a text that holds so many of another's character trigrams says the same
 _KINDS = {"skill": "skills", "concrete": "concrete"}
 GENERAL = "general"
@@ -255,7 +256,7 @@ class Synthesizer:
             ModelError: The model cannot serve now.
         """
         named, model, folder, title = None, OFFLINE, place.folder, place.title
-        if not place.candidates[0].operation.marked_by:
+        if not place.candidates[0].operation.marked_by and not title:
             named, model = self._ask(place.kind, title, place.candidates, folders=draft.folders())
             folder, title = named.page.folder, " ".join((named.page.title or title).split())[:120] or "Notes"
             path = draft.path_of_name(title, is_private=place.is_private) if place.kind == "concrete" else ""
@@ -266,23 +267,23 @@ class Synthesizer:
         return path, named
 
     def renamed(self, draft: Draft, path: str, steps: Sequence[Step]) -> Named | None:
-        """Return the answer of synthesis about a page that steps changed much; None where they did not.
+        """Return the answer of synthesis about a page that is new or that steps changed much; None where they did not.
 
         Marked words do not count, nor does a page of a day.
 
         Raises:
             ModelError: The model cannot serve now.
         """
-        memory = draft.pages.memories.get(path)
-        changing = [step.candidate for step in steps if step.operation.action in ("new", "replace", "end")]
-        changing = [candidate for candidate in changing if not candidate.operation.marked_by]
-        if memory is None or draft.pages.kind_of(path) not in ("concrete", "skills"):
+        page_draft, memory = draft.page_drafts.get(path), draft.pages.memories.get(path)
+        changing = [step.candidate for step in steps if is_stating(step)]
+        if page_draft is None or not changing or draft.pages.kind_of(path) not in ("concrete", "skills"):
             return None
-        standing = draft.statements_of(memory)
-        if len(changing) < max(MIN_CHANGED, len(standing) // 3):
+        standing = draft.statements_of(memory) if memory else []
+        is_unnamed = not page_draft.document.memory.meta.get("summary") and len(changing) + len(standing) >= MIN_UNNAMED
+        if len(changing) < max(MIN_CHANGED, len(standing) // 3) and not is_unnamed:
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
-        return self._ask(kind, memory.title, changing, standing=standing)[0]
+        return self._ask(kind, page_draft.document.memory.title, changing, standing=standing)[0]
 
     def _ask(
         self,
@@ -357,6 +358,11 @@ def _folder_problem(brain: Brain, folder: str) -> str:
     except ConfinementError as error:  # a symbolic link on the way
         return str(error)
     return "" if can_hold(brain, folder) else f"{folder} is no folder"
+
+
+def is_stating(step: Step) -> bool:
+    """Return whether a step puts a statement that a model judged on its page."""
+    return step.operation.action in ("new", "replace", "end") and not step.operation.marked_by
 
 
 def with_fitting_steps(operation: Operation) -> Operation:

@@ -39,7 +39,7 @@ from brainiac.search.documents import Hit
 from brainiac.search.query import searches
 from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
-from brainiac.text.tokens import coverage, words
+from brainiac.text.tokens import coverage, likeness, words
 
 from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
@@ -52,6 +52,7 @@ MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
 MAX_STATEMENTS = 150  # in one call; a memory that has no more is shown whole
 MAX_PAGES = 150
 _MAX_HITS = 10  # statements searched for each block of what was said
+_SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _STALE = "what it rests on was edited, or taken out of the log"  # an edited event is sent to the model again
 
@@ -122,19 +123,19 @@ class Consolidator:
         """Return what models decided on events in earlier runs that ended before it was carried out."""
         by_id = {event.id: event for event in events}
         decision = Decision()
-        for analysis in self._log.analyses:
-            if _has_operations(analysis) and not by_id.keys().isdisjoint(_analyzed(analysis).events):
-                earlier = self._decision(analysis, by_id)
-                decision.candidates += earlier.candidates
-                decision.refused += earlier.refused
+        for analysis in filter(_has_operations, self._log.analyses(by_id)):
+            earlier = self._decision(analysis, by_id)
+            decision.candidates += earlier.candidates
+            decision.refused += earlier.refused
         return decision
 
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
         """Yield the events that were sent to no model yet, oldest first, as many at once as one call takes."""
         read = {
-            (exchange, digest) for analysis in self._log.analyses if _has_operations(analysis)
-            for exchange, digest in _analyzed(analysis).events.items()
-        }  # fmt: skip
+            said
+            for analysis in filter(_has_operations, self._log.analyses(event.id for event in events))
+            for said in _analyzed(analysis).events.items()
+        }
         part: list[StmEvent] = []
         for event in sorted(events, key=lambda event: (event.at, event.id)):
             if (event.id, event_hash(event)) in read:
@@ -157,19 +158,20 @@ class Consolidator:
         """
         shown = self.request_for(events, draft)
         model = self._brain.models.engine_for(shown.request).name
-        accepted, refused = self._checked(shown, self._operations(shown.request), is_last=False)
+        accepted, asked = self._checked(shown, self._operations(shown.request), is_last=False)
+        refused: list[Refused] = []
         # Once: an operation that then still has a soft problem is accepted, one with a hard problem refused.
-        if refused:
-            again = replace(shown.request, refused=refused)
-            corrected, finally_refused = self._checked(shown, self._operations(again), is_last=True)
-            accepted, refused = [*accepted, *corrected], [*refused, *finally_refused]
+        if asked:
+            corrected, refused = self._checked(shown, self._operations(_only_about(shown.request, asked)), is_last=True)
+            answered = [*corrected, *(row.operation for row in refused)]
+            refused += [row for row in asked if not any(_is_instead(other, row.operation) for other in answered)]
+            accepted += corrected
         analyzed = EventsAnalyzed(
             events={event.id: event_hash(event) for event in events},
             model=model,
             candidates=tuple(self._stored(operation, shown) for operation in accepted),
-            refused=tuple(
-                RefusedCandidate(statement=row.operation.text[:300], reason=row.problem[:300]) for row in refused
-            ),
+            refused=_refusals(refused),
+            asked=_refusals(asked),
         )
         analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
         return self._decision(analysis, {event.id: event for event in events})
@@ -179,7 +181,7 @@ class Consolidator:
         decision, analyzed = Decision(), _analyzed(analysis)
         for number, stored in enumerate(analyzed.candidates):
             candidate_id = f"{analysis.id}#{number}"
-            if candidate_id in self._log.done:
+            if self._log.is_decided(candidate_id):
                 continue
             sources = [events[exchange] for exchange in stored.events if exchange in events]
             sources = [event for event in sources if event_hash(event) == analyzed.events.get(event.id)]
@@ -191,7 +193,7 @@ class Consolidator:
             origin = stored.origin or ORIGINS[0]
             decision.candidates.append(Candidate(candidate_id, operation, ordered, analyzed.model, origin))
         for number, refused in enumerate(analyzed.refused):
-            if (candidate_id := f"{analysis.id}#r{number}") not in self._log.done:
+            if not self._log.is_decided(candidate_id := f"{analysis.id}#r{number}"):
                 decision.refused.append(replace(refused, candidate=candidate_id))
         return decision
 
@@ -237,13 +239,13 @@ class Consolidator:
 
     def _without_keyless_answer(self, event: StmEvent) -> StmEvent:
         """Return an exchange without the keyless engine's answer, which only quotes memory."""
-        _, recorded = self._exchanges.events.get(event.id, ("", None))
+        recorded = self._exchanges.event(event.id)
         return replace(event, ai="") if recorded and recorded.data.get("model") == OFFLINE else event
 
     def _conversation_of(self, event: StmEvent) -> str:
         """Return the subfolder of the inbox that an exchange belongs to; "" at its top level."""
         inbox = self._brain.tree.relative(self._brain.tree.inbox)
-        return posixpath.dirname(self._log.prompts.get(event.id, "")).removeprefix(inbox).strip("/")
+        return posixpath.dirname(self._log.prompt_of(event.id)).removeprefix(inbox).strip("/")
 
     # --- what the model answers --------------------------------------------------------------------------
 
@@ -340,7 +342,7 @@ class Consolidator:
     def _origin_of(self, exchange: str) -> str:
         """Return the origin of an exchange's prompt, one of `ORIGINS`: whose words it holds."""
         if exchange not in self._origin_by_exchange:
-            _, recorded = self._exchanges.events.get(exchange, ("", None))
+            recorded = self._exchanges.event(exchange)
             spoken = exchange_of(self._brain, recorded) if recorded else None
             self._origin_by_exchange[exchange] = spoken.prompt.origin if spoken else ORIGINS[0]
         return self._origin_by_exchange[exchange]
@@ -418,6 +420,36 @@ def _summary(memory: Memory) -> str:
 def _unchecked(operation: Operation, problem: str) -> Refused:
     """Return a refusal of an operation that may hold values of any kind: only its action and text are kept."""
     return Refused(Operation.model_construct(action=operation.action, text=str(operation.text)[:MAX_TEXT]), problem)
+
+
+def _only_about(request: ConsolidateRequest, asked: Sequence[Refused]) -> ConsolidateRequest:
+    """Return the request that asks once more: what was said and is known as far as the refused rest on it.
+
+    Where one names an exchange or a statement that is not there, all of them are shown: it is to find the right one.
+    """
+    operations = [row.operation for row in asked]
+    exchanges = {quoted.exchange for operation in operations for quoted in operation.evidence}
+    said = [exchange for exchange in request.said if exchange.id in exchanges]
+    if len(said) < len(exchanges) or not all(operation.evidence for operation in operations):
+        said = list(request.said)
+    named = {name for operation in operations for name in operation.ids}
+    paths = {operation.page.path for operation in operations}
+    paths |= {statement.path for statement in request.existing if statement.id in named}
+    existing, pages = request.existing, request.pages
+    if named <= {statement.id for statement in existing}:
+        existing = [statement for statement in existing if statement.path in paths]
+        pages = [page for page in pages if page.path in paths]
+    return replace(request, said=said, existing=existing, pages=pages, refused=asked)
+
+
+def _is_instead(operation: Operation, asked: Operation) -> bool:
+    """Return whether an operation of the second answer stands for one that was asked about; for the report only."""
+    is_same_target = not set(operation.ids).isdisjoint(asked.ids)
+    return is_same_target or likeness(operation.text, asked.text) >= _SAME_OPERATION
+
+
+def _refusals(rows: Sequence[Refused]) -> tuple[RefusedCandidate, ...]:
+    return tuple(RefusedCandidate(statement=row.operation.text[:300], reason=row.problem[:300]) for row in rows)
 
 
 def _with_paths(operation: Operation, shown: Shown) -> Operation:

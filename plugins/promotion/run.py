@@ -33,11 +33,12 @@ from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import count
+from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
 from brainiac.storage.filed import Filed, waiting_events
 from brainiac.storage.files import locked
 from brainiac.storage.relinking import LinkOrigins, with_rooted_links
-from brainiac.storage.statements import StatementLog, line_id, read_statements, text_hash
+from brainiac.storage.statements import StatementLog, line_id, read_statements
 from brainiac.text.tokens import coverage, likeness
 
 from .apply import Candidate, Step, name_and_order
@@ -51,6 +52,7 @@ from .placing import (
     Synthesizer,
     check_corrections,
     existing_page,
+    is_stating,
     new_places,
     proposal_for,
     step_for,
@@ -58,6 +60,7 @@ from .placing import (
 from .request import Consolidator, Decision
 
 REST_SECONDS = 60.0
+MAX_NAMED = 2  # pages, those that changed most, since each costs a call
 # A candidate that shares so many character trigrams with a listed task (of the task's, of both texts') is that task.
 TASK_COVERAGE, TASK_LIKENESS = 0.9, 0.5
 MIN_RETIRED = 5  # a young memory may change that many statements without asking
@@ -228,7 +231,7 @@ class _Run:
         self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
-        origins = LinkOrigins(brain, self._log.prompts, self._draft.pages.place_of)
+        origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.place_of)
         texts = {line_id(item.words): item.text for item in memory.facts}
         line_texts = {event.id: texts[event.id] for event in lines}
         self._work = Work(memory, events, line_texts, origins, removed_ids=snapshot.removed_ids)
@@ -420,7 +423,7 @@ class _Run:
         text, origin = candidate.operation.text, candidate.origin
         if not text or origin == ORIGINS[0]:
             return candidate
-        _, recorded = self._exchanges.events.get(candidate.events[-1].id, ("", None))
+        recorded = self._exchanges.event(candidate.events[-1].id)
         data = recorded.data if recorded else {}
         prompt = str(data.get("prompt") or "")
         name = str(data.get("model") or origin) if origin == "assistant" else posixpath.basename(prompt)
@@ -451,12 +454,17 @@ class _Run:
             self._name(path, named)
 
     def _name_changed(self, steps: Sequence[Step]) -> None:
-        """Have the pages that these steps changed much named and ordered anew."""
+        """Have the pages named and ordered that are new or that these steps changed much."""
         # Where the model fails, the page keeps its name and order: that is no reason to lose the steps themselves.
-        for path in dict.fromkeys(step.path for step in steps if step.path not in self._work.named):
+        stating = Counter(step.path for step in steps if is_stating(step) and step.path not in self._work.named)
+        calls = 0
+        for path, _ in stating.most_common():
+            if calls == MAX_NAMED:
+                return
             with suppress(ModelError, UserError, ValueError, OSError):
                 steps_here = [step for step in steps if step.path == path]
                 if named := self._synthesizer.renamed(self._draft, path, steps_here):
+                    calls += 1
                     self._name(path, named)
 
     def _name(self, path: str, named: Named) -> None:
@@ -479,7 +487,7 @@ class _Run:
 
     def _is_being_edited(self, path: str) -> bool:
         """Return whether a person changed a page within the last minute."""
-        touched = self._log.touched.get(path)
+        touched = self._log.touched_at(path)
         now = self._brain.clock.now()
         if touched and (now - parse_iso(touched)).total_seconds() < REST_SECONDS:
             return True
@@ -516,6 +524,9 @@ class _Run:
             archived=[event for event in work.archived if not event.is_private],
             titles=self._titles(),
         )
+        if not request.remaining:  # there is nothing to be put into words
+            work.summary, work.summarized_by = summarize(request), OFFLINE
+            return
         try:
             summary = self._brain.models.run(request)
         except ModelError as error:
@@ -536,5 +547,5 @@ def _own_lines(memory: ShortTermMemory, log: StatementLog, now: str) -> list[Stm
     return [
         StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
         for item in memory.facts
-        if text_hash(item.text) not in log.noted
+        if not log.noted_from(item.text)
     ]

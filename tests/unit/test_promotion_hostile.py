@@ -18,9 +18,10 @@ from tests.support.promotions import ScriptedEngine, make_brain, operations, pag
 
 
 def refused(brain: Brain) -> list[str]:
-    """Every refusal that the journal holds."""
-    events = brain.journal.events(kinds={"memory-promoted", "candidates-refused"})
-    return [one["reason"] for event in events for one in event.data["refused"]]
+    """Why the model was asked once more, and why something was refused in the end."""
+    kinds = {"events-analyzed": "asked", "memory-promoted": "refused", "candidates-refused": "refused"}
+    events = brain.journal.events(kinds=set(kinds))
+    return [row["reason"] for event in events for row in event.data.get(kinds[event.kind], ())]
 
 
 def said(brain: Brain) -> list[str]:
