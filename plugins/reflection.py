@@ -52,7 +52,9 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
 
 
 def _reflect(brain: Brain, exchange: Exchange) -> Reflection:
-    """Have the model extract goals, facts, decisions and tasks from an exchange."""
+    """Have the model extract goals, facts, decisions and tasks from an exchange, unless it is nothing but commands."""
+    if exchange.response is not None and exchange.response.model == "commands":
+        return Reflection()
     request = ReflectRequest(
         now=brain.now(),
         is_private=exchange.is_private,

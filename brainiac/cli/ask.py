@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
@@ -12,20 +15,22 @@ import typer
 
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json, print_problems, problems_of
-from brainiac.errors import BrainiacError, UserError
+from brainiac.errors import BrainiacError, ModelError, UserError
 from brainiac.events import new_id
 from brainiac.formats.frontmatter import render_meta
-from brainiac.formats.prompt import error_path, parse_response, response_path
-from brainiac.history.devices import waiting
+from brainiac.formats.markdown import find_links
+from brainiac.formats.prompt import error_path, parse_response, reason_of_error, response_path
+from brainiac.history.devices import waiting_message
 from brainiac.llm.redaction import redact
 from brainiac.pipeline.daemon import answer_one, is_running
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.runstate import read_run_state
 from brainiac.terminal import clean, is_terminal, one_line, say, show
-from brainiac.tree import slugify
+from brainiac.tree import Tree, slugify
 
 WAIT_SECONDS = 600
 LOOK_EVERY_SECONDS = 0.02
+_OPEN_LINK = re.compile(r"\[[^\]\n]*(?:\](?:\([^)\n]*)?)?\Z")  # at the end of a text, its last sign not come yet
 
 
 def register(app: typer.Typer) -> None:
@@ -52,12 +57,14 @@ def ask(
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
     with opened_brain(is_shared=True) as brain:
         if again:
-            path = brain.tree.relative(brain.tree.confine(again, inside=brain.tree.inbox))
+            path = _named(brain, again)
         else:
             meta = {"model": model or None, "private": private or None, "remember": False if off_record else None}
-            path = _drop(brain, _text_of(text), conversation, {key: v for key, v in meta.items() if v is not None})
+            path = _drop(
+                brain, _text_of(brain, text), conversation, {key: v for key, v in meta.items() if v is not None}
+            )
         if not again and not brain.is_active:
-            say(f"{path} waits: {waiting(brain)}")
+            say(f"{path} waits: {waiting_message(brain)}")
             return
         _answer(brain, path, is_again=bool(again), as_json=as_json)
 
@@ -75,7 +82,7 @@ def chat(
         while text := _line():
             path = _drop(brain, text, conversation, {})
             if not brain.is_active:
-                say(f"{path} waits: {waiting(brain)}")
+                say(f"{path} waits: {waiting_message(brain)}")
                 continue
             try:
                 _answer(brain, path, is_again=False, as_json=False, has_place=False)
@@ -93,11 +100,47 @@ def _line() -> str:
         return ""
 
 
-def _text_of(words: list[str] | None) -> str:
-    text = sys.stdin.read() if not words or words == ["-"] else " ".join(words)
+def _text_of(brain: Brain, words: list[str] | None) -> str:
+    """Return what is asked: the words, else what is piped in.
+
+    Raises:
+        Exit: There is nothing; what can be asked was shown.
+    """
+    is_piped = words == ["-"] or (not words and not is_terminal(sys.stdin))
+    text = sys.stdin.read() if is_piped else " ".join(words or ())
     if not text.strip():
-        raise typer.BadParameter("nothing to ask: give a text, or pipe one in")
+        for line in _beginning(brain.settings.llm.model):
+            say(line, to_stderr=True)
+        raise typer.Exit(2)
     return text
+
+
+def _beginning(model: str) -> list[str]:
+    """Return what gets a person going who asked nothing, by the engine that would answer."""
+    told = "brainiac ask 'I moved to Portland in June.'"
+    asked = "brainiac ask 'Where do I live?'"
+    if model == "offline":
+        engine = "Without a model the answer quotes what you wrote; `llm.model` in system/config.yaml names a model."
+    else:
+        engine = f"`{model}` answers from what this brain holds; `llm.model` in system/config.yaml names another."
+    return [
+        "There is nothing to ask. For example:",
+        f"  {told}       it is kept",
+        f"  {asked}                  it is found",
+        "  brainiac ask /help                              what a prompt can hold",
+        "  brainiac chat                                   a conversation",
+        engine,
+    ]
+
+
+def _named(brain: Brain, prompt: str) -> str:
+    """Return the path of a prompt that a person named from the brain's folder, from its inbox or from their own."""
+    tree = brain.tree
+    places = (tree.root / prompt, tree.inbox / prompt, Path.cwd() / prompt)
+    named = next((place for place in places if place.is_file()), places[0])
+    if not named.is_file():
+        raise UserError(f"{prompt}: there is no such prompt; name a file of {tree.relative(tree.inbox)}/")
+    return tree.relative(tree.confine(named, inside=tree.inbox))
 
 
 def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -> str:
@@ -124,19 +167,23 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
 
 
 def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place: bool = True) -> None:
+    links = ShownLinks(brain.tree, path) if is_terminal(sys.stdout) else None
     streamed = False
 
     def stream(piece: str) -> None:
         nonlocal streamed
         streamed = True
-        sys.stdout.write(clean(piece))
+        sys.stdout.write(clean(links.feed(piece) if links else piece))
         sys.stdout.flush()
 
     if is_running(brain) and not is_again:
         target = _wait(brain, path)
     else:
         brain.stream_to = None if as_json else stream
-        target = answer_one(brain, path, is_again=is_again)
+        try:
+            target = answer_one(brain, path, is_again=is_again)
+        except ModelError as error:
+            raise UserError(f"{problems_of(error)[0]} {_stands(path, error)}") from error
     response = parse_response(brain.tree.relative(target), target.read_bytes())
     if as_json:
         fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
@@ -144,16 +191,61 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place
         print_json({"prompt": path, "response": response.path, "text": response.text, **shown})
         return
     if streamed:
-        say()
-    elif is_terminal(sys.stdout):
+        show(links.rest() if links else "")
+    elif links:
         from rich.markdown import Markdown
 
         # a link is shown with its address: one whose text names another place deceives
-        console().print(Markdown(clean(response.text), hyperlinks=False))
+        text = links.feed(response.text) + links.rest()
+        console().print(Markdown(clean(text), hyperlinks=False))
     else:
         show(response.text)
     if is_terminal(sys.stdout) and has_place:
         console(stderr=True).print(one_line(response.path), style="dim")
+
+
+class ShownLinks:
+    """Makes the links of an answer, which comes in pieces, into paths that a terminal opens.
+
+    Args:
+        tree: The brain's places.
+        path: The prompt: links start at its folder.
+    """
+
+    def __init__(self, tree: Tree, path: str) -> None:
+        self._tree, self._folder = tree, tree.absolute(path).parent
+        self._held = ""  # what may be the beginning of a link
+
+    def feed(self, piece: str) -> str:
+        """Return what can be shown by now."""
+        text = self._held + piece
+        opened = _OPEN_LINK.search(text)
+        end = opened.start() if opened else len(text)
+        self._held = text[end:]
+        return self._plain(text[:end])
+
+    def rest(self) -> str:
+        """Return what was held back, when the answer ends."""
+        text, self._held = self._held, ""
+        return self._plain(text)
+
+    def _plain(self, text: str) -> str:
+        for link in reversed(find_links(text)):
+            if not link.is_wiki:
+                place = link.target if link.is_external else self._place(link.target)
+                text = f"{text[: link.start]}{link.text} ({place}){text[link.end :]}"
+        return text
+
+    def _place(self, target: str) -> str:
+        """Return where a link leads, from the current folder if it lies below that."""
+        path = Path(os.path.normpath(self._folder / target))
+        return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def _stands(path: str, error: ModelError) -> str:
+    """Return what becomes of a prompt that no model answered and that no daemon tries again."""
+    by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
+    return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
 
 
 def _wait(brain: Brain, path: str) -> Path:
@@ -163,14 +255,14 @@ def _wait(brain: Brain, path: str) -> Path:
     reason = ""
     with _waiting():
         while brain.clock.monotonic() < deadline:
+            if answer.is_file():
+                return answer
+            if error.is_file():
+                raise UserError(f"{path} was not answered. {reason_of_error(error.read_text(encoding='utf-8'))}")
             if (waits := _reason(brain, path)) != reason:
                 reason = waits
                 if reason:
                     say(f"{path} waits: {reason}", to_stderr=True)
-            if answer.is_file():
-                return answer
-            if error.is_file():
-                raise UserError(error.read_text(encoding="utf-8").split("---\n", 2)[-1].strip())
             time.sleep(LOOK_EVERY_SECONDS)
     raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
 
@@ -180,8 +272,8 @@ def _reason(brain: Brain, path: str) -> str:
     for pending in read_run_state(brain.places.state).pending:
         if pending.get("prompt") == path:
             again = pending.get("retry_at")
-            return f"{pending.get('reason')}" + (f" It is tried again at {local_time(str(again))}." if again else "")
-    return ""
+            return f"{pending.get('reason')} It is tried again at {local_time(str(again))}." if again else ""
+    return ""  # what is not tried again is told by its error file
 
 
 def _waiting() -> AbstractContextManager[object]:

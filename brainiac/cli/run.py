@@ -37,8 +37,8 @@ def run(
     is_told = is_terminal(sys.stdout) and not as_json
     if not once:
         configure(is_verbose=verbose, is_quiet=is_told and not verbose, as_json=as_json)
-    is_clean, is_ousted = True, True
-    while is_ousted:
+    is_clean, is_replaced = True, True
+    while is_replaced:
         with opened_brain(is_shared=True) as brain:
             if once:
                 outcome = run_once(brain, is_backlog_answered=answer_backlog)
@@ -48,7 +48,7 @@ def run(
                 tell_events(brain)
             daemon = Daemon(brain, is_backlog_answered=answer_backlog, tell=say)
             is_clean = daemon.run() and is_clean
-            is_ousted = daemon.is_ousted
+            is_replaced = daemon.is_replaced
     if not is_clean:
         sys.stdout.flush()
         os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed

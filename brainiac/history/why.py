@@ -1,7 +1,7 @@
-"""Why a memory says what it says: from a statement over every change of it to the very sentence that was typed.
+"""Explains why a memory says what it says: each change of a statement, back to the sentence that a person typed.
 
-What the journals record of an operation is laid beside the versions of the page, so that edits by hand and by
-processes that record nothing else are told too.
+Operations that the journals record are combined with the differences between the page's versions, so that edits by
+hand are listed too.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from brainiac.pipeline.dispatch import exchange_of
 from brainiac.storage.statements import StatementChange, read_statements, text_hash
 from brainiac.text.tokens import coverage, pieces
 
-NEAR_SHARE = 0.6  # of the words asked for that a statement must have to be taken for what was meant
-MIN_ID_PART = 6  # characters of an exchange's id that name it
+MIN_COVERAGE = 0.6  # the share of the wanted words that the nearest statement must have
+MIN_ID_PART = 6  # fewer characters of an exchange's id are not looked up
 
 
 # --- exchanges, by id ----------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class Said:
     read_from: str = ""
 
     def sentence_for(self, statement: str) -> str:
-        """Return the words typed that a statement rests on: all of them where it is them, else the nearest piece."""
+        """Return the typed sentence that a statement rests on: the statement itself where typed, else the nearest."""
         if statement in self.user:
             return statement
         return max(pieces(self.user), key=lambda piece: coverage(statement, piece), default=self.user)
@@ -102,11 +102,11 @@ class Exchanges:
         return rows[0][0] if rows else ""
 
     def said(self, exchange: str) -> Said:
-        """Return what is known of an exchange; without words where none are left."""
+        """Return an exchange from journal and inbox, else from memory; its texts are "" where none are left."""
         device, event = self.device_of(exchange), self.event(exchange)
         spoken = exchange_of(self._brain, event) if event else None
         if event is None or spoken is None:
-            return self._as_noted(exchange, device, event)
+            return self._from_memory(exchange, device, event)
         prompt, response = spoken.prompt, spoken.response
         read_from = "journal" if self._brain.read(prompt.path) is None else prompt.path
         said = Said(exchange, event.at, prompt.text, prompt=prompt.path, device=device, read_from=read_from)
@@ -114,19 +114,24 @@ class Exchanges:
             return said
         return replace(said, ai=response.text, model=response.model or "", cost_usd=response.cost_usd or 0.0)
 
-    def _as_noted(self, exchange: str, device: str, event: Event | None) -> Said:
-        """Return an exchange whose texts are gone from journal and inbox, as memory still holds it."""
-        path, noted = self._place_in_memory(exchange)
+    def _from_memory(self, exchange: str, device: str, event: Event | None) -> Said:
+        """Return an exchange whose texts are in neither journal nor inbox, with the texts that memory has."""
+        path, event_in_memory = self._find_in_memory(exchange)
         said = Said(exchange, event.at if event else "", "", device=device, read_from=path)
         if what := self.what(exchange):
             said = replace(said, prompt=what.prompt, model=what.model if isinstance(what, PromptAnswered) else "")
-        return replace(said, at=noted.at, user=noted.user, ai=noted.ai) if noted else said
+        return (
+            replace(said, at=event_in_memory.at, user=event_in_memory.user, ai=event_in_memory.ai)
+            if event_in_memory
+            else said
+        )
 
-    def noted(self, exchange: str) -> StmEvent | None:
-        """Return an exchange as memory holds it: in short-term memory, or on the page of its day."""
-        return self._place_in_memory(exchange)[1]
+    def in_memory(self, exchange: str) -> StmEvent | None:
+        """Return an exchange from short-term memory or from the page of its day; None where neither has it."""
+        return self._find_in_memory(exchange)[1]
 
-    def _place_in_memory(self, exchange: str) -> tuple[str, StmEvent | None]:
+    def _find_in_memory(self, exchange: str) -> tuple[str, StmEvent | None]:
+        """Return the file in memory with an exchange, and the exchange as it is there; "" and None for none."""
         for path in self._paths(exchange):
             text = self._brain.read_text(path) or ""
             if exchange in text:
@@ -136,7 +141,7 @@ class Exchanges:
         return "", None
 
     def _paths(self, exchange: str) -> Iterator[str]:
-        """Yield the files that may hold an exchange: those where it should stand come first."""
+        """Yield the files of memory that may have an exchange, the likeliest first."""
         tree = self._brain.tree
         yield tree.relative(tree.short_term)
         tops = [tree.long_term / "events", tree.archive]
@@ -147,7 +152,7 @@ class Exchanges:
             yield from sorted(tree.relative(entry.path) for entry in tree.walk(top))
 
     def place_of(self, exchange: str) -> str:
-        """Return where the prompt of an exchange stands by now, moves followed."""
+        """Return the present path of an exchange's prompt, moves included."""
         what = self.what(exchange)
         return self._brain.answered.place_of(exchange) or (what.prompt if what else "")
 
@@ -172,7 +177,7 @@ class Exchanges:
         matches = [name for name in self._ids() if name.startswith(named) or name.endswith(named)]
         if len(matches) == 1:
             return matches[0]
-        return named if self.noted(named) else None
+        return named if self.in_memory(named) else None
 
     def _ids(self, where: str = "", *values: str) -> list[str]:
         rows = self._brain.projection.query(f"SELECT event FROM exchanges {where} ORDER BY event", *values)
@@ -183,11 +188,11 @@ class Exchanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A statement and its page.
+class StatementMatch:
+    """A statement that a person named, and its page.
 
     Attributes:
-        is_exact: It was named by its id or exact words.
+        is_exact: It was named by its id or exact words; False for the nearest statement.
     """
 
     memory: Memory
@@ -228,10 +233,11 @@ def find_memory(brain: Brain, named: str) -> Memory | None:
 
 
 def _slug(path: str) -> str:
+    """Return a page's file name without its ending, casefolded."""
     return posixpath.basename(path).removesuffix(".md").casefold()
 
 
-def find_statement(brain: Brain, named: str) -> Named | None:
+def find_statement(brain: Brain, named: str) -> StatementMatch | None:
     """Return the statement of that block id or text, else the nearest one that has most of the words.
 
     Raises:
@@ -240,53 +246,56 @@ def find_statement(brain: Brain, named: str) -> Named | None:
     wanted, block = _folded(named), named.strip().removeprefix("^")
     matches = []
     for page in memory_pages(brain).values():
-        # Looking for statements costs a hundred times what this does, and few pages hold it.
+        # a quick look first: parsing a page's statements costs a hundred times as much, and few pages have it
         if block in page.text or wanted[:20] in _folded(page.text):
             for statement in page.statements:
                 if statement.block_id == block or _folded(statement.text) == wanted:
-                    matches.append(Named(page, statement))
+                    matches.append(StatementMatch(page, statement))
     if len(matches) > 1:
-        where = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
-        raise UserError(f"{named!r} stands {len(matches)} times: {where}; name the page, or the id of one")
-    return matches[0] if matches else _nearest(brain, named)
+        places = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
+        raise UserError(f"{named!r} stands {len(matches)} times: {places}; name the page, or the id of one")
+    return matches[0] if matches else _nearest_statement(brain, named)
 
 
-def _nearest(brain: Brain, named: str) -> Named | None:
-    pages, best, likest = memory_pages(brain), None, 0.0
+def _nearest_statement(brain: Brain, named: str) -> StatementMatch | None:
+    """Return the statement most like some words among those that have at least 60 % of them; None for none."""
+    pages, best, best_score = memory_pages(brain), None, 0.0
     for hit in brain.recall.search(named, limit=20, kinds={"statement"}, is_private=True):
         share = coverage(named, hit.text)
-        if share < NEAR_SHARE or not hit.anchor or hit.path not in pages:
+        if share < MIN_COVERAGE or not hit.anchor or hit.path not in pages:
             continue
-        # Of several that have the words, the one that has them in the same order.
-        likeness = share + difflib.SequenceMatcher(None, named.casefold(), hit.text.casefold()).ratio()
+        # of several that have the words, the one with the words in the same order is meant
+        score = share + difflib.SequenceMatcher(None, named.casefold(), hit.text.casefold()).ratio()
         for statement in pages[hit.path].statements:
-            if statement.block_id == hit.anchor and likeness > likest:
-                best, likest = Named(pages[hit.path], statement, is_exact=False), likeness
+            if statement.block_id == hit.anchor and score > best_score:
+                best, best_score = StatementMatch(pages[hit.path], statement, is_exact=False), score
     return best
 
 
 def _folded(text: str) -> str:
+    """Return a text in lower case with single spaces, to compare it."""
     return " ".join(text.split()).casefold()
 
 
-# --- what led to a statement ---------------------------------------------------------------------------------------
+# --- the changes of a statement ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happened to a statement.
+    """One change of a statement.
 
     Attributes:
-        event: The journal's event, by id.
+        event: Id of the journal's event.
         at: ISO 8601 UTC.
         by: Who did it: a process, `person`, `cli`.
-        operation: NEW, UPDATE, DELETE, REINFORCE; `written`, `edited`, `removed` where only the texts tell.
-        before: What the statement said before; "" if it did not stand or is not known.
-        after: What it said then; "" where it was taken out.
-        model: Who decided the operation.
-        found_by: Who found the statement in what was said.
-        reasoning: What the model gave as its reason.
-        run_cost_usd: What all model calls of that run cost.
+        operation: NEW, UPDATE, DELETE, REINFORCE; `written`, `edited`, `removed` where no operation is recorded and
+            only the page's versions differ.
+        before: The statement's text before; "" for a new one or where it is not known.
+        after: Its text afterwards; "" where it was removed.
+        model: The model that decided the operation.
+        found_by: The model that extracted the statement from the exchange.
+        reasoning: The reason that the model gave.
+        run_cost_usd: The cost of all model calls of that run.
         device: Where it was done; "" for this one.
         sources: The exchanges that the operation rests on.
     """
@@ -308,7 +317,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A statement with all that led to it, oldest first."""
+    """A statement with all its changes, oldest first."""
 
     path: str
     page: str
@@ -320,7 +329,7 @@ class Chain:
 
 
 class Provenance:
-    """What the journals tell of one page.
+    """The history of one page's statements, from the journals.
 
     Args:
         brain: The brain.
@@ -336,17 +345,18 @@ class Provenance:
         self._changes = read_statements(brain).history_of(memory.uuid) if memory.uuid else []
 
     def chain(self, statement: Statement) -> Chain:
-        """Return a statement of the page with what led to it."""
+        """Return a statement of the page with its changes."""
         memory = self._memory
         steps = tuple(sorted(self._steps(statement), key=lambda step: (step.at, step.event)))
         text, is_history = statement.text, statement.is_history
         return Chain(memory.path, memory.uuid, memory.title, statement.block_id, text, is_history, steps)
 
     def _steps(self, statement: Statement) -> Iterator[Step]:
+        """Yield the recorded operations on a statement, then the changes of its text without an operation."""
         changes = [change for block in self._blocks(statement) for change in self._changes if change.block == block]
         for change in changes:
             yield self._step(change, statement)
-        # What changed it without being recorded as an operation: a person's hand, mostly, or another device's sync.
+        # changes without a recorded operation: mostly a person's edit, or a version synced from another device
         recorded = {change.event.id for change in changes}
         for version in self._versions:
             old, new = _text_in(version.before, statement), _text_in(version.after, statement)
@@ -356,9 +366,9 @@ class Provenance:
                 yield Step(*event, operation, old, new, device=self._synced_from(version))
 
     def _blocks(self, statement: Statement) -> list[str]:
-        """Return the block ids that the statement and what it replaced, or was kept from, have had."""
+        """Return the block ids of the statement and of the statements that it replaced, directly or through others."""
         blocks = [statement.block_id] if statement.block_id else []
-        for block in blocks:  # grows as it is walked
+        for block in blocks:  # the list grows during the loop
             for change in self._changes:
                 former = change.former
                 if block in (change.block, former.history) and former.block and former.block not in blocks:
@@ -366,6 +376,7 @@ class Provenance:
         return blocks
 
     def _step(self, change: StatementChange, statement: Statement) -> Step:
+        """Return a recorded operation as a step; its texts are found by their hashes in the page's versions."""
         event, row = change.event, change.row
         after = self.text_with_hash(change.hash) or self._text_of_candidate(row.candidate)
         return Step(
@@ -463,7 +474,10 @@ class _Version:
 
 
 def _text_in(memory: Memory | None, statement: Statement) -> str:
-    """Return what a version of the page has under a statement's id, else whether it has its very text."""
+    """Return a statement's text in a version of the page, by block id or else by equal text; "" where it is not there.
+
+    A retired statement is returned struck through.
+    """
     for other in memory.statements if memory else ():
         is_same = other.block_id == statement.block_id if statement.block_id else other.text == statement.text
         if is_same:
@@ -472,7 +486,7 @@ def _text_in(memory: Memory | None, statement: Statement) -> str:
 
 
 def origin_of_item(brain: Brain, named: str) -> Chain | None:
-    """Return an item of the lists, or a sentence of the summary, with what wrote it; None where there is none."""
+    """Return an item or a sentence of short-term memory with the change that wrote it; None where there is none."""
     memory, wanted = brain.short_term().memory, _folded(named)
     items = (item.text for item in (*memory.goals, *memory.facts, *memory.tasks))
     text = next((item for item in items if _folded(item) == wanted), "")
@@ -505,12 +519,12 @@ def _noted(brain: Brain, text: str, written: list[str]) -> Step | None:
 
 def _first_writer(brain: Brain, path: str, text: str) -> Step | None:
     steps = list(_writers(brain, path, text))
-    # What another device's process wrote reaches this one as a person's save: the process is who wrote it
+    # what a process of another device wrote arrives here as a person's save: the process is named
     return next((step for step in steps if step.by != "person"), steps[0] if steps else None)
 
 
 def _writers(brain: Brain, path: str, text: str) -> Iterator[Step]:
-    """Yield the changes that brought a line into short-term memory, newest first, this device's before others'."""
+    """Yield the changes that added a line to short-term memory, newest first, this device's before others'."""
     own = (("", event) for event in brain.journal.events(reverse=True))
     for device, event in chain(own, reversed(list(brain.journal.foreign_events()))):
         for change in event.changes:
@@ -528,14 +542,14 @@ def _writers(brain: Brain, path: str, text: str) -> Iterator[Step]:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why something stands in memory.
+    """The explanation of a memory.
 
     Attributes:
         path: The file.
         title: Its title.
         chains: Its statements, or the one asked for.
         said: For an episodic page: the exchanges on it.
-        is_exact: False where the nearest statement was taken for the one that was named.
+        is_exact: False where nothing was called so and the nearest statement is explained.
     """
 
     path: str
@@ -558,9 +572,9 @@ def why(brain: Brain, named: str) -> Why:
         return Why(memory.path, memory.title, tuple(map(provenance.chain, memory.statements)), said)
     if item := origin_of_item(brain, named):
         return Why(item.path, item.title, (item,))
-    if found := find_statement(brain, named):
-        chain = Provenance(brain, found.memory).chain(found.statement)
-        return Why(found.memory.path, found.memory.title, (chain,), is_exact=found.is_exact)
+    if match := find_statement(brain, named):
+        chain = Provenance(brain, match.memory).chain(match.statement)
+        return Why(match.memory.path, match.memory.title, (chain,), is_exact=match.is_exact)
     hits = brain.recall.search(named, limit=3, is_private=True)
     nearest = ", ".join(f"“{hit.text}” ({hit.path})" for hit in hits)
     raise UserError(f"no memory and no statement is called {named!r}{f'; the nearest: {nearest}' if nearest else ''}")

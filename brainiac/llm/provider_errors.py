@@ -16,7 +16,7 @@ from typing import Any
 from brainiac.errors import ModelError, WindowError
 from brainiac.llm.catalog import Endpoint, missing_key
 
-_WAIT = "It is tried again by itself."
+_WAIT = ""  # nothing but time helps; who calls says whether it is tried again by itself
 _REQUEST = "See the message; another model may take it (llm.model, or `model:` in the prompt)."
 _FILTER = "Rephrase the prompt, or choose another model."
 _WINDOW = "Set context.budget_tokens to what the model takes, or choose a larger one."
@@ -25,7 +25,7 @@ Failure = tuple[bool, str, str]  # whether waiting helps, what happened, what to
 
 # classes of the same meaning stand in one row
 _ROWS: tuple[tuple[str, bool, str, str], ...] = (
-    ("AuthenticationError", False, "the key was refused", "Check the key in the environment where brainiac runs."),
+    ("AuthenticationError", False, "the key was refused", "Check the key that brainiac is given."),
     ("PermissionDeniedError", False, "the key may not use this model", "Check the account, or choose another model."),
     ("PaymentRequiredError", False, "the account has no credit", "Add credit at the provider."),
     ("NotFoundError", False, "there is no such model or endpoint", "Check llm.model and this machine's api_bases."),
@@ -42,7 +42,7 @@ _ROWS: tuple[tuple[str, bool, str, str], ...] = (
     ("ModifyResponseException", False, "the answer was replaced by a filter", _FILTER),
     ("BudgetExceededError", False, "a budget set outside brainiac is used up", "Raise it where it was set."),
     ("MockException", False, "a mocked call failed", _REQUEST),
-    ("Timeout", True, "no answer in time", _WAIT + " llm.timeout_seconds gives it longer."),
+    ("Timeout", True, "no answer in time", "llm.timeout_seconds gives it longer."),
     ("RateLimitError", True, "the provider asks to slow down", _WAIT),
     ("InternalServerError", True, "the provider has trouble", _WAIT),
     ("ServiceUnavailableError", True, "the provider is overloaded or down", _WAIT),
@@ -64,6 +64,8 @@ _BY_STATUS = {
 }
 _PASSING_STATUSES = (408, 409, 425, 429)
 _REFUSED = ("ConnectError", "ConnectionRefusedError", "ConnectTimeout")
+# litellm puts its classes before the provider's words, some of them twice
+_CLASSES = re.compile(r"\A(?:(?:litellm\.)?\w+(?:Error|Exception)(?::| -)\s*)+")
 _KEY_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)(?:_|$)")
 
 
@@ -81,23 +83,40 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
         return ModelError(
             f"Nothing answers at {endpoint.place} for `{endpoint.model}`.",
             retryable=True,
-            advice="Is the server running, is the address right, is this machine online? It is tried again by itself.",
+            advice="Is the server running, is the address right, is this machine online?",
         )
     # its own message would repeat it all
     if "repeating the same chunk" in text:
         problem = f"`{endpoint.model}` repeated itself without end and was stopped."
         return ModelError(problem, advice="Ask again, or choose another model.")
     retryable, what, advice = _failure(error)
-    if "insufficient_quota" in text:  # comes as "slow down", but no waiting helps
+    if _is_quota_spent(error):  # comes as "slow down", but no waiting helps
         retryable, what, advice = FAILURES["PaymentRequiredError"]
+    if what == FAILURES["AuthenticationError"][1]:
+        advice = _which_key(endpoint)
     is_window = type(error).__name__ == "ContextWindowExceededError"
-    message = scrub(" ".join(text.split())).removeprefix("litellm.")
+    message = _CLASSES.sub("", scrub(" ".join(text.split()))) or type(error).__name__
+    shown = message if len(message) <= 300 else message[:299] + "…"
     return (WindowError if is_window else ModelError)(
-        f"`{endpoint.model}`: {what} ({message if len(message) <= 300 else message[:299] + '…'}).",
+        f"`{endpoint.model}`: {what} ({shown.rstrip('.')}).",
         retryable=retryable,
         retry_after_seconds=retry_after_seconds(error) if retryable else None,
         advice=advice,
     )
+
+
+def _is_quota_spent(error: BaseException) -> bool:
+    """Return whether a provider says by its own code, somewhere behind an error, that the account is used up."""
+    codes = {str(getattr(link, name, "")) for link in _chain(error) for name in ("code", "type")}
+    return "insufficient_quota" in codes or "insufficient_quota" in str(error)
+
+
+def _which_key(endpoint: Endpoint) -> str:
+    """Return what to do about a key that was refused: which variable holds it."""
+    if endpoint.key_variable:
+        return f"Check {endpoint.key_variable} in the environment where brainiac runs."
+    todo = "name the variable that holds one in this machine's config (api_key_variables)"
+    return f"{endpoint.place} is sent no key: {todo}."
 
 
 def is_unreachable(error: BaseException) -> bool:

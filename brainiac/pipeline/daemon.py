@@ -197,13 +197,13 @@ class Daemon:
 
     def _stand_down(self) -> None:
         self._heartbeat.stop()
-        if not self._heartbeat.is_ousted:  # else what still hangs must write no more
+        if not self._heartbeat.is_replaced:  # else what still hangs must write no more
             self._brain.before_commit = None
 
     @property
-    def is_ousted(self) -> bool:
+    def is_replaced(self) -> bool:
         """Whether it ended because another daemon serves by now, behind which it is to begin anew."""
-        return self._heartbeat.is_ousted and not self._is_signalled
+        return self._heartbeat.is_replaced and not self._is_signalled
 
     def stop(self) -> bool:
         """End in order; return whether all work ended in time."""
@@ -212,7 +212,7 @@ class Daemon:
         is_clean = self.bus.stop()
         try:
             with storage_trouble():
-                if not self._heartbeat.is_ousted:
+                if not self._heartbeat.is_replaced:
                     self._brain.committer.check_displaced()
         except StorageError as error:
             self._brain.log.warning("left_for_next_start", problem=error.problem)
@@ -286,7 +286,7 @@ class Daemon:
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._heed_devices)
-        self.bus.notice.submit("left", lambda: self.bus.dispatcher.hand_out_left(LEFT_SECONDS))
+        self.bus.notice.submit("left", lambda: self.bus.dispatcher.deliver_open_exchanges(LEFT_SECONDS))
         self.bus.rescan()
 
     def _heed_devices(self) -> None:
@@ -394,9 +394,9 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
     known = brain.answered.of(path)
     if prompt.private or not prompt.remember:
-        from brainiac.history.private import keep_in  # most prompts never need it
+        from brainiac.history.private import withdraw_private  # most prompts never need it
 
-        keep_in(brain, prompt)
+        withdraw_private(brain, prompt)
     if not is_again and known and known.response and brain.answered.is_answered(prompt):
         return brain.tree.absolute(known.response)
     events: list[Event] = []

@@ -21,18 +21,25 @@ from brainiac.search.documents import Hit
 
 MODEL = "commands"  # the `model` of a response that no engine wrote
 HELP = """\
-Write anything: it is kept word for word, and what memory holds nearest is quoted. As the first lines of a prompt:
+{engine}
+
+As the first lines of a prompt:
 
 | line | what it does |
 |---|---|
 | `/remember TEXT` | keeps TEXT in long-term memory, as written |
-| `/find WORDS` | quotes what memory holds on them |
+| `/find WORDS` | quotes what memory holds on them, without a model |
 | `/todo TEXT`, `/done WORDS`, `/tasks` | adds, ticks and lists tasks |
 | `/forget WORDS` | lists what holds these words; what you tick in memory/review.md is forgotten |
 | `/private` | this prompt goes to no model that is not on this machine |
 | `/off` | nothing of this prompt is kept |
 
 A file in inbox/notes/ is kept and not answered. `brainiac --help` lists the commands of the terminal."""
+WITHOUT_MODEL = (
+    "Write anything: it is kept word for word, and what memory holds nearest is quoted. Nothing is reasoned; "
+    "`llm.model` in system/config.yaml names a model that does."
+)
+WITH_MODEL = "Write anything: it is kept word for word, and `{model}` answers from what this brain holds."
 
 
 @dataclass(slots=True)
@@ -80,13 +87,18 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, n_found: int) -> Com
             case "off":
                 reply.paragraphs.append("Off the record: nothing of this is kept beyond this file.")
             case "help":
-                reply.paragraphs.append(HELP)
+                reply.paragraphs.append(HELP.format(engine=_engine(request.prompt.model or brain.settings.llm.model)))
             case "forget":
                 _reply_to_forget(brain, command, request, reply)
     reply.paragraphs = [redact(brain, paragraph) for paragraph in reply.paragraphs]  # no copy of a secret in the answer
     if any(command.name == "find" for command in request.prompt.commands):
         _reply_to_find(brain, request, n_found, reply)
     return reply
+
+
+def _engine(model: str) -> str:
+    """Return what the engine that is set does with a prompt."""
+    return WITHOUT_MODEL if model == "offline" else WITH_MODEL.format(model=model)
 
 
 def _missing_words(command: Command) -> str:

@@ -16,7 +16,7 @@ from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.markdown import find_links
 from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
-from brainiac.history.devices import taken
+from brainiac.history.devices import changes_for_copy
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.relinking import with_repaired_links
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
@@ -279,7 +279,7 @@ def settle_reviews(brain: Brain) -> list[Event]:
         if not is_wanted:
             settled.append(brain.record(events.ProposalDeclined(proposal=name), by="person"))
         elif isinstance(proposal, events.ForgetProposal):
-            cause = forget.settle(brain, proposal)
+            cause = forget.carry_out_proposal(brain, proposal)
             applied = events.ProposalApplied(proposal=name)
             settled.append(brain.record(applied, by="person", cause=cause.id if cause else None))
         else:
@@ -309,7 +309,7 @@ def _proposed_changes(
     """Return the changes of a proposal and the statements that it writes; nothing where its target changed since."""
     match proposal:
         case events.CopyProposal():
-            return taken(brain, proposal), ()
+            return changes_for_copy(brain, proposal), ()
         case events.RetireProposal():
             return _retirement(brain.pages(), proposal), ()
         case events.OrganizeProposal():

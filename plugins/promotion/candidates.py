@@ -221,7 +221,7 @@ def _marked_by_answers(brain: Brain, log: StatementLog, exchanges: Exchanges) ->
         recorded = exchanges.event(exchange) if len(days) >= LED_DAYS else None
         if recorded is None or log.is_decided(f"{exchange}:{digest}"):
             continue
-        event = exchanges.noted(exchange)
+        event = exchanges.in_memory(exchange)
         if event is None:
             continue
         texts = (event.user, *blocks_of(event.user))
