@@ -290,7 +290,7 @@ class Daemon:
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._heed_devices)
-        self.bus.notice.submit("left", lambda: self.bus.dispatcher.hand_out_left(LEFT_SECONDS))
+        self.bus.notice.submit("left", lambda: self.bus.dispatcher.deliver_open_exchanges(LEFT_SECONDS))
         self.bus.rescan()
 
     def _heed_devices(self) -> None:
