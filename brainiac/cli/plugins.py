@@ -82,7 +82,7 @@ def distrust(name: NameArgument) -> None:
 def reload() -> None:
     """Have a running `brainiac run` look the plugins over now; it needs no restart."""
     with opened_brain(is_shared=True) as brain:
-        host_of(brain).trust.touch()
+        host_of(brain).trust.renew()
         is_served = is_running(brain)
     say("The daemon takes in what changed." if is_served else "No daemon is running; each command loads plugins anew.")
     show()

@@ -57,7 +57,7 @@ class TrustStore:
         """Return whether a plugin was trusted, as it stands or as it stood once."""
         return bool(self._read().get(name))
 
-    def touch(self) -> None:
+    def renew(self) -> None:
         """Let a daemon, which looks at the record now and then, look the plugins over."""
         self._write(self._read())
 
