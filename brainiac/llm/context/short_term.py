@@ -51,8 +51,8 @@ class ShownLists:
     """Remembers for each reader how the lists were first shown, and the changes since.
 
     The lists are shown anew when short-term memory was pruned, when an event that a change follows is gone, when a
-    line is gone other than by a tick (it may be forgotten, or private by now), and after many changes. Kept in memory only: a
-    restart costs one cache miss. Thread-safe.
+    line is gone other than by a tick (it may be forgotten, or private by now), and after many changes. Kept in this
+    process only: a restart costs one cache miss. Thread-safe.
     """
 
     def __init__(self) -> None:
