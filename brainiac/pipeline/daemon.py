@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from brainiac.errors import (
 )
 from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, new_id
 from brainiac.history.devices import require_active, settle_copies
+from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.pipeline.inbox import Inbox
@@ -124,6 +125,7 @@ class Daemon:
         self.watcher = Watcher(brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan)
         self.quiet = QuietTimer(brain, self.bus)
         self._state, self._tell = RunState(), tell
+        self._plugins_stamp: object = None
         self._heartbeat = Heartbeat(brain, self._is_asked_to_stop.set)
 
     def run(self) -> bool:
@@ -140,6 +142,7 @@ class Daemon:
         try:
             if not self._start(True, self._wait):
                 return True
+            self._tell_of_plugins(self._brain.plugins.status)
             self._tell(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
             # a signal that another thread received, or that came just before the wait, wakes nobody up
             while not self._is_asked_to_stop.wait(SIGNAL_SECONDS):
@@ -240,6 +243,7 @@ class Daemon:
         brain.answered.refresh()
         brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
         brain.plugins.call("startup", brain=brain)
+        self._plugins_stamp = brain.plugins.stamp()
         self.bus.dispatcher.start()
         self._take_up(adopted)
         self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
@@ -305,6 +309,16 @@ class Daemon:
     def _keep_reporting(self) -> None:
         self.bus.later(REPORT_SECONDS, self._keep_reporting)
         self._report()
+        stamp = self._brain.plugins.stamp()
+        if stamp != self._plugins_stamp:
+            self._plugins_stamp = stamp
+            self.bus.notice.submit("plugins", lambda: self._tell_of_plugins(self._brain.plugins.reload()))
+
+    def _tell_of_plugins(self, plugins: Sequence[PluginStatus]) -> None:
+        """Tell which of the brain's own plugins run, which do not, and why."""
+        for plugin in plugins:
+            if plugin.source == "brain":
+                self._tell(f"Plugin {plugin.name}: {plugin.state}{f', {plugin.detail}' if plugin.detail else ''}.")
 
     def _report(self, pid: int | None = None) -> None:
         """Write how the daemon stands, if that changed."""
@@ -356,6 +370,7 @@ class Outcome:
     answered: int
     reflected: int
     waiting: int
+    reasons: dict[str, str] = field(default_factory=dict)
 
 
 def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
@@ -372,7 +387,9 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
         daemon.bus.wait_idle()
     finally:
         daemon.stop()
-    return Outcome(len(answered), daemon.bus.dispatcher.exchanges, len(daemon.bus.inbox.pending))
+    pending = daemon.bus.inbox.pending
+    reasons = {waiting.prompt: waiting.reason for waiting in pending}
+    return Outcome(len(answered), daemon.bus.dispatcher.exchanges, len(pending), reasons)
 
 
 def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
