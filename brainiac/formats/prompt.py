@@ -77,6 +77,7 @@ def arguments(commands: Iterable[Command], name: str) -> list[str]:
 
 _SEND = re.compile(r"(?:^|\n)[ \t]*/send\s*\Z")
 ORIGINS = ("person", "assistant", "import", "tool")  # the most trusted first
+_ERROR_SECTION = re.compile(r"^\*\*(Why|What to do):\*\* (.*)$", re.MULTILINE)
 _OUTPUT = re.compile(r"(.+)\.(?:response(?:-\d+)?|error)\.md")
 
 
@@ -402,6 +403,12 @@ def render_error(prompt_path: str, what: str, why: str, todo: str, at: str, *, r
     keys = {"in_reply_to": prompt_path, "created_at": at, **({} if remember else {"remember": False})}
     meta = render_meta(keys)
     return f"{meta}\n# Not answered\n\n**What:** {what}\n\n**Why:** {why}\n\n**What to do:** {todo}\n"
+
+
+def reason_of_error(text: str) -> str:
+    """Return in one line why a prompt was not answered and what to do, as its error file says; the last such lines."""
+    sections = dict(_ERROR_SECTION.findall(text))
+    return " ".join(filter(None, (sections.get("Why"), sections.get("What to do")))).strip()
 
 
 def response_path(prompt_path: str, number: int = 1) -> str:

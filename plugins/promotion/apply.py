@@ -210,7 +210,7 @@ def _record(draft: Draft, step: Step, page_draft: PageDraft) -> StatementRecord:
 
 def _with_statement(draft: Draft, record: StatementRecord, block: str, text: str) -> StatementRecord:
     """Return a record of a statement that was just written, and note in the log that it is ours."""
-    draft.log.since[record.page, block, text_hash(text)] = record.since
+    draft.log.note_stated(record.page, block, text, record.since)
     return replace(record, block=block, hash=text_hash(text))
 
 

@@ -68,7 +68,7 @@ def find_marked(
         texts += _marked_by_answers(brain, log, exchanges)
     by_id: dict[str, MarkedText] = {}
     for text in texts:
-        if candidate_id(text.marked) not in log.done:
+        if not log.is_decided(candidate_id(text.marked)):
             by_id.setdefault(candidate_id(text.marked), text)
     return sorted(by_id.values(), key=lambda text: (text.marked.at, candidate_id(text.marked)))
 
@@ -133,7 +133,7 @@ def _marked_in_events(
         if event.id in lines:
             yield MarkedText(Marked(lines[event.id], event.id, event.at, "key-fact"), event)
             continue
-        _, recorded = exchanges.events.get(event.id, ("", None))
+        recorded = exchanges.event(event.id)
         for marked in _marked_in_exchange(brain, event, recorded):
             yield MarkedText(marked, event)
 
@@ -217,15 +217,16 @@ def _marked_by_repetition(brain: Brain, marked: Marked, event: StmEvent) -> Iter
 
 def _marked_by_answers(brain: Brain, log: StatementLog, exchanges: Exchanges) -> Iterator[MarkedText]:
     """Yield the words that led answers on two different days."""
-    for (exchange, digest), days in log.led.items():
-        if len(days) < LED_DAYS or exchange not in exchanges.events or f"{exchange}:{digest}" in log.done:
+    for (exchange, digest), days in log.led().items():
+        recorded = exchanges.event(exchange) if len(days) >= LED_DAYS else None
+        if recorded is None or log.is_decided(f"{exchange}:{digest}"):
             continue
-        event = exchanges.noted(exchange)
+        event = exchanges.in_memory(exchange)
         if event is None:
             continue
         texts = (event.user, *blocks_of(event.user))
         text = next((text for text in texts if text_hash(text) == digest), "")
         if text and not ends_as_question(text):
-            conversation = _conversation(brain, exchanges.events[exchange][1])
+            conversation = _conversation(brain, recorded)
             marked = Marked(text, exchange, event.at, "use", conversation=conversation)
             yield MarkedText(_with_tags(marked), event)

@@ -217,7 +217,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     """
     log = read_statements(brain, iso(brain.clock.now()))
     draft, unwritable = Draft(brain, log), dict[str, str]()
-    origins = LinkOrigins(brain, log.prompts, {})
+    origins = LinkOrigins(brain, log.prompt_of, {})
     pages = add_exchanges(brain, draft, events, origins, unwritable)
     ids = [event.id for event in events if event.id not in unwritable]
     if not ids:

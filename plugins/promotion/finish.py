@@ -274,7 +274,7 @@ def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
     summary = work.summary if memory.summary == before.summary else None  # a person's summary wins
 
     def is_ours(paragraph: str) -> bool:
-        return text_hash(paragraph) in log.summaries
+        return log.is_own_summary(paragraph)
 
     after = document.reset(summary, keep_events, keep_items, is_ours)
     work.kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
@@ -314,11 +314,11 @@ def _leaving_lines(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent
     now = iso(brain.clock.now())
     filed = []
     for item in _done(brain, work.memory):
-        speaker = "ai" if text_hash(item.text) in log.noted else "user"
+        speaker = "ai" if log.noted_from(item.text) else "user"
         filed.append(
             StmEvent(line_id(item.words), now, **{"user": "", speaker: item.words}, is_private=item.is_private)
         )
     for event in work.archived:
-        if event.thoughts and text_hash(event.thoughts) not in log.thoughts:
+        if event.thoughts and not log.are_own_thoughts(event.thoughts):
             filed.append(StmEvent(line_id(event.thoughts), event.at, "", event.thoughts, is_private=event.is_private))
     return filed

@@ -123,19 +123,19 @@ class Consolidator:
         """Return what models decided on events in earlier runs that ended before it was carried out."""
         by_id = {event.id: event for event in events}
         decision = Decision()
-        for analysis in self._log.analyses:
-            if _has_operations(analysis) and not by_id.keys().isdisjoint(_analyzed(analysis).events):
-                earlier = self._decision(analysis, by_id)
-                decision.candidates += earlier.candidates
-                decision.refused += earlier.refused
+        for analysis in filter(_has_operations, self._log.analyses(by_id)):
+            earlier = self._decision(analysis, by_id)
+            decision.candidates += earlier.candidates
+            decision.refused += earlier.refused
         return decision
 
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
         """Yield the events that were sent to no model yet, oldest first, as many at once as one call takes."""
         read = {
-            (exchange, digest) for analysis in self._log.analyses if _has_operations(analysis)
-            for exchange, digest in _analyzed(analysis).events.items()
-        }  # fmt: skip
+            said
+            for analysis in filter(_has_operations, self._log.analyses(event.id for event in events))
+            for said in _analyzed(analysis).events.items()
+        }
         part: list[StmEvent] = []
         for event in sorted(events, key=lambda event: (event.at, event.id)):
             if (event.id, event_hash(event)) in read:
@@ -181,7 +181,7 @@ class Consolidator:
         decision, analyzed = Decision(), _analyzed(analysis)
         for number, stored in enumerate(analyzed.candidates):
             candidate_id = f"{analysis.id}#{number}"
-            if candidate_id in self._log.done:
+            if self._log.is_decided(candidate_id):
                 continue
             sources = [events[exchange] for exchange in stored.events if exchange in events]
             sources = [event for event in sources if event_hash(event) == analyzed.events.get(event.id)]
@@ -193,7 +193,7 @@ class Consolidator:
             origin = stored.origin or ORIGINS[0]
             decision.candidates.append(Candidate(candidate_id, operation, ordered, analyzed.model, origin))
         for number, refused in enumerate(analyzed.refused):
-            if (candidate_id := f"{analysis.id}#r{number}") not in self._log.done:
+            if not self._log.is_decided(candidate_id := f"{analysis.id}#r{number}"):
                 decision.refused.append(replace(refused, candidate=candidate_id))
         return decision
 
@@ -239,13 +239,13 @@ class Consolidator:
 
     def _without_keyless_answer(self, event: StmEvent) -> StmEvent:
         """Return an exchange without the keyless engine's answer, which only quotes memory."""
-        _, recorded = self._exchanges.events.get(event.id, ("", None))
+        recorded = self._exchanges.event(event.id)
         return replace(event, ai="") if recorded and recorded.data.get("model") == OFFLINE else event
 
     def _conversation_of(self, event: StmEvent) -> str:
         """Return the subfolder of the inbox that an exchange belongs to; "" at its top level."""
         inbox = self._brain.tree.relative(self._brain.tree.inbox)
-        return posixpath.dirname(self._log.prompts.get(event.id, "")).removeprefix(inbox).strip("/")
+        return posixpath.dirname(self._log.prompt_of(event.id)).removeprefix(inbox).strip("/")
 
     # --- what the model answers --------------------------------------------------------------------------
 
@@ -342,7 +342,7 @@ class Consolidator:
     def _origin_of(self, exchange: str) -> str:
         """Return the origin of an exchange's prompt, one of `ORIGINS`: whose words it holds."""
         if exchange not in self._origin_by_exchange:
-            _, recorded = self._exchanges.events.get(exchange, ("", None))
+            recorded = self._exchanges.event(exchange)
             spoken = exchange_of(self._brain, recorded) if recorded else None
             self._origin_by_exchange[exchange] = spoken.prompt.origin if spoken else ORIGINS[0]
         return self._origin_by_exchange[exchange]

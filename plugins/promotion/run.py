@@ -38,7 +38,7 @@ from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, 
 from brainiac.storage.filed import Filed, waiting_events
 from brainiac.storage.files import locked
 from brainiac.storage.relinking import LinkOrigins, with_rooted_links
-from brainiac.storage.statements import StatementLog, line_id, read_statements, text_hash
+from brainiac.storage.statements import StatementLog, line_id, read_statements
 from brainiac.text.tokens import coverage, likeness
 
 from .apply import Candidate, Step, name_and_order
@@ -231,7 +231,7 @@ class _Run:
         self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
-        origins = LinkOrigins(brain, self._log.prompts, self._draft.pages.place_of)
+        origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.place_of)
         texts = {line_id(item.words): item.text for item in memory.facts}
         line_texts = {event.id: texts[event.id] for event in lines}
         self._work = Work(memory, events, line_texts, origins, removed_ids=snapshot.removed_ids)
@@ -423,7 +423,7 @@ class _Run:
         text, origin = candidate.operation.text, candidate.origin
         if not text or origin == ORIGINS[0]:
             return candidate
-        _, recorded = self._exchanges.events.get(candidate.events[-1].id, ("", None))
+        recorded = self._exchanges.event(candidate.events[-1].id)
         data = recorded.data if recorded else {}
         prompt = str(data.get("prompt") or "")
         name = str(data.get("model") or origin) if origin == "assistant" else posixpath.basename(prompt)
@@ -487,7 +487,7 @@ class _Run:
 
     def _is_being_edited(self, path: str) -> bool:
         """Return whether a person changed a page within the last minute."""
-        touched = self._log.touched.get(path)
+        touched = self._log.touched_at(path)
         now = self._brain.clock.now()
         if touched and (now - parse_iso(touched)).total_seconds() < REST_SECONDS:
             return True
@@ -547,5 +547,5 @@ def _own_lines(memory: ShortTermMemory, log: StatementLog, now: str) -> list[Stm
     return [
         StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
         for item in memory.facts
-        if text_hash(item.text) not in log.noted
+        if not log.noted_from(item.text)
     ]
