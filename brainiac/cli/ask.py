@@ -150,23 +150,32 @@ def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -
     head = f"{render_meta(meta)}\n" if meta else ""
     stamp = brain.now().strftime("%Y-%m-%d-%H%M%S")
     is_open = not meta.get("private") and meta.get("remember", True)
-    # a name is read where the text is not: in the journal, by `status`, by whoever syncs the folder
+    # the file's name is shown where the text is not: in the journal, by `status`, to a service that syncs the folder
     name = slugify(" ".join(redact(brain, text).split()[:8])) if is_open else new_id()[-12:]
     stem = f"{stamp}-{name}"[:80].rstrip("-")
-    # written aside and moved in whole, so that no half of it can be taken for the prompt
-    aside = Path(temporary_beside(str(folder / stem)))
-    aside.write_text(f"{head}{text.rstrip()}\n", encoding="utf-8")
+    # written to a temporary file and renamed, so that the daemon never reads half of the prompt
+    temporary = Path(temporary_beside(str(folder / stem)))
+    temporary.write_text(f"{head}{text.rstrip()}\n", encoding="utf-8")
     number, path = 1, folder / f"{stem}.md"
     while True:
         try:
-            Disk().rename_new(aside, path)
+            Disk().rename_new(temporary, path)
             return brain.tree.relative(path)
-        except FileExistsError:  # somebody else asks the same in this second
+        except FileExistsError:  # the same was asked in the same second
             number += 1
             path = folder / f"{stem}-{number}.md"
 
 
 def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place: bool = True) -> None:
+    """Have a prompt answered, by the daemon if one runs, and print the answer.
+
+    Args:
+        brain: The brain.
+        path: The prompt.
+        is_again: Whether an answered prompt is to be answered once more.
+        as_json: Whether to print JSON.
+        has_place: Whether to print the path of the response too.
+    """
     links = ShownLinks(brain.tree, path) if is_terminal(sys.stdout) else None
     streamed = False
 
@@ -183,7 +192,7 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place
         try:
             target = answer_one(brain, path, is_again=is_again)
         except ModelError as error:
-            raise UserError(f"{problems_of(error)[0]} {_stands(path, error)}") from error
+            raise UserError(f"{problems_of(error)[0]} {_way_to_ask_again(path, error)}") from error
     response = parse_response(brain.tree.relative(target), target.read_bytes())
     if as_json:
         fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
@@ -195,7 +204,7 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place
     elif links:
         from rich.markdown import Markdown
 
-        # a link is shown with its address: one whose text names another place deceives
+        # links are shown with their address, since the text of a link may name another one
         text = links.feed(response.text) + links.rest()
         console().print(Markdown(clean(text), hyperlinks=False))
     else:
@@ -205,31 +214,32 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place
 
 
 class ShownLinks:
-    """Makes the links of an answer, which comes in pieces, into paths that a terminal opens.
+    """Turns the links of an answer, which comes in pieces, into paths that a terminal can open.
 
     Args:
-        tree: The brain's places.
-        path: The prompt: links start at its folder.
+        tree: The brain's folder.
+        path: The prompt; links are relative to its folder.
     """
 
     def __init__(self, tree: Tree, path: str) -> None:
         self._tree, self._folder = tree, tree.absolute(path).parent
-        self._held = ""  # what may be the beginning of a link
+        self._pending = ""  # the end of the text so far, where it may be the beginning of a link
 
     def feed(self, piece: str) -> str:
-        """Return what can be shown by now."""
-        text = self._held + piece
+        """Add a piece of the answer and return the text that can be printed now."""
+        text = self._pending + piece
         opened = _OPEN_LINK.search(text)
         end = opened.start() if opened else len(text)
-        self._held = text[end:]
+        self._pending = text[end:]
         return self._plain(text[:end])
 
     def rest(self) -> str:
-        """Return what was held back, when the answer ends."""
-        text, self._held = self._held, ""
+        """Return the text that is still pending, at the end of the answer."""
+        text, self._pending = self._pending, ""
         return self._plain(text)
 
     def _plain(self, text: str) -> str:
+        """Return a text with `text (path)` in place of each Markdown link."""
         for link in reversed(find_links(text)):
             if not link.is_wiki:
                 place = link.target if link.is_external else self._place(link.target)
@@ -237,19 +247,23 @@ class ShownLinks:
         return text
 
     def _place(self, target: str) -> str:
-        """Return where a link leads, from the current folder if it lies below that."""
+        """Return the path that a link leads to, relative to the current folder if it lies below that."""
         path = Path(os.path.normpath(self._folder / target))
         return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def _stands(path: str, error: ModelError) -> str:
-    """Return what becomes of a prompt that no model answered and that no daemon tries again."""
+def _way_to_ask_again(path: str, error: ModelError) -> str:
+    """Return the sentence that tells how an unanswered prompt is asked again."""
     by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
     return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
 
 
 def _wait(brain: Brain, path: str) -> Path:
-    """Wait for the daemon's answer, or tell what keeps it."""
+    """Wait for the daemon's answer and return its path; meanwhile print why the prompt new_reason.
+
+    Raises:
+        UserError: The prompt was refused, or there was no answer within `WAIT_SECONDS`.
+    """
     answer, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
     deadline = brain.clock.monotonic() + WAIT_SECONDS
     reason = ""
@@ -259,21 +273,23 @@ def _wait(brain: Brain, path: str) -> Path:
                 return answer
             if error.is_file():
                 raise UserError(f"{path} was not answered. {reason_of_error(error.read_text(encoding='utf-8'))}")
-            if (waits := _reason(brain, path)) != reason:
-                reason = waits
+            if (new_reason := _reason(brain, path)) != reason:
+                reason = new_reason
                 if reason:
-                    say(f"{path} waits: {reason}", to_stderr=True)
+                    say(f"{path} new_reason: {reason}", to_stderr=True)
             time.sleep(LOOK_EVERY_SECONDS)
-    raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
+    raise UserError(
+        f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what new_reason"
+    )
 
 
 def _reason(brain: Brain, path: str) -> str:
-    """Return why the daemon has not answered a prompt yet, as far as it told; "" where nothing keeps it."""
+    """Return why the daemon has not answered a prompt yet, as its run state says; "" where that has no reason."""
     for pending in read_run_state(brain.places.state).pending:
         if pending.get("prompt") == path:
             again = pending.get("retry_at")
             return f"{pending.get('reason')} It is tried again at {local_time(str(again))}." if again else ""
-    return ""  # what is not tried again is told by its error file
+    return ""  # a prompt that is not tried again has an error file
 
 
 def _waiting() -> AbstractContextManager[object]:

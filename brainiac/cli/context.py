@@ -38,12 +38,13 @@ def context(
     if copy:
         _copy(memory.text)
     elif as_json:
-        print_json(_plain(memory))
+        print_json(_as_json(memory))
     else:
         _print(memory)
 
 
 def _assembled(brain: Brain, text: str, *, is_copied: bool) -> WorkingMemory:
+    """Return the working memory of a prompt; `is_copied` leaves out what a remote model must not see."""
     now = brain.now()
     path = f"{brain.tree.relative(brain.tree.inbox)}/context.md"
     prompt = parse_prompt(path, text.encode("utf-8", "replace"), at=iso(now))
@@ -60,7 +61,7 @@ def _assembled(brain: Brain, text: str, *, is_copied: bool) -> WorkingMemory:
     return brain.models.working_memory(request, is_remote=True if is_copied else None)  # a chat is not on this machine
 
 
-def _plain(memory: WorkingMemory) -> dict[str, Any]:
+def _as_json(memory: WorkingMemory) -> dict[str, Any]:
     return {
         "tokens": memory.tokens,
         "budget_tokens": memory.budget_tokens,
@@ -81,6 +82,7 @@ def _plain(memory: WorkingMemory) -> dict[str, Any]:
 
 
 def _print(memory: WorkingMemory) -> None:
+    """Print the blocks, then a table of their sizes, the cuts and the total."""
     rows = []
     for block in memory.blocks:
         show(block.text + "\n")
@@ -98,8 +100,8 @@ def _copy(text: str) -> None:
     tools = (["wl-copy"], ["xclip", "-selection", "clipboard"], ["xsel", "-ib"], ["pbcopy"], ["clip.exe"])
     for command in tools:
         if shutil.which(command[0]):
-            done = subprocess.run(command, input=text.encode(), check=False, stderr=subprocess.DEVNULL, timeout=10)
-            if done.returncode == 0:
+            tool = subprocess.run(command, input=text.encode(), check=False, stderr=subprocess.DEVNULL, timeout=10)
+            if tool.returncode == 0:
                 say("Copied. Paste it into a chat.", to_stderr=True)
                 return
     show(text)

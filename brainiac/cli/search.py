@@ -62,7 +62,7 @@ def search(
         shown = _Shown(text, Analyzer(brain.settings.recall.language, brain.zone))
     if as_json:
         hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": shown.excerpt(hit)} for hit in hits]
-        print_json({"query": text, "took_ms": took_ms, **_about(status), "hits": hits_as_json})
+        print_json({"query": text, "took_ms": took_ms, **_index_state(status), "hits": hits_as_json})
         return
     for place, hit in enumerate(hits, 1):
         shown.print(place, hit)
@@ -84,26 +84,28 @@ def reindex() -> None:
 
 
 def _folders(brain: Brain) -> list[str]:
+    """Return the names of the top folders of long-term memory."""
     top = brain.tree.long_term
-    return [each.name for each in top.iterdir() if each.is_dir()] if top.is_dir() else []
+    return [path.name for path in top.iterdir() if path.is_dir()] if top.is_dir() else []
 
 
-def _about(status: Mapping[str, Any]) -> dict[str, Any]:
+def _index_state(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of the index's status that `--json` shows."""
     keys = ("engine", "freshness", "pages", "not_yet_indexed", "not_yet_embedded", "problem", "embedder")
     return {key: status[key] for key in keys if key in status}
 
 
 class _Shown:
-    """Hits as a person reads them: the words around the match, where they stand, and how they were found.
+    """Prints hits for a person: the words around the match, the page, and how the hit was found.
 
     Args:
-        query: As typed.
+        query: The query as typed.
         analyzer: The brain's language and time zone.
     """
 
     def __init__(self, query: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._asked = _FIELD.sub(" ", query)
+        self._words = _FIELD.sub(" ", query)
 
     def excerpt(self, hit: Hit) -> str:
         """Return the part of a hit that holds most of the query, on one line."""
@@ -115,15 +117,15 @@ class _Shown:
         from rich.text import Text
 
         line = Text(f"{place}. {f'{hit.speaker}: ' if hit.speaker else ''}")
-        found = Text(self.excerpt(hit))  # never as markup: what was said may look like it
-        for start, end, _ in matches(found.plain, self._asked, self._analyzer):
-            found.stylize("bold", start, end)
-        line.append_text(found)
+        excerpt_text = Text(self.excerpt(hit))  # never as markup: what was said may look like it
+        for start, end, _ in matches(excerpt_text.plain, self._asked, self._analyzer):
+            excerpt_text.stylize("bold", start, end)
+        line.append_text(excerpt_text)
         console().print(line)
         console().print(Text(f"   {' · '.join(self._where(hit))}"))
 
     def _where(self, hit: Hit) -> Iterator[str]:
-
+        """Yield the page's title, the day, the path, and how the hit was found."""
         anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
         day = day_of(hit.at, self._analyzer.zone)
         yield from (hit.title, "undated" if day == NO_DAY else str(date.fromordinal(day)), f"{hit.path}{anchor}")
@@ -134,6 +136,7 @@ class _Shown:
 
 
 def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
+    """Return a table row for each of the strongest signals of each hit."""
     rows: list[tuple[str, ...]] = []
     for place, hit in enumerate(hits, 1):
         parts = sorted(contributions(hit.signals).items(), key=lambda part: -abs(part[1][2]))[:_SHOWN_SIGNALS]
@@ -143,11 +146,12 @@ def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
 
 
 def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
-    to = console(stderr=True)
+    """Print stderr standard error that nothing was found, or that the index is incomplete."""
+    stderr = console(stderr=True)
     if not hits:
-        to.print("Nothing in memory fits, nor in what was put to rest. Fewer words may find more.")
+        stderr.print("Nothing in memory fits, nor in what was put stderr rest. Fewer words may find more.")
     if status["freshness"] != "fresh":
-        to.print(f"The index is being built ({status['not_yet_indexed']} files to go): these were scanned.")
+        stderr.print(f"The index is being built ({status['not_yet_indexed']} files stderr go): these were scanned.")
     problem = status["problem"] or status["embedder"].get("problem")
     if problem:
-        to.print(("Without an index: " if status["problem"] else "By words alone: ") + one_line(problem))
+        stderr.print(("Without an index: " if status["problem"] else "By words alone: ") + one_line(problem))
