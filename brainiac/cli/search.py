@@ -11,12 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from brainiac.brain import Brain
+from brainiac import verbs
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_table
-from brainiac.errors import UserError
 from brainiac.search.documents import Hit
 from brainiac.search.features import NO_DAY, day_of
-from brainiac.search.query import excerpt, matches, misfits
+from brainiac.search.query import excerpt, matches
 from brainiac.search.rank import contributions
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say
@@ -53,10 +52,8 @@ def search(
     """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""
     text = " ".join(query)
     with opened_brain(is_reading=True) as brain:
-        if problems := misfits(text, brain.now(), _folders(brain)):
-            raise UserError(*problems)
         start = time.perf_counter()
-        hits = brain.recall.search(text, limit=limit, now=brain.now())
+        hits = [match.hit for match in verbs.search(brain, text, limit=limit).matches]
         took_ms = round((time.perf_counter() - start) * 1000, 1)
         status = brain.recall.status()
         shown = _Shown(text, Analyzer(brain.settings.recall.language, brain.zone))
@@ -83,12 +80,6 @@ def reindex() -> None:
     say(f"Indexed {count} files in {took:.1f} s ({status['engine']}, {status['bytes'] / 1e6:.1f} MB).")
 
 
-def _folders(brain: Brain) -> list[str]:
-    """Return the names of the top folders of long-term memory."""
-    top = brain.tree.long_term
-    return [path.name for path in top.iterdir() if path.is_dir()] if top.is_dir() else []
-
-
 def _index_state(status: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of the index's status that `--json` shows."""
     keys = ("engine", "freshness", "pages", "not_yet_indexed", "not_yet_embedded", "problem", "embedder")
@@ -110,7 +101,7 @@ class _Shown:
     def excerpt(self, hit: Hit) -> str:
         """Return the part of a hit that holds most of the query, on one line."""
 
-        return excerpt(" ".join(hit.text.split()), self._asked, analyzer=self._analyzer)
+        return excerpt(" ".join(hit.text.split()), self._words, analyzer=self._analyzer)
 
     def print(self, place: int, hit: Hit) -> None:
         """Print a hit, on a terminal with the words that match in bold."""
@@ -118,7 +109,7 @@ class _Shown:
 
         line = Text(f"{place}. {f'{hit.speaker}: ' if hit.speaker else ''}")
         excerpt_text = Text(self.excerpt(hit))  # never as markup: what was said may look like it
-        for start, end, _ in matches(excerpt_text.plain, self._asked, self._analyzer):
+        for start, end, _ in matches(excerpt_text.plain, self._words, self._analyzer):
             excerpt_text.stylize("bold", start, end)
         line.append_text(excerpt_text)
         console().print(line)

@@ -5,6 +5,8 @@ One loader serves the bundled processes, installed packages and the brain's own 
 
 from __future__ import annotations
 
+import ast
+import difflib
 import inspect
 import sqlite3
 import threading
@@ -70,6 +72,7 @@ class PluginHost:
         self._pluggy.add_hookspecs(brainiac.host.hookspecs)
         self.status: list[PluginStatus] = []
         self._inline: set[str] = set()
+        self._modules: dict[str, tuple[dict[str, bytes], object]] = {}  # of the brain's own: sources and what they made
         self._hanging: dict[tuple[str, str], threading.Thread] = {}
         self.trust = TrustStore(store.places.state / "trust.json", store.tree.plugins)
 
@@ -78,8 +81,39 @@ class PluginHost:
 
         pluggy calls the last registered first, so that a person's plugin is called before the bundled ones.
         """
-        to_load = ("ready", "failed")
-        self.status = [self._load(plugin) if plugin.state in to_load else plugin for plugin in self.survey()]
+        self.status = [self._load_as_judged(plugin) for plugin in self.survey()]
+
+    def reload(self) -> list[PluginStatus]:
+        """Take in what was trusted, distrusted, disabled or removed since; what did not change goes on as it is.
+
+        A plugin that changed and is not trusted as it stands runs as it was. `shutdown` and `startup` are called for
+        the brain's own plugins that end or begin.
+
+        Returns:
+            The plugins that changed, as they stand now.
+        """
+        anew = PluginHost(self._store, self._bundled, self._on_fault)
+        anew._modules = dict(self._modules)
+        anew.load()
+        ended = {name for name, loaded in self._modules.items() if anew._modules.get(name) is not loaded}
+        begun = {name for name, loaded in anew._modules.items() if self._modules.get(name) is not loaded}
+        self._call("shutdown", {"brain": self._store}, ended)
+        changed = [plugin for plugin in anew.status if plugin.name in begun or plugin not in self.status]
+        self._inline = anew._inline
+        self._pluggy, self._modules, self.status = anew._pluggy, anew._modules, anew.status
+        self._call("startup", {"brain": self._store}, begun)
+        return changed
+
+    def _load_as_judged(self, plugin: PluginStatus) -> PluginStatus:
+        if plugin.state in ("ready", "failed"):
+            return self._load(plugin)
+        known = self._modules.get(plugin.name)
+        if known and plugin.state == "untrusted" and self.trust.is_known(plugin.name):
+            self.register(known[1], plugin.name)
+            return replace(plugin, detail=f"{plugin.detail}; until then it runs as it was")
+        if plugin.source == "brain":
+            self._modules.pop(plugin.name, None)
+        return plugin
 
     def survey(self) -> list[PluginStatus]:
         """Return all plugins with the state that `load` would begin with; no plugin's code is run."""
@@ -108,7 +142,8 @@ class PluginHost:
             self._check_plain(plugin)
             is_registered = True
         except (pluggy.PluginValidationError, ValueError) as error:
-            raise PluginError(name, f"{error}; docs/hooks.md lists the hooks and their arguments") from error
+            problem = " ".join(str(error).split())
+            raise PluginError(name, f"{problem}; docs/hooks.md lists the hooks and their arguments") from error
         finally:
             # after a failure pluggy keeps the hooks that it had registered, and a misspelt one as pending
             if not is_registered and self._pluggy.has_plugin(name):
@@ -121,6 +156,15 @@ class PluginHost:
                 is_lazy = inspect.isgeneratorfunction(impl.function) or inspect.iscoroutinefunction(impl.function)
                 if impl.plugin is plugin and (is_lazy or impl.wrapper or impl.hookwrapper):
                     raise ValueError(f"{caller.name} must be a plain function, not a wrapper, generator or coroutine")
+
+    def problem_of(self, name: str) -> str:
+        """Return why a plugin of the brain could not be loaded as its file stands; "" where nothing speaks against."""
+        sources = {path.stem: path.read_bytes() for path in plugin_files(self._store.tree.plugins) if path.stem == name}
+        return syntax_problem(sources) or hook_problem(name, sources.get(name, b""))
+
+    def stamp(self) -> object:
+        """Return a value that changes when plugins may have changed: their files, their trust, the settings."""
+        return self.trust.stamp(), self._store.settings.plugins.disabled
 
     def has(self, hook: str) -> bool:
         """Return whether any plugin implements a hook."""
@@ -140,8 +184,14 @@ class PluginHost:
                 caller tries again later. An OSError, a database error and a FormatError of a bundled plugin count as
                 StorageError.
         """
+        return self._call(hook, arguments)
+
+    def _call(self, hook: str, arguments: Mapping[str, Any], among: Collection[str] | None = None) -> list[Any]:
+        """Call the implementations of all plugins, or of some by name."""
         results, first_error = [], None
         for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
+            if among is not None and impl.plugin_name not in among:
+                continue
             try:
                 with _with_discretion(arguments):
                     result = self._invoke(impl, hook, [arguments[name] for name in impl.argnames])
@@ -230,8 +280,10 @@ class PluginHost:
             sources = self.trust.verified(name)
             if sources is None:
                 state = "untrusted"
-                detail = f"not trusted on this machine as it stands; read it, then run `brainiac plugins trust {name}`"
-            elif detail := syntax_problem(sources):
+                is_changed = self.trust.is_known(name)
+                what = "changed since it was trusted here" if is_changed else "not trusted on this machine"
+                detail = f"{what}; read it, then run `brainiac plugins trust {name}`"
+            elif detail := syntax_problem(sources) or hook_problem(name, sources[name]):
                 state = "failed"
         return PluginStatus(name, source, path, state, detail)
 
@@ -260,7 +312,34 @@ class PluginHost:
         sources = self.trust.verified(name)
         if sources is None:
             raise PluginError(name, f"changed while it was loaded; run `brainiac plugins trust {name}`")
-        return self._bounded(name, "load", load_module, name, path.parent, sources)
+        known = self._modules.get(name)
+        if known is None or known[0] != sources:
+            self._modules.pop(name, None)  # should it fail
+            known = sources, self._bounded(name, "load", load_module, name, path.parent, sources)
+            self._modules[name] = known
+        return known[1]
+
+
+def hook_problem(name: str, code: bytes) -> str:
+    """Say which function of a plugin is marked as a hook and cannot be one, without running it; "" where all can."""
+    for function in ast.parse(code).body:
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        # with arguments the mark may name another hook: only loading tells
+        marks = {ast.unparse(mark).rpartition(".")[2] for mark in function.decorator_list}
+        if "hookimpl" not in marks:
+            continue
+        where = f"`{function.name}` in {name}.py line {function.lineno}"
+        hook = getattr(brainiac.host.hookspecs, function.name, None)
+        if hook is None:
+            near = difflib.get_close_matches(function.name, vars(brainiac.host.hookspecs), n=1)
+            meant = f" (`{near[0]}`?)" if near else ""
+            return f"{where} is no hook{meant}; docs/hooks.md lists them; mend and trust it again"
+        has = set(inspect.signature(hook).parameters)
+        if unknown := [argument.arg for argument in function.args.args if argument.arg not in has]:
+            takes = ", ".join(inspect.signature(hook).parameters)
+            return f"{where} takes `{unknown[0]}`, which the hook does not give: {takes}; mend and trust it again"
+    return ""
 
 
 @contextmanager

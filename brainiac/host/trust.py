@@ -53,6 +53,19 @@ class TrustStore:
             return None
         return {path.stem: content for path, content in sources.items()}
 
+    def is_known(self, name: str) -> bool:
+        """Return whether a plugin was trusted, as it stands or as it stood once."""
+        return bool(self._read().get(name))
+
+    def renew(self) -> None:
+        """Let a daemon, which looks at the record now and then, look the plugins over."""
+        self._write(self._read())
+
+    def stamp(self) -> object:
+        """Return a value that changes when the record or a file of the folder was written."""
+        files = (self._path, *sorted(self._folder.glob("*.py")))
+        return [(path.name, path.stat().st_mtime_ns) for path in files if path.is_file()]
+
     def trust(self, name: str, fingerprint: dict[str, str] | None = None) -> dict[str, str]:
         """Record a plugin and return what was recorded.
 
