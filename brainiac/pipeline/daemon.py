@@ -87,7 +87,7 @@ class QuietTimer:
         step, idle = self._step(), self.idle_seconds
         self._bus.later(step - idle if idle < step else step, self._tick)
         if idle >= step and self._brain.is_active and not self._bus.is_busy and not self._bus.far.pending:
-            self._bus.far.submit("quiet", self._say)
+            self._bus.far.submit("quiet", self._call_quiet)
 
     def _call_quiet(self) -> None:
         self._bus.dispatcher.call("quiet", idle_seconds=self.idle_seconds)
