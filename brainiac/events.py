@@ -583,7 +583,7 @@ class Breaker(Record):
 
 @record
 class LedWords(Record):
-    """A search query of an answer.
+    """Words from memory that an answer was found by.
 
     Attributes:
         path: Of the page or file they stand in.

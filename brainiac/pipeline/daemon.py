@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from brainiac.errors import (
 )
 from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, new_id
 from brainiac.history.devices import require_active, settle_copies
+from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
@@ -126,6 +127,7 @@ class Daemon:
         self.watcher = Watcher(brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan)
         self.quiet = QuietTimer(brain, self.bus)
         self._state, self._say = RunState(), tell
+        self._plugins_stamp: object = None
         self._heartbeat = Heartbeat(brain, self._is_asked_to_stop.set)
 
     def run(self) -> bool:
@@ -142,6 +144,7 @@ class Daemon:
         try:
             if not self._start(True, self._wait_for_other):
                 return True
+            self._say_plugin_states(self._brain.plugins.status)
             self._say(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
             # in short waits: a signal that another thread received, or that came just before, does not end the wait
             while not self._is_asked_to_stop.wait(SIGNAL_SECONDS):
@@ -243,6 +246,7 @@ class Daemon:
         brain.answered.refresh()
         brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
         brain.plugins.call("startup", brain=brain)
+        self._plugins_stamp = brain.plugins.stamp()
         self.bus.dispatcher.start()
         self._submit_existing(adopted)
         self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
@@ -310,6 +314,16 @@ class Daemon:
     def _keep_reporting(self) -> None:
         self.bus.later(REPORT_SECONDS, self._keep_reporting)
         self._report()
+        stamp = self._brain.plugins.stamp()
+        if stamp != self._plugins_stamp:
+            self._plugins_stamp = stamp
+            self.bus.notice.submit("plugins", lambda: self._say_plugin_states(self._brain.plugins.reload()))
+
+    def _say_plugin_states(self, plugins: Sequence[PluginStatus]) -> None:
+        """Print the state of each of the brain's own plugins, with the reason where one does not run."""
+        for plugin in plugins:
+            if plugin.source == "brain":
+                self._say(f"Plugin {plugin.name}: {plugin.state}{f', {plugin.detail}' if plugin.detail else ''}.")
 
     def _report(self, pid: int | None = None) -> None:
         """Write the daemon's state for `status`, if it changed."""
@@ -361,6 +375,7 @@ class Outcome:
     answered: int
     reflected: int
     waiting: int
+    reasons: dict[str, str] = field(default_factory=dict)
 
 
 def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
@@ -377,7 +392,9 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
         daemon.bus.wait_idle()
     finally:
         daemon.stop()
-    return Outcome(len(answered), daemon.bus.dispatcher.exchanges, len(daemon.bus.inbox.pending))
+    pending = daemon.bus.inbox.pending
+    reasons = {waiting.prompt: waiting.reason for waiting in pending}
+    return Outcome(len(answered), daemon.bus.dispatcher.exchanges, len(pending), reasons)
 
 
 def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
