@@ -41,9 +41,9 @@ class Brain(Library):
         super().__init__(root, clock=clock, is_reading=is_reading)
         self._states: dict[str, Any] = {}
         self._making_state = threading.RLock()
-        self.stream_to: Callable[[str], None] | None = (
-            None  # called with each piece of an answer while the model writes it
-        )
+        self.is_watched = False  # by a daemon in this process, which tells search of every change
+        # called with each piece of an answer while the model writes it
+        self.stream_to: Callable[[str], None] | None = None
 
     @cached_property
     def recall(self) -> Recall:

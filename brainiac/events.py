@@ -583,12 +583,12 @@ class Breaker(Record):
 
 @record
 class LedWords(Record):
-    """Words from memory that an answer was found by.
+    """A statement or exchange of memory that an answer rests on.
 
     Attributes:
-        path: Of the page or file they stand in.
-        anchor: Id of their statement or exchange there.
-        hash: Of their text.
+        path: Of the page or file with it.
+        anchor: Its block id or exchange id there.
+        hash: Of its text.
     """
 
     path: str
@@ -683,6 +683,29 @@ class RetireProposal(ProposalRecord):
 
 
 @record
+class ReplaceProposal(ProposalRecord):
+    """To word a statement anew.
+
+    Attributes:
+        operation: `replace`.
+        page: The page's uuid.
+        path: The page's path.
+        block: The statement's block id.
+        hash: Of its text.
+        text: The new wording.
+        on: Since when, an ISO date.
+    """
+
+    operation: str
+    page: str
+    path: str
+    block: str
+    hash: str
+    text: str
+    on: str
+
+
+@record
 class CopyProposal(ProposalRecord):
     """To take another device's version of a file, which sync put beside it.
 
@@ -745,6 +768,7 @@ class OrganizeProposal(ProposalRecord):
 
 _PROPOSALS: dict[str, type[ProposalRecord]] = {
     "retire": RetireProposal,
+    "replace": ReplaceProposal,
     "take-copy": CopyProposal,
     "forget": ForgetProposal,
     "organize": OrganizeProposal,
@@ -783,8 +807,8 @@ class PromptAnswered(ExchangeEvent):
     """A prompt was answered.
 
     Attributes:
-        model: Who answered.
-        led: Words of memory that led the answer.
+        model: The model that answered.
+        led: What the answer rests on.
     """
 
     kind = "prompt-answered"
@@ -1129,6 +1153,18 @@ class ForgettingProposed(EventData):
     """
 
     kind = "forgetting-proposed"
+    proposals: tuple[ProposalRecord, ...]
+
+
+@record
+class ChangeSuggested(EventData):
+    """Somebody at the command line or at a door suggested a change of memory.
+
+    Attributes:
+        proposals: What is to be changed.
+    """
+
+    kind = "change-suggested"
     proposals: tuple[ProposalRecord, ...]
 
 

@@ -30,6 +30,7 @@ from brainiac.history.devices import require_active, settle_copies
 from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
+from brainiac.pipeline.inbox import Inbox
 from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
 from brainiac.pipeline.watch import Watcher
 from brainiac.storage.files import locked
@@ -251,6 +252,7 @@ class Daemon:
         self._submit_existing(adopted)
         self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
         if is_watching:
+            self._brain.is_watched = True
             self.watcher.start()
             self._start_timers()
         self._report()
@@ -433,10 +435,36 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         return brain.tree.absolute(known.response)  # another process was quicker
     if event is None or not response:
         raise UserError(f"{path}: no plugin answered it; see `brainiac plugins` and `brainiac log`")
+    _reflect(brain, event)
+    return brain.tree.absolute(response)
+
+
+def capture_one(brain: Brain, path: str) -> None:
+    """Take in one note of `inbox/notes/` in this process, and reflect it; one that was taken in is left alone.
+
+    Args:
+        brain: The brain.
+        path: The note, relative.
+
+    Raises:
+        UserError: Another device does it.
+        LockedError: A daemon of another home serves the folder.
+    """
+    require_active(brain)
+    require_alone(brain)
+    brain.committer.recover()
+    events: list[Event] = []
+    brain.on_event(events.append)
+    Inbox(brain, again=lambda path, seconds: None).take(path)
+    for event in [event for event in events if isinstance(event.what, ExchangeEvent)]:
+        _reflect(brain, event)
+
+
+def _reflect(brain: Brain, event: Event) -> None:
+    """Hand an exchange to the plugins; where that fails, the next daemon hands it out again."""
     exchange = exchange_of(brain, event)
     try:
         if exchange is not None:
             brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
     except (ModelError, ConflictError) as error:
-        brain.log.warning("reflection_postponed", prompt=path, problem=str(error))  # the daemon hands it out again
-    return brain.tree.absolute(response)
+        brain.log.warning("reflection_postponed", event=event.id, problem=str(error))
