@@ -684,6 +684,29 @@ class RetireProposal(ProposalRecord):
 
 
 @record
+class ReplaceProposal(ProposalRecord):
+    """To word a statement anew.
+
+    Attributes:
+        operation: `replace`.
+        page: The page's uuid.
+        path: The page's path.
+        block: The statement's block id.
+        hash: Of its text.
+        text: The new wording.
+        on: Since when, an ISO date.
+    """
+
+    operation: str
+    page: str
+    path: str
+    block: str
+    hash: str
+    text: str
+    on: str
+
+
+@record
 class CopyProposal(ProposalRecord):
     """To take another device's version of a file, which sync put beside it.
 
@@ -746,6 +769,7 @@ class OrganizeProposal(ProposalRecord):
 
 _PROPOSALS: dict[str, type[ProposalRecord]] = {
     "retire": RetireProposal,
+    "replace": ReplaceProposal,
     "take-copy": CopyProposal,
     "forget": ForgetProposal,
     "organize": OrganizeProposal,
@@ -1130,6 +1154,18 @@ class ForgettingProposed(EventData):
     """
 
     kind = "forgetting-proposed"
+    proposals: tuple[ProposalRecord, ...]
+
+
+@record
+class ChangeSuggested(EventData):
+    """Somebody at the command line or at a door suggested a change of memory.
+
+    Attributes:
+        proposals: What is to be changed.
+    """
+
+    kind = "change-suggested"
     proposals: tuple[ProposalRecord, ...]
 
 

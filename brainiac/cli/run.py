@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import local_time, opened_brain
+from brainiac.cli.session import by_reason, local_time, opened_brain, print_list
 from brainiac.cli.wording import news
 from brainiac.events import Event
 from brainiac.logs import configure
@@ -43,6 +43,7 @@ def run(
             if once:
                 outcome = run_once(brain, is_backlog_answered=answer_backlog)
                 say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
+                print_list("Waiting", by_reason(outcome.reasons))
                 return
             if is_told:
                 tell_events(brain)
