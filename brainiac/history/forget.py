@@ -33,7 +33,6 @@ from brainiac.formats.page import Memory, MemoryDocument, Statement, find_statem
 from brainiac.formats.prompt import parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
-from brainiac.llm.offline import FIXED
 from brainiac.storage.filed import undecided_deletions
 from brainiac.storage.folders import Folders
 from brainiac.storage.review import Proposal, review_change, without_proposals
@@ -590,6 +589,8 @@ def _comparable(text: str) -> str:
 
 def pieces_of(texts: Iterable[str]) -> list[bytes]:
     """Return the sentences of texts that have at least three words and are no fixed phrases of ours, longest first."""
+    from brainiac.llm.offline import FIXED  # with it comes numpy, and what only looks at memory starts without
+
     sentences = sentences_of(texts) - sentences_of(FIXED)
     kept = (_bytes(text) for text in sentences if len(text.split()) >= MIN_WORDS)
     return sorted(kept, key=len, reverse=True)
