@@ -38,7 +38,7 @@ class RemoteEmbedder:
         self.name, self._ledger = model, ledger
         self.is_remote = not self._endpoint.is_local
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
         """Return vectors of unit norm, asked for in batches."""
         ledger = self._ledger() if self._ledger else None
         vectors: list[list[float]] = []
