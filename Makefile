@@ -2,6 +2,7 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
+unexport PYTHONDONTWRITEBYTECODE  # a thousand processes of the tests would compile the program anew
 
 .PHONY: install demo quick test lint fix docs bench clean
 
@@ -11,10 +12,10 @@ demo: $(VENV)/.installed  ## the real daemon on a scratch brain, every line read
 	@$(BIN)/python examples/demo.py
 
 quick: lint  ## lint and unit tests: before each commit
-	$(BIN)/python -m pytest tests/unit -n auto --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest tests/unit -n auto --dist loadgroup -m "not slow"
 
 test: $(VENV)/.installed  ## the whole test suite: crashes, live daemons, editors
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

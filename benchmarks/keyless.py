@@ -80,7 +80,7 @@ def live(messages: Sequence[Message], brain: Brain) -> float:
         else:
             answer_one(brain, path_of(message))
         following = messages[number + 1]["at"] if number + 1 < len(messages) else None
-        _be_quiet(brain, clock, message["at"], following)
+        be_quiet(brain, clock, message["at"], following)
     return time.perf_counter() - started
 
 
@@ -93,7 +93,7 @@ def capture(brain: Brain, path: str) -> None:
             brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
 
 
-def _be_quiet(brain: Brain, clock: ManualClock, last: str, following: str | None) -> None:
+def be_quiet(brain: Brain, clock: ManualClock, last: str, following: str | None) -> None:
     """Call the quiet hook as the daemon would until somebody writes again."""
     for idle_seconds in QUIET_STEPS if following else (*QUIET_STEPS, 13 * 3600.0):
         at = parse_iso(last) + timedelta(seconds=idle_seconds)

@@ -1,6 +1,17 @@
-"""`python -m brainiac`."""
+"""`brainiac` and `python -m brainiac`."""
 
-from brainiac.cli.app import main
+import sys
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C ends it without a traceback, also while it is imported."""
+    try:
+        from brainiac.cli.app import main as run  # what takes a moment to import can be interrupted
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     main()

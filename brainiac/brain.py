@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from brainiac.clock import SYSTEM, Clock
-from brainiac.errors import StorageError
+from brainiac.clock import SYSTEM, Clock, iso
+from brainiac.errors import PluginError, StorageError
 from brainiac.events import Event, PluginFailed
 from brainiac.library import Library
 
@@ -39,6 +41,7 @@ class Brain(Library):
         super().__init__(root, clock=clock, is_reading=is_reading)
         self._states: dict[str, Any] = {}
         self._making_state = threading.RLock()
+        self.is_watched = False  # by a daemon in this process, which tells search of every change
         self.stream_to: Callable[[str], None] | None = None  # who wants an answer's text as it comes
 
     @cached_property
@@ -132,9 +135,19 @@ class Brain(Library):
         return factories[name](self)
 
     def _plugin_failed(self, plugin: str, hook: str, error: BaseException) -> None:
-        self.log.warning("plugin_failed", plugin=plugin, hook=hook, error=repr(error), exc_info=error)
-        failed = PluginFailed(hook=hook, error=f"{type(error).__name__}: {error}"[:500])
+        problem = error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+        failed = PluginFailed(hook=hook, error=problem[:500])
+        # each command loads the plugins: a file that cannot be loaded is told of once a day, not each time
+        if hook == "load" and self._is_known_fault(plugin, failed):
+            return
+        self.log.warning("plugin_failed", plugin=plugin, hook=hook, error=problem, exc_info=error)
         with suppress(StorageError):  # it is in the log
             self.record(failed, by=plugin)
         if hook not in ("plugin_failed", "event_recorded", "load"):  # no loops
             self.plugins.call("plugin_failed", brain=self, plugin=plugin, hook=hook, error=error)
+
+    def _is_known_fault(self, plugin: str, failed: PluginFailed) -> bool:
+        """Return whether the journal has this very fault of the last day already."""
+        since = iso(self.clock.now() - timedelta(days=1))
+        recent = takewhile(lambda event: event.at >= since, self.journal.events(reverse=True))
+        return any(event.by == plugin and event.what == failed for event in recent)

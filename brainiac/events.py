@@ -9,11 +9,24 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from types import NoneType
-from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Never,
+    Self,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import uuid_utils
 
@@ -191,7 +204,19 @@ class _Field(NamedTuple):
     default: Any  # MISSING where there is none
 
 
-@dataclass(frozen=True, kw_only=True)
+C = TypeVar("C", bound="type[Any]")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def record(cls: C) -> C:
+    """Make a class a frozen dataclass of keywords, without generating code: each command would wait for fifty classes.
+
+    `Record` has the methods that they all share.
+    """
+    return cast(C, dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=True)(cls))
+
+
+@record
 class Record:
     """A JSON object as a value; its fields are those of the dataclass.
 
@@ -205,6 +230,35 @@ class Record:
 
     stored: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     _read_as: ClassVar[tuple[_Field, ...]]
+    _defaults: ClassVar[dict[str, Any]]  # of every field, `MISSING` where it has to be given
+
+    def __init__(self, **values: Any) -> None:
+        if "_defaults" not in type(self).__dict__:
+            type(self)._defaults = {each.name: _default_of(each) for each in fields(self)}
+        state = self._defaults | values
+        if len(state) > len(self._defaults) or MISSING in state.values():
+            expected = ", ".join(self._defaults)
+            raise TypeError(f"{type(self).__name__} takes {expected}; it was given {', '.join(values)}")
+        self.__dict__.update(state)
+
+    def __setattr__(self, name: str, value: object) -> Never:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> Never:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+        return f"{type(self).__name__}({values})"
+
+    def __eq__(self, other: object) -> bool:
+        return self._compared() == other._compared() if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def _compared(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, each.name) for each in fields(self) if each.compare)
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
@@ -218,12 +272,7 @@ class Record:
         if "_read_as" not in cls.__dict__:  # finding the types out takes a hundred times as long as reading a record
             types = get_type_hints(cls)
             cls._read_as = tuple(
-                _Field(
-                    each.name,
-                    each.name.rstrip("_"),
-                    types[each.name],
-                    each.default if each.default_factory is MISSING else each.default_factory(),
-                )
+                _Field(each.name, each.name.rstrip("_"), types[each.name], _default_of(each))
                 for each in fields(cls)
                 if each.name != "stored"
             )
@@ -242,6 +291,11 @@ class Record:
             else:
                 data[key] = _plain(value)
         return data
+
+
+def _default_of(wanted: Field[Any]) -> Any:
+    """Return the default of a field, or `MISSING`; nobody changes one that is a mapping."""
+    return wanted.default if wanted.default_factory is MISSING else wanted.default_factory()
 
 
 def _read_field(wanted: _Field, stored: Mapping[str, Any]) -> Any:
@@ -350,7 +404,7 @@ def kinds_of(*classes: type[EventData] | str) -> frozenset[str]:
 # --- rows of events ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class StatementRef(Record):
     """A statement at one moment.
 
@@ -367,7 +421,7 @@ class StatementRef(Record):
     history: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class EvidenceRecord(Record):
     """Words that something rests on.
 
@@ -380,7 +434,7 @@ class EvidenceRecord(Record):
     quote: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class StatementRecord(Record):
     """What was done to one statement of a page.
 
@@ -437,7 +491,7 @@ class StatementRecord(Record):
     is_whole: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class CandidateRecord(Record):
     """Something worth remembering, as it was found in the event log, and what is to be done with it.
 
@@ -470,7 +524,7 @@ class CandidateRecord(Record):
     canonical_key: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class CandidateEnd(Record):
     """How a candidate ended in a run.
 
@@ -483,7 +537,7 @@ class CandidateEnd(Record):
     reason: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Refused(Record):
     """Something that was not done.
 
@@ -502,7 +556,7 @@ class Refused(Record):
     model: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class KeptText(Record):
     """A text that was kept word for word.
 
@@ -515,7 +569,7 @@ class KeptText(Record):
     text: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Breaker(Record):
     """A run that would have retired too much.
 
@@ -528,7 +582,7 @@ class Breaker(Record):
     statements: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class LedWords(Record):
     """Words that led an answer.
 
@@ -543,7 +597,7 @@ class LedWords(Record):
     hash: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class RemoteCalls(Record):
     """Calls to one model elsewhere that held an exchange, or may have.
 
@@ -564,7 +618,7 @@ class RemoteCalls(Record):
     is_own: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class OrganizedAction(Record):
     """What Organization did with pages.
 
@@ -583,7 +637,7 @@ class OrganizedAction(Record):
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ProposalRecord(Record):
     """Something put before a person in `memory/review.md`; each operation has its class below.
 
@@ -604,7 +658,7 @@ class ProposalRecord(Record):
         return super().from_json(stored) if made is cls else cast(Self, made.from_json(stored))
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class RetireProposal(ProposalRecord):
     """To retire a statement that a person wrote.
 
@@ -629,7 +683,30 @@ class RetireProposal(ProposalRecord):
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
+class ReplaceProposal(ProposalRecord):
+    """To word a statement anew.
+
+    Attributes:
+        operation: `replace`.
+        page: The page's uuid.
+        path: The page's path.
+        block: The statement's block id.
+        hash: Of its text.
+        text: The new wording.
+        on: Since when, an ISO date.
+    """
+
+    operation: str
+    page: str
+    path: str
+    block: str
+    hash: str
+    text: str
+    on: str
+
+
+@record
 class CopyProposal(ProposalRecord):
     """To take another device's version of a file, which sync put beside it.
 
@@ -648,7 +725,7 @@ class CopyProposal(ProposalRecord):
     hash: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ForgetProposal(ProposalRecord):
     """To forget what holds certain words, or what a deleted page came from.
 
@@ -675,7 +752,7 @@ class ForgetProposal(ProposalRecord):
     answers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class OrganizeProposal(ProposalRecord):
     """To do what Organization does not do unasked.
 
@@ -692,6 +769,7 @@ class OrganizeProposal(ProposalRecord):
 
 _PROPOSALS: dict[str, type[ProposalRecord]] = {
     "retire": RetireProposal,
+    "replace": ReplaceProposal,
     "take-copy": CopyProposal,
     "forget": ForgetProposal,
     "organize": OrganizeProposal,
@@ -701,7 +779,7 @@ _PROPOSALS: dict[str, type[ProposalRecord]] = {
 # --- prompts and answers -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class PromptEvent(EventData):
     """Something about a prompt and its answer.
 
@@ -720,12 +798,12 @@ class PromptEvent(EventData):
     response_hash: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ExchangeEvent(PromptEvent):
     """An exchange to be remembered; the event's id is that of the exchange."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class PromptAnswered(ExchangeEvent):
     """A prompt was answered.
 
@@ -751,7 +829,7 @@ class NoteCaptured(ExchangeEvent):
     kind = "note-captured"
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class PromptMoved(PromptEvent):
     """An answered prompt was renamed or moved, and its response moved along.
 
@@ -763,7 +841,7 @@ class PromptMoved(PromptEvent):
     moved_from: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class PromptRefused(EventData):
     """A prompt cannot be answered; an error file beside it says why.
 
@@ -783,7 +861,7 @@ class ErrorCleared(EventData):
     kind = "error-cleared"
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class AnswerDiscarded(EventData):
     """An answer was thrown away: its prompt was changed or answered elsewhere meanwhile.
 
@@ -797,7 +875,7 @@ class AnswerDiscarded(EventData):
     prompt_sha256: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ModelCalled(EventData):
     """A model was called.
 
@@ -828,7 +906,7 @@ class ModelCalled(EventData):
 # --- what follows from an exchange -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class OutcomeEvent(EventData):
     """What followed from an exchange.
 
@@ -839,7 +917,7 @@ class OutcomeEvent(EventData):
     exchange: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ExchangeReflected(OutcomeEvent):
     """An exchange was noted in short-term memory, or what follows from it was added there later.
 
@@ -873,7 +951,7 @@ class ExchangeUnreflected(OutcomeEvent):
     kind = "exchange-unreflected"
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ExchangesFiled(EventData):
     """Short-term memory was full: its oldest exchanges moved to the pages of their days, to be consolidated later.
 
@@ -890,7 +968,7 @@ class ExchangesFiled(EventData):
 # --- Promotion ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class PromotionStarted(EventData):
     """A run of Promotion began; the run's other events have this one as their cause.
 
@@ -902,7 +980,7 @@ class PromotionStarted(EventData):
     exchanges: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class EventsAnalyzed(EventData):
     """A part of the event log was looked through for what is worth remembering.
 
@@ -911,6 +989,7 @@ class EventsAnalyzed(EventData):
         model: Who looked.
         candidates: What was found.
         refused: What was found and does not hold.
+        asked: What the model was asked about once more, whatever came of it.
     """
 
     kind = "events-analyzed"
@@ -918,9 +997,10 @@ class EventsAnalyzed(EventData):
     model: str
     candidates: tuple[CandidateRecord, ...]
     refused: tuple[Refused, ...]
+    asked: tuple[Refused, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class CandidatesRefused(EventData):
     """A run of Promotion came to nothing.
 
@@ -934,7 +1014,7 @@ class CandidatesRefused(EventData):
     candidates: Mapping[str, CandidateEnd]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class MemoryPromoted(EventData):
     """A run of Promotion wrote long-term memory and took what it had consolidated out of short-term memory.
 
@@ -971,7 +1051,7 @@ class MemoryPromoted(EventData):
 # --- Organization ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class MemoryOrganized(EventData):
     """A run of Organization counted how pages are used, and moved, linked or tidied them.
 
@@ -997,7 +1077,7 @@ class MemoryOrganized(EventData):
     refused: tuple[Refused, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class LinksHealed(EventData):
     """Links were mended after pages had moved.
 
@@ -1024,7 +1104,7 @@ class NoteCompleted(EventData):
 # --- what a person is asked --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ProposalEvent(EventData):
     """What became of a proposal.
 
@@ -1035,7 +1115,7 @@ class ProposalEvent(EventData):
     proposal: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ProposalApplied(ProposalEvent):
     """A person ticked a proposal, and it was done.
 
@@ -1065,7 +1145,7 @@ class ReviewTidied(EventData):
     kind = "review-tidied"
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ForgettingProposed(EventData):
     """A person was asked whether something is to be forgotten.
 
@@ -1077,10 +1157,22 @@ class ForgettingProposed(EventData):
     proposals: tuple[ProposalRecord, ...]
 
 
+@record
+class ChangeSuggested(EventData):
+    """Somebody at the command line or at a door suggested a change of memory.
+
+    Attributes:
+        proposals: What is to be changed.
+    """
+
+    kind = "change-suggested"
+    proposals: tuple[ProposalRecord, ...]
+
+
 # --- undo, forget, purge -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class EventUndone(EventData):
     """An event was taken back; one of this kind may be taken back too.
 
@@ -1094,7 +1186,7 @@ class EventUndone(EventData):
     kind_: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ExchangeForgotten(EventData):
     """Exchanges were forgotten: they and what rests on them alone left the tree.
 
@@ -1118,7 +1210,7 @@ class ExchangeForgotten(EventData):
     left: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class MemoryForgotten(EventData):
     """A page was forgotten.
 
@@ -1138,7 +1230,7 @@ class MemoryForgotten(EventData):
     left: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class TextsPurged(EventData):
     """A purge began: what is named here is to be destroyed on every device.
 
@@ -1160,7 +1252,7 @@ class TextsPurged(EventData):
     events: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class PurgeHonoured(EventData):
     """This device destroyed what a purge names.
 
@@ -1172,7 +1264,7 @@ class PurgeHonoured(EventData):
     tombstone: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ExchangeMadePrivate(EventData):
     """A prompt asked later to be kept private, or off the record: what came of it was taken back.
 
@@ -1192,7 +1284,7 @@ class ExchangeMadePrivate(EventData):
     sent: tuple[RemoteCalls, ...] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class StatementsAdopted(EventData):
     """A person released statements: from now on they are rewritten like those that a process wrote.
 
@@ -1202,6 +1294,11 @@ class StatementsAdopted(EventData):
 
     kind = "statements-adopted"
     statements: tuple[StatementRecord, ...]
+
+
+# Whatever records operations on statements. What a person applied or asked for makes no statement ours.
+StatingEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | ExchangeMadePrivate
+OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
 
 
 # --- the tree and its devices ------------------------------------------------------------------------------------
@@ -1247,7 +1344,7 @@ class NotesDeleted(FoundEvent):
     kind = "notes-deleted"
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class DeletionsHeld(EventData):
     """Many memories vanished at once: nothing is concluded from it until a person confirms it.
 
@@ -1261,7 +1358,7 @@ class DeletionsHeld(EventData):
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class NoteOffRecord(EventData):
     """A person saved a file that is off the record, or made one so; no text of it is kept.
 
@@ -1273,7 +1370,7 @@ class NoteOffRecord(EventData):
     off_record: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class NoteMerged(EventData):
     """A person's save was merged with what we had written meanwhile.
 
@@ -1299,7 +1396,7 @@ class NoteMended(EventData):
     kind = "note-mended"
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class LeftoversSwept(EventData):
     """Temporary files that a crash had left were removed; a text that stood nowhere else is kept.
 
@@ -1311,7 +1408,7 @@ class LeftoversSwept(EventData):
     texts: Mapping[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class CopyFound(EventData):
     """Sync put another device's version beside a file, and a person was asked which counts.
 
@@ -1323,7 +1420,7 @@ class CopyFound(EventData):
     proposals: tuple[ProposalRecord, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class CopySetAside(EventData):
     """Another device's version went from the tree: its text is kept already, or a person declined it.
 
@@ -1337,7 +1434,7 @@ class CopySetAside(EventData):
     of: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class CopyMerged(EventData):
     """Another device's version of short-term memory was merged into it.
 
@@ -1353,7 +1450,7 @@ class CopyMerged(EventData):
     differs: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class DeviceTookOver(EventData):
     """This device became the one that runs the processes.
 
@@ -1370,7 +1467,7 @@ class DeviceTookOver(EventData):
 # --- plugins -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class PluginTrusted(EventData):
     """A person trusted a plugin of the brain on this machine.
 
@@ -1384,7 +1481,7 @@ class PluginTrusted(EventData):
     files: Mapping[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class PluginDistrusted(EventData):
     """A person took the trust in a plugin back.
 
@@ -1396,7 +1493,7 @@ class PluginDistrusted(EventData):
     plugin: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class PluginFailed(EventData):
     """A hook of a plugin raised an error, or the plugin did not load; the event is `by` the plugin.
 

@@ -42,7 +42,7 @@ def logger() -> Any:
         import logging
 
         structlog.configure(
-            processors=[*_processors(), *_for_people(has_colors=False)],
+            processors=[_as_sentence],
             wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
             logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # as it stands: it may be replaced
         )
@@ -52,9 +52,18 @@ def logger() -> Any:
 def _only_trouble(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     import structlog
 
-    if method == "info" and event["event"] != "prompt_waits":
+    if method in ("info", "debug"):
         raise structlog.DropEvent
     return event
+
+
+def _as_sentence(_logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
+    """Return one line for the person at a command: what, of what, and why; where in the code is for `run --verbose`."""
+    what = event.pop("event").replace("_", " ")
+    why = event.pop("problem", "") or event.pop("error", "")
+    event.pop("exc_info", None)
+    about = ", ".join(f"{key} {value}" for key, value in event.items())
+    return one_line(f"{method}: {what}{f' ({about})' if about else ''}{f': {why}' if why else ''}")
 
 
 def _processors() -> list[Any]:

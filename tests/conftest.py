@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,16 @@ import pytest
 from brainiac.host.sources import open_namespace
 
 open_namespace()  # `brainiac_plugins`, before any test imports from it
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes `-n auto` starts: two a core, since half of a live test's time is waiting."""
+    return 2 * (os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what takes long first, so that no process is left with it at the end."""
+    items.sort(key=lambda item: "unit" in item.path.parts and item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True)

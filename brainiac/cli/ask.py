@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
-import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json, print_problems, problems_of
+from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_problems, problems_of
 from brainiac.errors import BrainiacError, UserError
-from brainiac.events import new_id
-from brainiac.formats.frontmatter import render_meta
-from brainiac.formats.prompt import error_path, parse_response, response_path
-from brainiac.history.devices import waiting
-from brainiac.llm.redaction import redact
-from brainiac.pipeline.daemon import answer_one, is_running
-from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.runstate import read_run_state
+from brainiac.formats.markdown import find_links
+from brainiac.pipeline.daemon import is_running
 from brainiac.terminal import clean, is_terminal, one_line, say, show
-from brainiac.tree import slugify
+from brainiac.tree import Tree
+from brainiac.verbs import Asked
 
-WAIT_SECONDS = 600
-LOOK_EVERY_SECONDS = 0.02
+_OPEN_LINK = re.compile(r"\[[^\]\n]*(?:\](?:\([^)\n]*)?)?\Z")  # at the end of a text, its last sign not come yet
 
 
 def register(app: typer.Typer) -> None:
@@ -50,16 +46,28 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
-    with opened_brain(is_shared=True) as brain:
+    with opened_brain(is_shared=True) as brain, _waiting(brain):
+        path = _named(brain, again) if again else ""
+        text_asked = "" if again else _text_of(brain, text)
+        stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}")
+        on_text = None if as_json else stream
         if again:
-            path = brain.tree.relative(brain.tree.confine(again, inside=brain.tree.inbox))
+            asked = verbs.answer(brain, path, is_again=True, stream=on_text)
         else:
-            meta = {"model": model or None, "private": private or None, "remember": False if off_record else None}
-            path = _drop(brain, _text_of(text), conversation, {key: v for key, v in meta.items() if v is not None})
-        if not again and not brain.is_active:
-            say(f"{path} waits: {waiting(brain)}")
-            return
-        _answer(brain, path, is_again=bool(again), as_json=as_json)
+            asked = verbs.ask(
+                brain,
+                text_asked,
+                conversation=conversation,
+                model=model,
+                is_private=private,
+                is_off_record=off_record,
+                stream=on_text,
+                on_wait=_tell_wait,
+            )
+    if as_json:
+        print_json(asked.to_json())
+    else:
+        _show(asked, stream, has_place=True)
 
 
 def chat(
@@ -73,12 +81,11 @@ def chat(
         if is_terminal(sys.stdin):
             say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")
         while text := _line():
-            path = _drop(brain, text, conversation, {})
-            if not brain.is_active:
-                say(f"{path} waits: {waiting(brain)}")
-                continue
+            stream = _Stream(brain.tree, f"{brain.tree.layout.inbox}/{conversation}")
             try:
-                _answer(brain, path, is_again=False, as_json=False, has_place=False)
+                with _waiting(brain):
+                    asked = verbs.ask(brain, text, conversation=conversation, stream=stream, on_wait=_tell_wait)
+                _show(asked, stream, has_place=False)
             except BrainiacError as error:  # told, and the conversation goes on
                 print_problems(problems_of(error))
             say()
@@ -93,99 +100,133 @@ def _line() -> str:
         return ""
 
 
-def _text_of(words: list[str] | None) -> str:
-    text = sys.stdin.read() if not words or words == ["-"] else " ".join(words)
+def _text_of(brain: Brain, words: list[str] | None) -> str:
+    """Return what is asked: the words, else what is piped in.
+
+    Raises:
+        Exit: There is nothing; what can be asked was shown.
+    """
+    is_piped = words == ["-"] or (not words and not is_terminal(sys.stdin))
+    text = sys.stdin.read() if is_piped else " ".join(words or ())
     if not text.strip():
-        raise typer.BadParameter("nothing to ask: give a text, or pipe one in")
+        for line in _beginning(brain.settings.llm.model):
+            say(line, to_stderr=True)
+        raise typer.Exit(2)
     return text
 
 
-def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -> str:
-    """Save the prompt as a new file and return its path."""
-    folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
-    folder.mkdir(parents=True, exist_ok=True)
-    head = f"{render_meta(meta)}\n" if meta else ""
-    stamp = brain.now().strftime("%Y-%m-%d-%H%M%S")
-    is_open = not meta.get("private") and meta.get("remember", True)
-    # a name is read where the text is not: in the journal, by `status`, by whoever syncs the folder
-    name = slugify(" ".join(redact(brain, text).split()[:8])) if is_open else new_id()[-12:]
-    stem = f"{stamp}-{name}"[:80].rstrip("-")
-    # written aside and moved in whole, so that no half of it can be taken for the prompt
-    aside = Path(temporary_beside(str(folder / stem)))
-    aside.write_text(f"{head}{text.rstrip()}\n", encoding="utf-8")
-    number, path = 1, folder / f"{stem}.md"
-    while True:
-        try:
-            Disk().rename_new(aside, path)
-            return brain.tree.relative(path)
-        except FileExistsError:  # somebody else asks the same in this second
-            number += 1
-            path = folder / f"{stem}-{number}.md"
+def _beginning(model: str) -> list[str]:
+    """Return what gets a person going who asked nothing, by the engine that would answer."""
+    told = "brainiac ask 'I moved to Portland in June.'"
+    asked = "brainiac ask 'Where do I live?'"
+    if model == "offline":
+        engine = "Without a model the answer quotes what you wrote; `llm.model` in system/config.yaml names a model."
+    else:
+        engine = f"`{model}` answers from what this brain holds; `llm.model` in system/config.yaml names another."
+    return [
+        "There is nothing to ask. For example:",
+        f"  {told}       it is kept",
+        f"  {asked}                  it is found",
+        "  brainiac ask /help                              what a prompt can hold",
+        "  brainiac chat                                   a conversation",
+        engine,
+    ]
 
 
-def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place: bool = True) -> None:
-    streamed = False
+def _named(brain: Brain, prompt: str) -> str:
+    """Return the path of a prompt that a person named from the brain's folder, from its inbox or from their own."""
+    tree = brain.tree
+    places = (tree.root / prompt, tree.inbox / prompt, Path.cwd() / prompt)
+    named = next((place for place in places if place.is_file()), places[0])
+    if not named.is_file():
+        raise UserError(f"{prompt}: there is no such prompt; name a file of {tree.relative(tree.inbox)}/")
+    return tree.relative(tree.confine(named, inside=tree.inbox))
 
-    def stream(piece: str) -> None:
-        nonlocal streamed
-        streamed = True
-        sys.stdout.write(clean(piece))
+
+class _Stream:
+    """Shows an answer's text as it comes.
+
+    Args:
+        tree: The brain's places.
+        folder: That of the prompt, or the prompt: links start there.
+    """
+
+    def __init__(self, tree: Tree, folder: str) -> None:
+        place = folder if folder.endswith((".md", ".txt")) else f"{folder}/prompt.md"
+        self.links = ShownLinks(tree, place) if is_terminal(sys.stdout) else None
+        self.is_used = False
+
+    def __call__(self, piece: str) -> None:
+        self.is_used = True
+        sys.stdout.write(clean(self.links.feed(piece) if self.links else piece))
         sys.stdout.flush()
 
-    if is_running(brain) and not is_again:
-        target = _wait(brain, path)
-    else:
-        brain.stream_to = None if as_json else stream
-        target = answer_one(brain, path, is_again=is_again)
-    response = parse_response(brain.tree.relative(target), target.read_bytes())
-    if as_json:
-        fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
-        shown = {name: getattr(response, name) for name in fields}
-        print_json({"prompt": path, "response": response.path, "text": response.text, **shown})
+
+def _show(asked: Asked, stream: _Stream, *, has_place: bool) -> None:
+    """Show an answer, or the rest of one that was streamed, or why a prompt waits."""
+    response, links = asked.response, stream.links
+    if response is None:
+        say(f"{asked.prompt} waits: {asked.waits}")
         return
-    if streamed:
-        say()
-    elif is_terminal(sys.stdout):
+    if stream.is_used:
+        show(links.rest() if links else "")
+    elif links:
         from rich.markdown import Markdown
 
         # a link is shown with its address: one whose text names another place deceives
-        console().print(Markdown(clean(response.text), hyperlinks=False))
+        text = links.feed(response.text) + links.rest()
+        console().print(Markdown(clean(text), hyperlinks=False))
     else:
         show(response.text)
     if is_terminal(sys.stdout) and has_place:
         console(stderr=True).print(one_line(response.path), style="dim")
 
 
-def _wait(brain: Brain, path: str) -> Path:
-    """Wait for the daemon's answer, or tell what keeps it."""
-    answer, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
-    deadline = brain.clock.monotonic() + WAIT_SECONDS
-    reason = ""
-    with _waiting():
-        while brain.clock.monotonic() < deadline:
-            if (waits := _reason(brain, path)) != reason:
-                reason = waits
-                if reason:
-                    say(f"{path} waits: {reason}", to_stderr=True)
-            if answer.is_file():
-                return answer
-            if error.is_file():
-                raise UserError(error.read_text(encoding="utf-8").split("---\n", 2)[-1].strip())
-            time.sleep(LOOK_EVERY_SECONDS)
-    raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
+class ShownLinks:
+    """Makes the links of an answer, which comes in pieces, into paths that a terminal opens.
+
+    Args:
+        tree: The brain's places.
+        path: The prompt: links start at its folder.
+    """
+
+    def __init__(self, tree: Tree, path: str) -> None:
+        self._tree, self._folder = tree, tree.absolute(path).parent
+        self._held = ""  # what may be the beginning of a link
+
+    def feed(self, piece: str) -> str:
+        """Return what can be shown by now."""
+        text = self._held + piece
+        opened = _OPEN_LINK.search(text)
+        end = opened.start() if opened else len(text)
+        self._held = text[end:]
+        return self._plain(text[:end])
+
+    def rest(self) -> str:
+        """Return what was held back, when the answer ends."""
+        text, self._held = self._held, ""
+        return self._plain(text)
+
+    def _plain(self, text: str) -> str:
+        for link in reversed(find_links(text)):
+            if not link.is_wiki:
+                place = link.target if link.is_external else self._place(link.target)
+                text = f"{text[: link.start]}{link.text} ({place}){text[link.end :]}"
+        return text
+
+    def _place(self, target: str) -> str:
+        """Return where a link leads, from the current folder if it lies below that."""
+        path = Path(os.path.normpath(self._folder / target))
+        return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def _reason(brain: Brain, path: str) -> str:
-    """Return why the daemon has not answered a prompt yet, as far as it told; "" where nothing keeps it."""
-    for pending in read_run_state(brain.places.state).pending:
-        if pending.get("prompt") == path:
-            again = pending.get("retry_at")
-            return f"{pending.get('reason')}" + (f" It is tried again at {local_time(str(again))}." if again else "")
-    return ""
+def _tell_wait(path: str, reason: str) -> None:
+    say(f"{path} waits: {reason}", to_stderr=True)
 
 
-def _waiting() -> AbstractContextManager[object]:
-    if not is_terminal(sys.stderr):
+def _waiting(brain: Brain) -> AbstractContextManager[object]:
+    """Show on a terminal that the daemon is at it."""
+    if not is_terminal(sys.stderr) or not is_running(brain):
         return nullcontext()
     from brainiac.cli.styling import spinner
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json
 from brainiac.events import Change
@@ -17,7 +18,6 @@ from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, purge
 from brainiac.history.why import Chain, Said, Step
-from brainiac.history.why import why as explain
 from brainiac.storage.record import find_event, last_undoable
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
@@ -46,10 +46,11 @@ def why(
 ) -> None:
     """Show what a memory rests on: each change of each statement, down to the very sentence that was typed."""
     with opened_brain(is_reading=True) as brain:
-        found = explain(brain, " ".join(named))
+        reason = verbs.why(brain, " ".join(named))
     if as_json:
-        print_json(asdict(found))
+        print_json(reason.to_json())
         return
+    found = reason.why
     from rich.tree import Tree
 
     top = Tree(_text(f"{found.title}  ({found.path})", style="bold"), guide_style="dim")

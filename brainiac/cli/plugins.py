@@ -15,6 +15,7 @@ from brainiac.events import PluginDistrusted, PluginTrusted
 from brainiac.health.overview import unknown_plugins
 from brainiac.host.plugins import PluginHost
 from brainiac.host.sources import bundled
+from brainiac.pipeline.daemon import is_running
 from brainiac.terminal import say
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a file plugins/NAME.py in the brain.")]
@@ -27,6 +28,7 @@ def register(app: typer.Typer) -> None:
     group.command("list")(show)
     group.command()(trust)
     group.command()(distrust)
+    group.command()(reload)
     app.add_typer(group, name="plugins")
 
 
@@ -57,22 +59,33 @@ def trust(
         say("These files will run with all your rights, exactly as they stand:")
         for file, digest in sorted(fingerprint.items()):
             say(f"  {brain.tree.relative(brain.tree.plugins / file)}  sha256 {digest}")
+        if problem := host.problem_of(name):
+            say(f"It would not be loaded: {problem}.")
         if not yes:
             if not sys.stdin.isatty():
                 raise UserError(f"{name} is not trusted: nobody is there to ask; read the files, then add --yes")
             typer.confirm("Have you read them, and trust them?", abort=True)
         host.trust.trust(name, fingerprint)
         brain.record(PluginTrusted(plugin=name, files=fingerprint), by="person")
-    say(f"{name} is trusted here. A running `brainiac run` takes it in at its next start.")
+    say(f"{name} is trusted here; a running `brainiac run` takes it in by itself.")
 
 
 def distrust(name: NameArgument) -> None:
-    """Keep a plugin of the brain from running on this machine, from the next start on."""
+    """Keep a plugin of the brain from running on this machine; a running `brainiac run` ends it by itself."""
     with opened_brain(is_shared=True) as brain:
         if not host_of(brain).trust.distrust(name):
             raise UserError(f"{name} was not trusted here; `brainiac plugins list` shows what is")
         brain.record(PluginDistrusted(plugin=name), by="person")
-    say(f"{name} does not run from the next start on.")
+    say(f"{name} does not run here any more.")
+
+
+def reload() -> None:
+    """Have a running `brainiac run` look the plugins over now; it needs no restart."""
+    with opened_brain(is_shared=True) as brain:
+        host_of(brain).trust.renew()
+        is_served = is_running(brain)
+    say("The daemon takes in what changed." if is_served else "No daemon is running; each command loads plugins anew.")
+    show()
 
 
 def host_of(brain: Brain) -> PluginHost:

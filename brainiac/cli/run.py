@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import local_time, opened_brain
+from brainiac.cli.session import by_reason, local_time, opened_brain, print_list
 from brainiac.cli.wording import news
 from brainiac.events import Event
 from brainiac.logs import configure
@@ -37,18 +37,19 @@ def run(
     is_told = is_terminal(sys.stdout) and not as_json
     if not once:
         configure(is_verbose=verbose, is_quiet=is_told and not verbose, as_json=as_json)
-    is_clean, is_ousted = True, True
-    while is_ousted:
+    is_clean, is_replaced = True, True
+    while is_replaced:
         with opened_brain(is_shared=True) as brain:
             if once:
                 outcome = run_once(brain, is_backlog_answered=answer_backlog)
                 say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
+                print_list("Waiting", by_reason(outcome.reasons))
                 return
             if is_told:
                 tell_events(brain)
             daemon = Daemon(brain, is_backlog_answered=answer_backlog, tell=say)
             is_clean = daemon.run() and is_clean
-            is_ousted = daemon.is_ousted
+            is_replaced = daemon.is_replaced
     if not is_clean:
         sys.stdout.flush()
         os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed

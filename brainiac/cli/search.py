@@ -11,12 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from brainiac.brain import Brain
+from brainiac import verbs
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_table
-from brainiac.errors import UserError
 from brainiac.search.documents import Hit
 from brainiac.search.features import NO_DAY, day_of
-from brainiac.search.query import excerpt, matches, misfits
+from brainiac.search.query import excerpt, matches
 from brainiac.search.rank import contributions
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say
@@ -53,10 +52,8 @@ def search(
     """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""
     text = " ".join(query)
     with opened_brain(is_reading=True) as brain:
-        if problems := misfits(text, brain.now(), _folders(brain)):
-            raise UserError(*problems)
         start = time.perf_counter()
-        hits = brain.recall.search(text, limit=limit, now=brain.now())
+        hits = [match.hit for match in verbs.search(brain, text, limit=limit).matches]
         took_ms = round((time.perf_counter() - start) * 1000, 1)
         status = brain.recall.status()
         shown = _Shown(text, Analyzer(brain.settings.recall.language, brain.zone))
@@ -81,11 +78,6 @@ def reindex() -> None:
         status = brain.recall.status()
     took = time.perf_counter() - start
     say(f"Indexed {count} files in {took:.1f} s ({status['engine']}, {status['bytes'] / 1e6:.1f} MB).")
-
-
-def _folders(brain: Brain) -> list[str]:
-    top = brain.tree.long_term
-    return [each.name for each in top.iterdir() if each.is_dir()] if top.is_dir() else []
 
 
 def _about(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Annotated, Any
@@ -131,6 +131,18 @@ def print_list(title: str, lines: list[str]) -> None:
         say(f"  {line}")
     if len(lines) > SHOWN_AT_MOST:
         say(f"  and {len(lines) - SHOWN_AT_MOST} more (--json shows all)")
+
+
+def by_reason(reasons: Mapping[str, str]) -> list[str]:
+    """Return a line for each reason why prompts wait, with the first two of those that wait for it."""
+    prompts: dict[str, list[str]] = {}
+    for prompt, reason in reasons.items():
+        prompts.setdefault(reason, []).append(prompt)
+    return [f"{_few(paths)}: {reason}" for reason, paths in prompts.items()]
+
+
+def _few(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:2]) + (f" and {len(paths) - 2} more" if len(paths) > 2 else "")
 
 
 def problems_of(error: Exception) -> Sequence[str]:

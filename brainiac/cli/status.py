@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_list
+from brainiac.cli.session import JsonOption, by_reason, local_time, opened_brain, print_json, print_list
 from brainiac.health.overview import overview
 from brainiac.terminal import say
 
@@ -34,7 +34,7 @@ def status(as_json: JsonOption = False) -> None:
     say("Plugins   " + ", ".join(f"{name}{_unless_ready(state)}" for name, state in states.items()))
     print_list("Problems", shown.problems)
     print_list("Notices", shown.notices)
-    print_list("Waiting", [f"{prompt['prompt']}: {prompt['reason']}" for prompt in shown.pending])
+    print_list("Waiting", by_reason({prompt["prompt"]: prompt["reason"] for prompt in shown.pending}))
     print_list("Not read", shown.daemon.get("passed_over", []))
     untrusted = [plugin for plugin in shown.plugins if plugin.state == "untrusted"]
     print_list("Untrusted", [f"{plugin.name}: {plugin.detail}" for plugin in untrusted])

@@ -35,7 +35,7 @@ def sentence(event: Event) -> str:
             return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
         case events.MemoryOrganized(done=done) if done:
             return f"memory → organized ({_count(len(done), 'change')})"
-        case events.ForgettingProposed() | events.CopyFound():
+        case events.ForgettingProposed() | events.CopyFound() | events.ChangeSuggested():
             return "memory/review.md → asks you something"
         case events.ProposalApplied():
             return "memory/review.md → done as you ticked it"

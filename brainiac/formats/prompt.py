@@ -77,6 +77,7 @@ def arguments(commands: Iterable[Command], name: str) -> list[str]:
 
 _SEND = re.compile(r"(?:^|\n)[ \t]*/send\s*\Z")
 ORIGINS = ("person", "assistant", "import", "tool")  # the most trusted first
+_ERROR_SECTION = re.compile(r"^\*\*(Why|What to do):\*\* (.*)$", re.MULTILINE)
 _OUTPUT = re.compile(r"(.+)\.(?:response(?:-\d+)?|error)\.md")
 
 
@@ -97,6 +98,7 @@ class Prompt:
         is_send: Its last line says that it is finished.
         is_capture: It lies in `inbox/notes/`.
         origin: Whose words these are, one of `ORIGINS`; front matter may name a less trusted one than `person`.
+        by: The client that wrote it through a door; "" for a file that a person saved.
         commands: The commands at its head; none where another than the person wrote it.
     """
 
@@ -116,6 +118,7 @@ class Prompt:
     is_send: bool = False
     id: str = ""
     origin: str = ORIGINS[0]
+    by: str = ""
     commands: tuple[Command, ...] = ()
 
     @property
@@ -190,7 +193,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
     unsent = _SEND.sub("", body)
     text = unsent.strip("\n").rstrip()
     origin = _origin(meta)
-    commands = parse_commands(text)[0] if origin == ORIGINS[0] else ()
+    commands = parse_commands(text)[0] if _may_command(meta) else ()
     return Prompt(
         path=path,
         text=text,
@@ -210,6 +213,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         is_capture=path.startswith(f"{inbox}/notes/"),
         is_send=unsent != body,
         origin=origin,
+        by=_client(meta),
         commands=commands,
     )
 
@@ -228,16 +232,31 @@ _MAY_COMMAND = re.compile(f"(?:/|\uff0f)(?:{'|'.join(sorted(UNRECORDED))})".enco
 
 
 def _has_command(content: bytes) -> bool:
-    """Return whether a file begins with `/off` or `/forget`; unlike other commands they count from any origin."""
+    """Return whether a file of the person's own begins with `/off` or `/forget`; elsewhere these are text."""
     plain = content.replace(b"\0", b"")
     if not _MAY_COMMAND.search(plain):
         return False
     text = plain.decode("utf-8", "surrogateescape").lstrip("\ufeff\xff\xfe").replace("\r\n", "\n")
     try:
-        text = text[split(text)[1] :]
+        meta, start = split(text)
     except FormatError:
         return True
-    return any(command.name in UNRECORDED for command in parse_commands(text)[0])
+    if not _may_command(in_lower_case(meta)):
+        return False
+    return any(command.name in UNRECORDED for command in parse_commands(text[start:])[0])
+
+
+def _may_command(meta: Mapping[str, Any]) -> bool:
+    """Return whether commands in a file count: a person saved it, it is no import and came through no door."""
+    return _origin(meta) == ORIGINS[0] and not _client(meta)
+
+
+def _client(meta: Mapping[str, Any]) -> str:
+    """Return the client that wrote a file through a door; "" where none did.
+
+    A door writes both keys. `by` alone may stand in a note of the person's own, such as a quotation.
+    """
+    return str(meta.get("by") or "") if meta.get("origin") is not None else ""
 
 
 def _origin(meta: Mapping[str, Any]) -> str:
@@ -384,6 +403,12 @@ def render_error(prompt_path: str, what: str, why: str, todo: str, at: str, *, r
     keys = {"in_reply_to": prompt_path, "created_at": at, **({} if remember else {"remember": False})}
     meta = render_meta(keys)
     return f"{meta}\n# Not answered\n\n**What:** {what}\n\n**Why:** {why}\n\n**What to do:** {todo}\n"
+
+
+def reason_of_error(text: str) -> str:
+    """Return in one line why a prompt was not answered and what to do, as its error file says; the last such lines."""
+    sections = dict(_ERROR_SECTION.findall(text))
+    return " ".join(filter(None, (sections.get("Why"), sections.get("What to do")))).strip()
 
 
 def response_path(prompt_path: str, number: int = 1) -> str:

@@ -19,7 +19,7 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError, SettingsError
 from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
-from brainiac.history.devices import rivals, waiting
+from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
 from brainiac.pipeline.reconcile import read_prompt
@@ -150,7 +150,7 @@ def _problems(brain: Brain) -> Iterator[str]:
     if held := brain.observed.held_deletions():
         what = f"{held[0]} and {len(held) - 1} more notes are gone, too many at once to be believed"
         yield f"{what}; put them back, or run `brainiac doctor --confirm-deletions` if they are to go"
-    if others := rivals(brain):
+    if others := other_active_devices(brain):
         yield f"{', '.join(others)} uses this brain too; run `brainiac takeover` on the one that is to work"
     if not brain.tree.core_identity.is_file():
         yield f"{brain.tree.relative(brain.tree.core_identity)} is missing; `brainiac doctor --fix` puts one there"
@@ -261,7 +261,7 @@ def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bo
 def nobody_answers(brain: Brain) -> str:
     """Return why a daemon that is started here would answer nothing, and what to do; "" when it would."""
     if not brain.is_active:
-        return waiting(brain)
+        return waiting_message(brain)
     states = {plugin.state: plugin.detail for plugin in survey(brain) if plugin.name == ANSWERS}
     if states.keys() & {"ready", "loaded"} or not states:
         return ""

@@ -1,7 +1,7 @@
-"""A brain on several devices: which of them runs its processes, and what is done with copies of files that two wrote.
+"""A brain on several devices: which of them runs its processes, and how conflict copies of a sync service are handled.
 
-The former is a hand-over by a synced file, not a distributed lock. Copies are made by a sync service and told by their
-names: short-term memory's are merged by event and item, a memory's is put before a person, unless its text is known.
+The former is a setting in a synced file, not a distributed lock. Copies are recognized by their names: a copy of
+short-term memory is merged by event and item; a copy of a memory becomes a proposal, unless its text is known.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def takeover(brain: Brain) -> Event | None:
     """Make this device the one that runs the processes; the others follow once `system/config.yaml` is synced.
 
     Returns:
-        The event; None when it is that already.
+        The event; None when it is this device already.
 
     Raises:
         SettingsError: The settings are broken.
@@ -75,24 +75,24 @@ def with_setting(text: str, name: str, value: str) -> str:
 
 
 def require_active(brain: Brain) -> None:
-    """Refuse what only the device may do that runs the processes.
+    """Raise unless this device is the one that runs the processes.
 
     Raises:
-        UserError: Another device does.
+        UserError: Another device runs them.
     """
     if not brain.is_active:
-        raise UserError(waiting(brain))
+        raise UserError(waiting_message(brain))
 
 
-def waiting(brain: Brain) -> str:
-    """Say who runs the processes and how to change it."""
+def waiting_message(brain: Brain) -> str:
+    """Return a sentence that says which device runs the processes and how to change it."""
     return f"{brain.settings.active_device} runs the processes of this brain; `brainiac takeover` makes it this device"
 
 
-def rivals(brain: Brain) -> list[str]:
-    """Return the other devices whose journals grew in the last days, while none is named to run the processes.
+def other_active_devices(brain: Brain) -> list[str]:
+    """Return the other devices that wrote events in the last seven days; none where the settings name a device.
 
-    Other homes on this very folder are none: of their daemons one serves, and the others wait.
+    Daemons of other homes on this very folder are left out: of these only one serves at a time.
     """
     if brain.settings.active_device is not None:
         return []
@@ -106,7 +106,7 @@ def rivals(brain: Brain) -> list[str]:
 
 
 def original_of(path: str) -> str | None:
-    """Return the file that a sync-conflict copy is one of; None for any other name."""
+    """Return the path of the file of which a path is a sync-conflict copy, by its name; None for any other name."""
     folder, _, name = path.rpartition("/")
     match = _COPY.fullmatch(name)
     return f"{folder}/{match[1]}{match[2]}" if match else None
@@ -123,11 +123,15 @@ def find_copies(brain: Brain) -> Iterator[tuple[str, str]]:
 
 
 def settle_copies(brain: Brain) -> list[Event]:
-    """Deal with every copy on the device that runs the processes; two that did would make new copies."""
+    """Handle every conflict copy, on the device that runs the processes alone: two would make new copies.
+
+    Returns:
+        The events of the copies that were merged, set aside or proposed.
+    """
     events = []
     for copy, original in find_copies(brain) if brain.is_active else ():
         try:
-            event = _settle(brain, copy, original)
+            event = _settle_copy(brain, copy, original)
         except (ConflictError, FormatError) as error:  # still being written, or broken: looked at again
             brain.log.warning("conflict_copy_waits", path=copy, problem=str(error))
             continue
@@ -136,20 +140,21 @@ def settle_copies(brain: Brain) -> list[Event]:
     return events
 
 
-def _settle(brain: Brain, copy: str, original: str) -> Event | None:
+def _settle_copy(brain: Brain, copy: str, original: str) -> Event | None:
+    """Merge, set aside or propose one conflict copy; return None where it waits for a person's decision."""
     raw, standing, kind = brain.read(copy), brain.read(original), brain.tree.kind_of(original)
     if raw is None:
         return None
     if kind is PathKind.SHORT_TERM:
-        return _merge(brain, copy, original, raw)
+        return _merge_short_term_copy(brain, copy, original, raw)
     copy_hash, digest = content_hash(raw), content_hash(standing) if standing is not None else None
     name = content_hash(f"{copy}\n{copy_hash}\n{digest}".encode())[:24]
-    is_asked, is_declined = _was_asked(brain, name)
+    is_asked, is_declined = _proposal_state(brain, name)
     if is_asked and not is_declined:
-        return None  # it may wait for long, and to know its text the whole journal is read
+        return None  # checked first: below, the whole journal is read
     is_known = kind is PathKind.INDEX_PAGE or raw == standing or is_declined
     if is_known or copy_hash in _hashes_of(brain, original):
-        # The journal keeps it, or a person declined it.
+        # nothing is lost: the journal keeps its text, or a person declined it
         return brain.commit(CopySetAside(copy=copy, of=original), by=_BY, changes=[remove(copy, raw)])
     if kind not in (PathKind.MEMORY, PathKind.ARCHIVED):
         return None
@@ -163,8 +168,8 @@ def _settle(brain: Brain, copy: str, original: str) -> Event | None:
     return brain.commit(CopyFound(proposals=(proposal,)), by=_BY, changes=changes)
 
 
-def _was_asked(brain: Brain, name: str) -> tuple[bool, bool]:
-    """Return whether this device put a copy before the person, and whether they declined it."""
+def _proposal_state(brain: Brain, name: str) -> tuple[bool, bool]:
+    """Return whether this device has proposed a copy, and whether the person declined it."""
     brain.projection.follow()
     ((is_made, is_declined),) = brain.projection.query(
         "SELECT EXISTS (SELECT 1 FROM proposals WHERE id = ?1 AND device = ?2),"
@@ -177,13 +182,13 @@ def _was_asked(brain: Brain, name: str) -> tuple[bool, bool]:
 
 
 def _hashes_of(brain: Brain, path: str) -> set[str | None]:
-    """Return the hashes of all that this device ever saw at a path: what a copy of those says is no news."""
+    """Return the content hashes that a path ever had on this device; a copy with one of them has nothing new."""
     changes = (change for event in brain.journal.events() for change in event.changes if change.path == path)
     return {digest for change in changes for digest in (change.before, change.after)}
 
 
-def taken(brain: Brain, proposal: CopyProposal) -> list[Change]:
-    """Return the changes that put a copy in its original's place; none where either is not as it was proposed."""
+def changes_for_copy(brain: Brain, proposal: CopyProposal) -> list[Change]:
+    """Return the changes that replace an original by its copy; none where either changed since the proposal."""
     copy, standing = brain.read(proposal.copy), brain.read(proposal.path)
     digest = content_hash(standing) if standing is not None else None
     if copy is None or content_hash(copy) != proposal.copy_hash or digest != proposal.hash:
@@ -192,8 +197,8 @@ def taken(brain: Brain, proposal: CopyProposal) -> list[Change]:
     return [change, remove(proposal.copy, copy)]
 
 
-def _merge(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
-    """Bring into short-term memory what only the copy has."""
+def _merge_short_term_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
+    """Merge a copy of short-term memory: add what only the copy has, and remove the copy."""
     with brain.short_term_lock():
         text = brain.read_text(original)
         theirs = raw.decode("utf-8", "surrogateescape")
@@ -208,17 +213,18 @@ def _merge(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
 
 
 class _Removals:
-    """What processes took out of a file, on any device; an outside save that lacks something took nothing out."""
+    """The texts that processes, on any device, removed from a file; what a person removed does not count."""
 
     def __init__(self, brain: Brain, path: str) -> None:
         self._brain, self._path = brain, path
 
     def holds(self, text: str) -> bool:
+        """Return whether a process removed a text."""
         return any(text in before and text not in after for before, after in self._pairs)
 
     @cached_property
     def _pairs(self) -> list[tuple[str, str]]:
-        # read only once something is missing: most copies have nothing that stands nowhere else
+        # read only when a copy has something that the original lacks, which is rare
         events = (event for _, event in self._brain.journal.all_events() if event.by != "person")
         changes = [change for event in events for change in event.changes]
         texts = self._brain.kept_text

@@ -1,8 +1,8 @@
-"""Forgetting at a person's word: an exchange, a conversation, a page, or all that holds some words (design 3 and 6).
+"""Forgets what a person names: an exchange, a conversation, a page, or all that has some words (design 3 and 6).
 
-What rests on the exchanges alone goes with them; a statement that others speak for too stays and loses this source, and
-what it was merged from comes back where it is known. It is one commit, and can be taken back by `undo`; `purge`
-destroys what the journal keeps of it.
+Statements that rest on the forgotten exchanges alone are removed with them. A statement that rests on others too stays
+and loses this source; its wording from before a merge comes back where it is known. It is one commit, which `undo`
+reverses; `purge` also destroys the texts that the journal keeps.
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ from brainiac.text.tokens import holds_words, pieces
 
 OPERATION = "forget"  # of a proposal in `review.md`
 OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
-MIN_WORDS = 3  # what is shorter is said by everybody
+MIN_WORDS = 3  # shorter sentences are so common that finding one elsewhere means nothing
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 _PARAGRAPH = re.compile(r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$|<!--)[^\n]+(?:\n|\Z))+", re.MULTILINE)
-# what we put behind a person's words: the day with its link, the block id
-_OURS = re.compile(r"\(\[\d{4}-\d\d-\d\d\]\([^)]*\)\)|\^[0-9a-z]{4,6}[ \t]*$|<!--.*?-->", re.MULTILINE)
+# what processes add to a person's words: the day with its link, the block id, comments
+_OUR_ADDITIONS = re.compile(r"\(\[\d{4}-\d\d-\d\d\]\([^)]*\)\)|\^[0-9a-z]{4,6}[ \t]*$|<!--.*?-->", re.MULTILINE)
 _LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
 _FIXED = re.compile(r"^(?!>).*\n?", re.MULTILINE)
 _SHOWN_CHARACTERS = 100
 
 
-# what a target consists of, and what a person is told each is
+# the fields of a target, and the word for each in messages
 _PARTS = {"exchanges": "exchange", "blocks": "statement", "items": "item", "pages": "page", "answers": "answer"}
 
 
-# --- what is meant -------------------------------------------------------------------------------------------------
+# --- the target ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be forgotten, by ids and hashes alone, so that it can be looked for anew as often as needed.
+    """What is to be forgotten, by ids and hashes alone, so that it can be found again in a changed tree.
 
     Attributes:
         exchanges: Ids.
         blocks: Statements and paragraphs of pages: (uuid or path of the page, hash of the text).
         items: Hashes of goals, facts and tasks of short-term memory.
-        pages: Paths of pages that go whole.
-        answers: Paths of answers in the inbox that quote it to somebody who did not say it.
+        pages: Paths of pages that are removed whole.
+        answers: Paths of answers in the inbox that quote it although their prompts do not say it.
         page: The uuid of the page, where a person named one; None otherwise.
-        shown: One line each, for a person.
-        is_private: Something of it must not leave this machine.
+        shown: A line for each of these, to show to a person.
+        is_private: Some of it is private.
     """
 
     exchanges: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Target:
 
     @property
     def count(self) -> str:
-        """How much it is, in words."""
+        """How many exchanges, statements and so on it has, in words."""
         counts = [(len(self._parts[name]), word) for name, word in _PARTS.items() if self._parts[name]]
         return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts) or "nothing"
 
@@ -101,7 +101,7 @@ class Target:
         return ForgetProposal(id=new_id(), what=what, operation=OPERATION, **self._parts)
 
     def forgotten(self, plan: ForgetPlan) -> ExchangeForgotten | MemoryForgotten:
-        """Return the event that says it was forgotten by a plan."""
+        """Return the event for the commit that carries out a plan."""
         taken_out, left = tuple(plan.statements), tuple(plan.kept)
         if self.page is not None:
             path, exchanges = self.pages[0], self.exchanges
@@ -110,7 +110,7 @@ class Target:
 
 
 def find_target(brain: Brain, named: str) -> Target:
-    """Return what a person wants forgotten: a conversation, an exchange or a page.
+    """Return the conversation, exchange or page that a person named, as a target.
 
     Raises:
         UserError: Nothing is called so.
@@ -134,18 +134,18 @@ def find_target(brain: Brain, named: str) -> Target:
 
 
 def target_of_page(memory: Memory, items: Iterable[str] = ()) -> Target:
-    """Return a page as what is to be forgotten; with an episodic page what was said on it is meant too."""
+    """Return the target that is a page; the exchanges on an episodic page are part of it."""
     said = tuple(placed.event.id for placed in find_events(memory.text))
     return Target(said, items=tuple(items), pages=(memory.path,), page=memory.uuid)
 
 
 def find_words(brain: Brain, words: str) -> Target:
-    """Return all that holds all the words, in memory and in the inbox, found by reading it; nothing for no words."""
+    """Return everything in memory and inbox that has all of the words, as a target; an empty one for no words."""
     return _WordSearch(brain, words).target()
 
 
 class _WordSearch:
-    """Reads everything once and gathers what holds the words, each with the line that shows it to a person."""
+    """Reads memory and inbox once and collects what has all of the words, each with a line to show to a person."""
 
     def __init__(self, brain: Brain, words: str) -> None:
         self._brain, self._words = brain, words
@@ -159,17 +159,17 @@ class _WordSearch:
             self._read_page(page)
         exchanges = Exchanges(self._brain)
         for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
-            if self._is_held(_said_in(path, self._brain.read_text(path) or "")):
-                self._take_file(path, exchanges)
+            if self._matches(_person_text_of(path, self._brain.read_text(path) or "")):
+                self._add_file(path, exchanges)
         parts: dict[str, Any] = {name: tuple(part) for name, part in self._parts.items()}
         lines = tuple(line for part in self._parts.values() for line in part.values())
         return Target(**parts, shown=lines, is_private=self._is_private)
 
-    def _is_held(self, text: str) -> bool:
+    def _matches(self, text: str) -> bool:
         return holds_words(text, self._words)
 
-    def _take_file(self, path: str, exchanges: Exchanges) -> None:
-        """Gather the exchange of a prompt; an answer that quotes the words goes alone, what was said to it stays."""
+    def _add_file(self, path: str, exchanges: Exchanges) -> None:
+        """Add the exchange of a prompt; of an answer whose prompt does not have the words, the answer alone."""
         exchange, gathered = exchanges.find(path), self._parts["exchanges"]
         if prompt_path_of(path) and exchange not in gathered:
             self._parts["answers"][path] = f"{path}: the answer"
@@ -177,23 +177,24 @@ class _WordSearch:
             gathered.setdefault(exchange, f"{path}: {_quoted(exchanges.said(exchange).user)}")
 
     def _read_short_term(self) -> None:
+        """Add the exchanges and items of short-term memory that have the words."""
         path = self._brain.tree.relative(self._brain.tree.short_term)
         try:
             document = self._brain.short_term()
         except FormatError:
             return  # `doctor` names what is wrong with it
-        self._take_events(path, str(document))
+        self._add_events(path, str(document))
         for item in (*document.memory.goals, *document.memory.facts, *document.memory.tasks):
-            if self._is_held(item.text):
+            if self._matches(item.text):
                 self._is_private |= item.is_private
                 self._parts["items"][text_hash(item.text)] = f"{path}: {_quoted(item.text)}"
 
-    def _take_events(self, path: str, text: str) -> str:
-        """Gather the exchanges of a file; return the text without any."""
+    def _add_events(self, path: str, text: str) -> str:
+        """Add the exchanges of a file that have the words; return the text without its exchanges."""
         for placed in reversed(list(find_events(text))):
             event = placed.event
             answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai  # as the keyless engine's is recorded
-            if self._is_held(f"{event.user}\n{answer}"):
+            if self._matches(f"{event.user}\n{answer}"):
                 self._is_private |= event.is_private
                 line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user)}"
                 self._parts["exchanges"][event.id] = line
@@ -201,22 +202,23 @@ class _WordSearch:
         return text
 
     def _read_page(self, page: Memory) -> None:
-        rest = self._take_events(page.path, page.text)
+        """Add the exchanges and blocks of a page that have the words, or the whole page where its title has them."""
+        rest = self._add_events(page.path, page.text)
         is_day, is_private = rest != page.text, bool(page.meta.get("private"))
-        # A date as title names the day, not what the page is about.
-        if not is_day and self._is_held(page.title) and not page.title.replace("-", "").isdecimal():
+        # A date as title is not what the page is about.
+        if not is_day and self._matches(page.title) and not page.title.replace("-", "").isdecimal():
             self._parts["pages"][page.path] = f"{page.path}: the whole page"
             self._is_private |= is_private or bool(PRIVATE.search(page.text))
             return
         for start, end in _blocks_of(rest, page.offset):
             block = rest[start:end]
-            if self._is_held(_OURS.sub("", block)):
+            if self._matches(_OUR_ADDITIONS.sub("", block)):
                 self._is_private |= is_private or bool(PRIVATE.search(block))
                 self._parts["blocks"][page.uuid or page.path, text_hash(block)] = f"{page.path}: {_quoted(block)}"
 
 
-def _said_in(path: str, text: str) -> str:
-    """Return what a file of the inbox says: a prompt's text, of an answer of the keyless engine what it quotes."""
+def _person_text_of(path: str, text: str) -> str:
+    """Return the text of a file in the inbox; of an answer of the offline engine only its quotations."""
     try:
         meta, offset = split(text, path)
     except FormatError:
@@ -226,7 +228,7 @@ def _said_in(path: str, text: str) -> str:
 
 
 def _blocks_of(text: str, offset: int) -> list[tuple[int, int]]:
-    """Return the offsets of the statements of a page, those below each with it, and of its paragraphs."""
+    """Return the offsets of a page's statements (with their nested lists), exchanges and paragraphs, in order."""
     places = [(statement.start, statement.end) for statement in find_statements(text, offset)]
     places += [(placed.start, placed.end) for placed in find_events(text, offset)]
     for paragraph in _PARAGRAPH.finditer(text, offset):
@@ -236,18 +238,19 @@ def _blocks_of(text: str, offset: int) -> list[tuple[int, int]]:
 
 
 def _quoted(text: str) -> str:
+    """Return a text on one line in quotes, cut to 100 characters."""
     line = " ".join(text.split())
     return f"“{line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + '…'}”"
 
 
-# --- what is done --------------------------------------------------------------------------------------------------
+# --- the plan and its commit ---------------------------------------------------------------------------------------
 
 
 def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None = None) -> Event | None:
-    """Take it out of the tree in one commit.
+    """Remove a target from the tree in one commit.
 
     Returns:
-        The event; None when nothing of it stands there.
+        The event; None when nothing of it is in the tree.
 
     Raises:
         ConflictError: Somebody keeps writing the files.
@@ -263,22 +266,22 @@ def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None =
 
 
 def plan_forget(brain: Brain, target: Target) -> ForgetPlan:
-    """Look the tree over as it stands for all that is to be taken out."""
+    """Return the plan of everything that is to be removed from the present tree for a target."""
     return _Planner(brain, target).plan_all()
 
 
 class ForgetPlan:
-    """What is to be changed in the tree, and what stays.
+    """The planned changes of files, and what is not changed.
 
     Args:
         brain: The brain.
 
     Attributes:
-        actions: What is done, one sentence each.
-        kept: What stays and why, one sentence each.
-        statements: Taken out or taken back: page, block, hash.
-        items: Hashes of the items taken out of short-term memory.
-        texts: The words that go, for finding what is left of them.
+        actions: A sentence about each change.
+        kept: A sentence about each thing that stays, with the reason.
+        statements: The statements that are removed or get an earlier wording back.
+        items: Hashes of the items that are removed from short-term memory.
+        texts: The removed texts, to find where the same words remain.
     """
 
     def __init__(self, brain: Brain) -> None:
@@ -292,25 +295,25 @@ class ForgetPlan:
         self.texts: list[str] = []
 
     def read(self, path: str) -> str | None:
-        """Return a file's text as the plan leaves it; None where it leaves none."""
-        # Read once: the commit is refused where a file is not any more what the plan rests on.
+        """Return a file's text as planned so far; None where there is no file, or it is to be removed."""
+        # read from the tree once: the commit is refused where the file changes afterwards
         if path not in self._before:
             self._before[path] = self._after[path] = self._brain.read_text(path)
         return self._after[path]
 
     def write(self, path: str, text: str | None, action: str = "") -> None:
-        """Plan that a file which was read holds a text, or goes."""
+        """Plan the new text of a file that was read; None removes it."""
         self._after[path] = text
         if action:
             self.actions.append(f"{'-' if text is None else '~'} {path}: {action}")
 
     def drop(self, path: str, action: str) -> None:
-        """Plan that a file goes, if it stands."""
+        """Plan to remove a file, if there is one."""
         if self.read(path) is not None:
             self.write(path, None, action)
 
     def changes(self) -> list[Change]:
-        """Return the changes of the tree, index pages with them."""
+        """Return the changes of the planned files and of the index pages of their folders."""
         changes = []
         for path, before in self._before.items():
             after = self._after[path]
@@ -324,31 +327,32 @@ class ForgetPlan:
 
 
 class _Planner:
-    """Finds all that is to be taken out for a target."""
+    """Plans everything that is to be removed for a target."""
 
     def __init__(self, brain: Brain, target: Target) -> None:
         self._brain, self._target, self._ids = brain, target, frozenset(target.exchanges)
         self._exchanges, self._log = Exchanges(brain), read_statements(brain)
-        self._titles: list[str] = []  # of the pages that go
+        self._titles: list[str] = []  # of the pages that are removed
         self.plan = ForgetPlan(brain)
 
     def plan_all(self) -> ForgetPlan:
+        """Return the plan: prompts and answers, pages that name the exchanges, short-term memory, named pages."""
         target, plan = self._target, self.plan
         for exchange in sorted(self._ids):
             said = self._exchanges.said(exchange)
             plan.texts += [text for text in (said.user, said.ai) if text.strip()]
-            self._take_pair(exchange)
+            self._remove_prompt_and_answers(exchange)
         for page in pages_naming(self._brain, self._ids):
             if page.path not in target.pages:
-                self._take_from_page(page)
+                self._remove_from_page(page)
         plan.kept += [f"{path}: cannot be read ({why})" for path, why in unreadable(self._brain, self._ids)]
-        self._take_from_short_term()
-        self._take_proposals()
+        self._remove_from_short_term()
+        self._remove_proposals()
         for path, page in memory_pages(self._brain).items():
             if path in target.pages:
-                self._take_page(page)
+                self._remove_page(page)
             else:
-                self._take_blocks(page)
+                self._remove_blocks(page)
         for path in target.answers:
             plan.texts.append(plan.read(path) or "")
             plan.drop(path, "the answer")
@@ -356,18 +360,19 @@ class _Planner:
 
     # --- the prompt and its answers -------------------------------------------------------------------------
 
-    def _take_pair(self, exchange: str) -> None:
-        if exchange not in self._exchanges.events:
-            return
+    def _remove_prompt_and_answers(self, exchange: str) -> None:
+        """Plan to remove an exchange's prompt and all its answers; a prompt with another text by now stays."""
         answered, path = self._exchanges.what(exchange), self._exchanges.place_of(exchange)
+        if answered is None:
+            return
         text = self.plan.read(path)
         if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != answered.prompt_sha256:
-            # The person wrote something else there since. Of an earlier revision that is a matter of course.
+            # the person wrote something else there since; of an earlier revision this is normal and not mentioned
             if exchange == max(self._ids):
                 self.plan.kept.append(f"{path}: says something else by now")
             return
         self.plan.drop(path, "the prompt")
-        number = 1  # a question asked again has its further answers beside it, numbered
+        number = 1  # a revised prompt may have several answers, numbered
         while (text := self.plan.read(answer := response_path(path, number))) is not None:
             prompt_id = parse_response(answer, _bytes(text)).prompt_id
             if not prompt_id or prompt_id == answered.prompt_id:
@@ -377,7 +382,8 @@ class _Planner:
 
     # --- short-term memory ----------------------------------------------------------------------------------
 
-    def _take_from_short_term(self) -> None:
+    def _remove_from_short_term(self) -> None:
+        """Plan short-term memory without the exchanges, the items from them, and their sentences in the summary."""
         path = self._brain.tree.relative(self._brain.tree.short_term)
         text = self.plan.read(path)
         if text is None:
@@ -389,46 +395,46 @@ class _Planner:
             self.plan.write(path, after, "its event, and what was noted from it alone")
 
     def _without_items(self, document: ShortTermDocument) -> ShortTermDocument:
-        """Take out the items that the reflection of these exchanges wrote."""
+        """Return short-term memory without the named items and those that Reflection noted from the exchanges."""
 
         def is_meant(text: str) -> bool:
-            digest = text_hash(text)
-            return digest in self._target.items or not self._ids.isdisjoint(self._log.noted.get(digest, ()))
+            is_named = text_hash(text) in self._target.items
+            return is_named or not self._ids.isdisjoint(self._log.noted_from(text))
 
         memory = document.memory
-        gone = [
+        removed = [
             [item.text for item in items if is_meant(item.text)] for items in (memory.goals, memory.facts, memory.tasks)
         ]
-        texts = [text for part in gone for text in part]
+        texts = [text for part in removed for text in part]
         self.plan.texts += texts
         self.plan.items += map(text_hash, texts)
-        return document.without_items(*gone)
+        return document.without_items(*removed)
 
     def _without_sentences(self, summary: str, paragraphs: Iterable[str]) -> str:
-        """Take sentences out of the summary that were said just so, and paragraphs of ours that name what goes."""
-        said = {" ".join(text.split()) for text in sentences_of(self.plan.texts)}
-        gone = [sentence for sentence in said if len(sentence.split()) >= MIN_WORDS and sentence in summary]
+        """Return the summary without verbatim sentences and without our paragraphs that name a removed page."""
+        sentences = {" ".join(text.split()) for text in sentences_of(self.plan.texts)}
+        removed = [sentence for sentence in sentences if len(sentence.split()) >= MIN_WORDS and sentence in summary]
         names = [re.compile(rf"(?<!\w){re.escape(title)}(?!\w)") for title in self._titles]
-        ours = [paragraph for paragraph in paragraphs if text_hash(paragraph) in self._log.summaries]
-        gone += [paragraph for paragraph in ours if any(name.search(paragraph) for name in names)]
-        if not gone:
-            return summary  # a person may have laid it out
+        ours = [paragraph for paragraph in paragraphs if self._log.is_own_summary(paragraph)]
+        removed += [paragraph for paragraph in ours if any(name.search(paragraph) for name in names)]
+        if not removed:
+            return summary  # unchanged to the byte: a person may have formatted it
         # Longest first: a sentence may hold another one.
-        for sentence in sorted(gone, key=len, reverse=True):
+        for sentence in sorted(removed, key=len, reverse=True):
             summary = summary.replace(sentence, "")
         return "\n\n".join(" ".join(part.split()) for part in summary.split("\n\n") if part.strip())
 
     # --- pages ----------------------------------------------------------------------------------------------
 
-    def _take_from_page(self, memory: Memory) -> None:
-        """Take out of a page what rests on the exchanges alone, and their ids from its sources."""
+    def _remove_from_page(self, memory: Memory) -> None:
+        """Plan a page without what rests on the exchanges alone, and without their ids among its sources."""
         text = self.plan.read(memory.path)
         if text is None:
             return
-        memory = parse_memory(memory.path, text)  # it may have been saved since all pages were read
-        whole = self._log.whole(memory.uuid)
-        if whole and self._ids.issuperset(whole.row.sources):
-            self._take_whole(memory, whole)
+        memory = parse_memory(memory.path, text)  # the file may have changed since all pages were read
+        note = self._log.whole(memory.uuid)
+        if note and self._ids.issuperset(note.row.sources):
+            self._remove_note_page(memory, note)
             return
         page = MemoryDocument(_without_exchanges(memory.text, self._ids), memory.path)
         for statement in memory.statements:
@@ -436,16 +442,16 @@ class _Planner:
         sources = [str(source) for source in memory.meta.get("sources") or ()]
         kept = [source for source in sources if source not in self._ids]
         page = page.set_meta(sources=kept) if kept != sources else page
-        if is_bare(page.memory) and (memory.uuid in self._log.changes or list(find_events(memory.text))):
+        if is_bare(page.memory) and (self._log.knows_page(memory.uuid) or list(find_events(memory.text))):
             self._titles.append(memory.title)
             self.plan.drop(memory.path, "nothing else stands on it")
         elif str(page) != text:
             self.plan.write(memory.path, str(page), "what rests on it alone, and the source")
 
-    def _take_whole(self, memory: Memory, whole: StatementChange) -> None:
-        """Drop a page whose body is what was said, unless a person wrote something else into it since."""
-        said = (_plain(self._exchanges.said(exchange).user) for exchange in whole.row.sources)
-        if text_hash(memory.body) == whole.hash or any(_plain(memory.body) in text for text in said):
+    def _remove_note_page(self, memory: Memory, note: StatementChange) -> None:
+        """Plan to remove a page that is a captured note as a whole, unless a person edited it since."""
+        prompts = (_comparable(self._exchanges.said(exchange).user) for exchange in note.row.sources)
+        if text_hash(memory.body) == note.hash or any(_comparable(memory.body) in text for text in prompts):
             self._titles.append(memory.title)
             self.plan.texts.append(memory.body)
             self.plan.drop(memory.path, "it is what was said")
@@ -453,98 +459,105 @@ class _Planner:
             self.plan.kept.append(f"{memory.path}: it was edited since; it stays")
 
     def _without_source(self, page: MemoryDocument, statement: Statement) -> MemoryDocument:
-        """Decide what becomes of one statement: it goes, it says again what it said before, or it stays."""
+        """Return a page after one statement was dealt with.
+
+        A statement that rests on the exchanges alone is removed. One whose last wording comes from them gets its
+        earlier wording back. Any other stays, which is noted in `kept` if the exchanges are among its sources.
+        """
         memory = page.memory
-        behind = self._log.behind(memory.uuid, statement)
-        sources = sources_of(behind)
+        changes = self._log.behind(memory.uuid, statement)
+        sources = sources_of(changes)
         if sources.isdisjoint(self._ids):
             return page
         name = f"{memory.path}: “{statement.text}”"
         if sources <= self._ids:
-            # What a person wrote below it is no part of it, and cannot stand without it.
-            standing = page.statement(statement.block_id)
-            if memory.text[standing.start : standing.end].strip().count("\n") > 0:
+            # lines that a person wrote below the statement belong to it and would lose their meaning
+            own = page.statement(statement.block_id)
+            if memory.text[own.start : own.end].strip().count("\n") > 0:
                 self.plan.kept.append(f"{name} has lines below it that are not ours")
                 return page
-            self._note(memory, statement)
-            return self._restored(_without_statement(page, statement.block_id), behind[-1].retired)
-        last = behind[-1]
+            self._add_statement(memory, statement)
+            return self._restored(_without_statement(page, statement.block_id), changes[-1].retired)
+        last = changes[-1]
         if not statement.is_history and self._ids.issuperset(last.row.sources):
             former = Provenance(self._brain, memory).text_with_hash(last.former.hash)
             if former:
-                self._note(memory, statement)
+                self._add_statement(memory, statement)
                 return _without_statement(page.replace_statement(statement.block_id, former), last.former.history)
         self.plan.kept.append(f"{name} rests on other exchanges too; it stays and loses this source")
         return page
 
     def _restored(self, page: MemoryDocument, block: str) -> MemoryDocument:
-        """Let a statement hold again that was retired only because of what goes now."""
+        """Return a page on which a statement holds again that was retired because of the removed one."""
         retired = _statement(page, block)
         if retired is None or not retired.is_history:
             return page
-        behind = self._log.behind(page.memory.uuid, retired)
-        if behind and sources_of(behind) <= self._ids:
+        changes = self._log.behind(page.memory.uuid, retired)
+        if changes and sources_of(changes) <= self._ids:
             return page
         return _without_statement(page, block).add_statement(retired.text, block)
 
-    def _take_blocks(self, memory: Memory) -> None:
-        """Take out the statements and paragraphs that were named by their hashes."""
+    def _remove_blocks(self, memory: Memory) -> None:
+        """Plan a page without the statements and paragraphs whose hashes the target names."""
         hashes = {digest for page, digest in self._target.blocks if page in (memory.uuid, memory.path)}
         text = self.plan.read(memory.path) if hashes else None
         if text is None:
             return
-        gone = []
+        removed = []
         for start, end in reversed(_blocks_of(text, split(text, memory.path)[1])):
             if text_hash(text[start:end]) in hashes:
-                gone.append(text[start:end])
+                removed.append(text[start:end])
                 text = text[:start] + text[end:]
-        if gone:
-            self.plan.texts += gone
-            self.plan.write(memory.path, text, f"{len(gone)} of its statements")
+        if removed:
+            self.plan.texts += removed
+            self.plan.write(memory.path, text, f"{len(removed)} of its statements")
 
-    def _take_page(self, memory: Memory) -> None:
+    def _remove_page(self, memory: Memory) -> None:
+        """Plan to remove a page; exchanges it was made from, if the target does not name them, stay in memory."""
         self.plan.drop(memory.path, "the page")
         self.plan.texts.append(_HEADINGS.sub("", memory.body))
         for statement in memory.statements:
-            self._note(memory, statement)
+            self._add_statement(memory, statement)
         sources = {str(source) for source in memory.meta.get("sources") or ()} - self._ids
         if sources:
             self.plan.kept.append(f"what was said stays, word for word: {', '.join(sorted(sources))}")
 
-    def _note(self, memory: Memory, statement: Statement) -> None:
+    def _add_statement(self, memory: Memory, statement: Statement) -> None:
+        """Add a removed or changed statement to the plan's record."""
         digest = text_hash(statement.text)
         self.plan.statements.append(StatementRecord(page=memory.uuid, block=statement.block_id, hash=digest))
         self.plan.texts.append(statement.text)
 
-    def _take_proposals(self) -> None:
-        """Take proposals out of the review that rest on these exchanges alone."""
+    def _remove_proposals(self) -> None:
+        """Plan `review.md` without the proposals that rest on these exchanges alone."""
         path = self._brain.tree.relative(self._brain.tree.review)
-        gone = {name for name, sources in self._log.proposals.items() if sources and sources <= self._ids}
-        text = self.plan.read(path) if gone else None
-        if text is not None and (after := without_proposals(text, gone)) != text:
+        removed = {name for name, sources in self._log.proposals().items() if sources and sources <= self._ids}
+        text = self.plan.read(path) if removed else None
+        if text is not None and (after := without_proposals(text, removed)) != text:
             self.plan.write(path, after, "proposals that rest on it")
 
 
 def pages_naming(brain: Brain, exchanges: Collection[str]) -> Iterator[Memory]:
-    """Yield the pages that name one of some exchanges, in their front matter or as said on them."""
+    """Yield the pages that name one of the exchanges, in their front matter or as an exchange on the page."""
     for page in memory_pages(brain).values():
         if any(exchange in page.text for exchange in exchanges):
             yield page
 
 
 def unreadable(brain: Brain, exchanges: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the paths of the pages that do so and cannot be read, each with the reason."""
+    """Yield path and problem of the pages that name one of the exchanges but cannot be parsed."""
     for path, error in brain.pages().broken.items():
         if any(exchange in (brain.read_text(path) or "") for exchange in exchanges):
             yield path, error.problem
 
 
 def is_bare(memory: Memory) -> bool:
-    """Return whether nothing but headings is left of a page."""
+    """Return whether a page has no content but headings."""
     return not _HEADINGS.sub("", memory.body).strip()
 
 
 def _without_exchanges(text: str, exchanges: Container[str]) -> str:
+    """Return a page without these exchanges; a person's remarks within them stay."""
     for placed in reversed(list(find_events(text))):
         if placed.event.id in exchanges:
             text = text[: placed.start] + remarks_of(text, placed) + text[placed.end :]
@@ -567,35 +580,38 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _plain(text: str) -> str:
-    """Return a text without what differs from place to place: white space, and where its links lead."""
+def _comparable(text: str) -> str:
+    """Return a text without link targets and extra white space, which may differ between copies of the same words."""
     return " ".join(without_link_targets(text.removeprefix("\ufeff")).split())
 
 
-# --- pieces of text that are left ----------------------------------------------------------------------------------
+# --- sentences that remain in the tree -----------------------------------------------------------------------------
 
 
 def pieces_of(texts: Iterable[str]) -> list[bytes]:
-    """Return the sentences of texts that are long enough to be nobody else's, longest first."""
+    """Return the sentences of texts that have at least three words and are no fixed phrases of ours, longest first."""
     sentences = sentences_of(texts) - sentences_of(FIXED)
     kept = (_bytes(text) for text in sentences if len(text.split()) >= MIN_WORDS)
     return sorted(kept, key=len, reverse=True)
 
 
 def sentences_of(texts: Iterable[str]) -> set[str]:
-    """Return the lines of texts and the sentences of these, also of what stands behind a command."""
-    said = (part for text in texts for part in (text, *(command.argument for command in parse_commands(text)[0])))
-    lines = [line for text in said for line in text.splitlines()]
-    return {sentence.strip().strip('"') for line in lines for sentence in (line, *pieces(line))}
+    """Return the lines of texts and of their commands' arguments, and the sentences in these lines."""
+    sentences: set[str] = set()
+    for text in texts:
+        arguments = [command.argument for command in parse_commands(text)[0]]
+        for line in "\n".join([text, *arguments]).splitlines():
+            sentences.update(sentence.strip().strip('"') for sentence in (line, *pieces(line)))
+    return sentences
 
 
-def standing(brain: Brain, pieces: Collection[bytes], after: Mapping[str, bytes]) -> dict[bytes, list[str]]:
-    """Return the pieces that stand in a file of the tree, with the files; logs and journal are not looked at.
+def find_remaining(brain: Brain, pieces: Collection[bytes], after: Mapping[str, bytes]) -> dict[bytes, list[str]]:
+    """Return, by sentence, the files of the tree that contain it; logs and journal are not searched.
 
     Args:
         brain: The brain.
-        pieces: Words.
-        after: What files are about to hold; empty for one that goes.
+        pieces: The sentences.
+        after: Contents that planned changes will give to files; empty for a file that is to be removed.
     """
     places: dict[bytes, list[str]] = {}
     for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system):
@@ -612,21 +628,21 @@ def standing(brain: Brain, pieces: Collection[bytes], after: Mapping[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """What a `/forget` answers."""
+    """The answer to a `/forget`."""
 
     text: str
     is_private: bool = False
 
 
 def propose(brain: Brain, words: str, prompt: str) -> Proposed:
-    """Put the forgetting of what holds the words before the person, in `memory/review.md`.
+    """Add a proposal to `memory/review.md` to forget everything that has some words.
 
-    Journal and review line hold ids and hashes alone: the words stand in the prompt and its answer, which go when it
-    is done.
+    Journal and review line have ids and hashes alone. The words themselves are in the prompt and its answer, which are
+    removed when the proposal is carried out.
 
     Args:
         brain: The brain.
-        words: What is to be forgotten.
+        words: All of them must be in what is forgotten.
         prompt: Path of the prompt that asks for it.
     """
     target = find_words(brain, words)
@@ -634,19 +650,19 @@ def propose(brain: Brain, words: str, prompt: str) -> Proposed:
         return Proposed(f"Nothing in memory holds “{words}”.")
     what = f"Forget {target.count}, as listed beside {prompt}"
     proposal = replace(target.proposal(what), prompt=prompt)
-    _put_before_person(brain, proposal, by="core_loop", is_private=target.is_private)
+    _add_proposal(brain, proposal, by="core_loop", is_private=target.is_private)
     lines = "\n".join(f"- {line}" for line in target.shown)
     text = f"To be forgotten, once you tick it in memory/review.md: {target.count}.\n\n{lines}"
     return Proposed(text, target.is_private)
 
 
 def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
-    """Ask whether what a page came from is to be forgotten with it, since a person deleted it by hand.
+    """Propose to forget the exchanges from which a page was made that a person deleted by hand.
 
     Args:
         brain: The brain.
-        path: Where it stood.
-        before: Its text.
+        path: The page's path.
+        before: The page's text.
     """
     try:
         meta, _ = split(before, path)
@@ -658,19 +674,19 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
         return
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
     proposal = replace(target.proposal(what), deleted=str(meta.get("uuid") or path), path=path)
-    _put_before_person(brain, proposal, by="organization", is_private=is_private_note(before))
+    _add_proposal(brain, proposal, by="organization", is_private=is_private_note(before))
 
 
-def _put_before_person(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:
+def _add_proposal(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:
     changes = review_change(brain, [Proposal(proposal, is_private)])
     brain.commit(ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
 
 
-def settle(brain: Brain, proposal: ForgetProposal) -> Event | None:
-    """Forget what a person ticked; the prompt that asked for it and its answer go with it.
+def carry_out_proposal(brain: Brain, proposal: ForgetProposal) -> Event | None:
+    """Forget what a ticked proposal names, and remove the prompt that asked for it with its answers.
 
     Returns:
-        The event; None when nothing of it stands any more.
+        The event; None when nothing of it is in the tree any more.
     """
     parts: dict[str, Any] = {name: getattr(proposal, name) for name in _PARTS}
     event, prompt = forget(brain, Target(**parts), by="person"), proposal.prompt

@@ -1,7 +1,7 @@
-"""An exchange that a person makes private after it was answered: it and all that came of it are taken back at once.
+"""When a person makes an answered exchange private, everything in memory that rests on it is made private too.
 
-Nothing is taken out: its event, items, statements and lines get the private mark, a page that rests on it alone its
-front matter. What had left this machine by then cannot be taken back; it is told, with the model and the time.
+Nothing is removed: its event, items, statements and lines get the private mark, and a page that rests on it alone gets
+`private: true`. Calls to models that had its text before are listed in `memory/review.md` with model and time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, find_events, one_li
 from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory, shareable_text
 from brainiac.formats.prompt import Prompt, is_off_record, prompt_path_of
 from brainiac.formats.short_term import ShortTermDocument
-from brainiac.history.forget import ForgetPlan, is_bare, pages_naming, pieces_of, standing, unreadable
+from brainiac.history.forget import ForgetPlan, find_remaining, is_bare, pages_naming, pieces_of, unreadable
 from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.gate import is_hidden
@@ -39,29 +39,29 @@ from brainiac.storage.review import find_ticks
 from brainiac.storage.statements import read_statements, sources_of, text_hash
 
 
-def keep_in(brain: Brain, prompt: Prompt) -> bool:
-    """Take back what came of a prompt that became private, or off the record, after it was answered.
+def withdraw_private(brain: Brain, prompt: Prompt) -> bool:
+    """Make private what rests on a prompt that became private, or off the record, after it was answered.
 
     Args:
         brain: The brain.
-        prompt: As it stands now; one that asks for neither is left alone.
+        prompt: As it is now; nothing happens for one that is neither.
 
     Returns:
-        Whether that is all. False while a promotion runs, which may still write what it took in before: to be done
-        once more.
+        Whether everything is done. False while a promotion runs, which may still write what it read before: call
+        this again later.
 
     Raises:
-        ConflictError: Somebody keeps writing the files.
+        ConflictError: The files change all the time.
     """
     if prompt.remember and not is_hidden(brain.tree, prompt.path):
         return True
     exchanges = tuple(brain.answered.exchanges_at(prompt.path))
     events = [brain.journal.find(exchange) for exchange in exchanges]
-    if not any(event is None or _was_open(brain, event) for event in events):
+    if not any(event is None or _was_not_private(brain, event) for event in events):
         return True
     brain.log.info("exchange_made_private", prompt=prompt.path)
     try:
-        # A promotion holds it while it runs, and may have read the exchange while that was open.
+        # a running promotion has this lock, and may have read the exchange before it was private
         with locked(brain.places.state / "promotion.lock", wait_seconds=0):
             brain.retry(lambda: _withdraw(brain, prompt.path, exchanges, is_last=True))
             return True
@@ -70,20 +70,21 @@ def keep_in(brain: Brain, prompt: Prompt) -> bool:
         return False
 
 
-def _was_open(brain: Brain, event: Event) -> bool:
-    """Return whether an exchange was not private as it was answered; also where nobody can tell any more."""
+def _was_not_private(brain: Brain, event: Event) -> bool:
+    """Return whether an exchange was not private when it was answered; True where its texts are not kept any more."""
     texts = [text for change in event.changes if (text := brain.kept_text(change.after)) is not None]
     return not any(shareable_text(text) is None or PRIVATE.search(text) for text in texts)
 
 
 def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last: bool) -> None:
-    """Take exchanges back into private, in one commit, and tell what had been sent of them.
+    """Mark everything that rests on exchanges private in one commit, and list the calls that had their texts.
 
     Args:
         brain: The brain.
-        prompt: Path of their prompt, as it stands now.
-        exchanges: Their ids, former revisions too.
-        is_last: Nothing can come of them any more: the event names them, so that they are dealt with.
+        prompt: Present path of their prompt.
+        exchanges: Their ids, former revisions included.
+        is_last: No promotion runs that could still write something from them: the event then names the exchanges,
+            which ends the matter.
     """
     with brain.short_term_lock():
         plan = _Marking(brain, exchanges).plan_all()
@@ -92,32 +93,35 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last:
         if is_last:
             calls = tuple(_calls_about(brain, exchanges))
             made_private = replace(made_private, exchanges=exchanges, sent=calls)
-            _tell(brain, prompt, plan, calls)
+            _add_review_line(brain, prompt, plan, calls)
         changes = plan.changes()
         if changes or is_last:
             brain.commit(made_private, by="kernel", changes=changes)
 
 
-# --- what had been sent --------------------------------------------------------------------------------------------
+# --- calls that had the texts --------------------------------------------------------------------------------------
 
 
 def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[RemoteCalls]:
-    """Return the calls to models elsewhere that were about exchanges, and those since, which may have held them."""
+    """Return the remote model calls about some exchanges, and all later remote calls, which may have shown them.
+
+    They are summed up by model; `is_own` tells the former from the latter.
+    """
     index = Exchanges(brain)
-    prompts = (index.what(exchange).prompt_id for exchange in exchanges if exchange in index.events)
+    prompts = (what.prompt_id for exchange in exchanges if (what := index.what(exchange)))
     about, first = {*exchanges, *prompts}, min(exchanges)
-    calls: dict[tuple[bool, str], list[tuple[str, str]]] = {}  # moment and purpose
+    calls: dict[tuple[bool, str], list[tuple[str, str]]] = {}  # by (is later call, model): time and purpose
     for _, event in brain.journal.all_events({ModelCalled}):
         called = event.what
         assert isinstance(called, ModelCalled)
         is_own = called.about in about
         if (is_own or event.id > first) and _is_elsewhere(brain, called):
             calls.setdefault((not is_own, called.model), []).append((event.at, called.purpose))
-    return [_summed(model, calls[is_other, model], is_own=not is_other) for is_other, model in sorted(calls)]
+    return [_summary_of_calls(model, calls[is_other, model], is_own=not is_other) for is_other, model in sorted(calls)]
 
 
 def _is_elsewhere(brain: Brain, called: ModelCalled) -> bool:
-    """Return whether a call left this machine: as the journal has it, else by where its model is served now."""
+    """Return whether a call went to another machine: by the journal, else by where its model is served now."""
     if called.is_remote is not None:
         return called.is_remote
     try:
@@ -126,21 +130,23 @@ def _is_elsewhere(brain: Brain, called: ModelCalled) -> bool:
         return True
 
 
-def _summed(model: str, calls: list[tuple[str, str]], *, is_own: bool) -> RemoteCalls:
+def _summary_of_calls(model: str, calls: list[tuple[str, str]], *, is_own: bool) -> RemoteCalls:
+    """Return the calls to one model, each a time and a purpose, as one record."""
     purposes = tuple(dict.fromkeys(purpose for _, purpose in calls))
     first, last = min(calls)[0], max(calls)[0]
     return RemoteCalls(model=model, purposes=purposes, calls=len(calls), first=first, last=last, is_own=is_own)
 
 
-def _shown(sent: RemoteCalls) -> str:
+def _call_text(sent: RemoteCalls) -> str:
+    """Return the words for calls in the review line: model, number, purposes and time."""
     when = sent.first if sent.first == sent.last else f"{sent.first} to {sent.last}"
     calls = f"{sent.calls} call{'' if sent.calls == 1 else 's'}"
     return f"{sent.model} ({calls} for {', '.join(sent.purposes)}, {when})"
 
 
-def _tell(brain: Brain, prompt: str, plan: ForgetPlan, calls: Iterable[RemoteCalls]) -> None:
-    """Put the line into `review.md` that says what had been sent, and what stays where a person must decide."""
-    own, others = ([_shown(sent) for sent in calls if sent.is_own is side] for side in (True, False))
+def _add_review_line(brain: Brain, prompt: str, plan: ForgetPlan, calls: Iterable[RemoteCalls]) -> None:
+    """Add a line to `review.md`: which models had the texts before, and what a person must still decide."""
+    own, others = ([_call_text(sent) for sent in calls if sent.is_own is side] for side in (True, False))
     parts = [f"before that it was sent to {'; '.join(own)}, which nothing can take back"] if own else []
     if others:
         parts.append(f"since it was said these calls may have held it: {'; '.join(others)}")
@@ -154,19 +160,20 @@ def _tell(brain: Brain, prompt: str, plan: ForgetPlan, calls: Iterable[RemoteCal
         plan.write(path, f"{text}{gap}- {line} {PRIVATE_MARK}\n")
 
 
-# --- what is marked ------------------------------------------------------------------------------------------------
+# --- marking -------------------------------------------------------------------------------------------------------
 
 
 class _Marking:
-    """Finds all that came of exchanges and puts the private mark on it."""
+    """Plans the private marks on everything that rests on some exchanges."""
 
     def __init__(self, brain: Brain, exchanges: tuple[str, ...]) -> None:
         self._brain, self._ids = brain, frozenset(exchanges)
         self._log = read_statements(brain)
-        self._words: list[str] = []  # what the person said, and what was made of it
+        self._words: list[str] = []  # the person's texts, and the statements made from them
         self.plan = ForgetPlan(brain)
 
     def plan_all(self) -> ForgetPlan:
+        """Return the plan: short-term memory, pages, review, and texts elsewhere that repeat the same words."""
         tree, exchanges = self._brain.tree, Exchanges(self._brain)
         self._words += [exchanges.said(exchange).user for exchange in sorted(self._ids)]
         self._edit(tree.relative(tree.short_term), self._mark_short_term)
@@ -179,6 +186,7 @@ class _Marking:
         return self.plan
 
     def _edit(self, path: str, mark: Callable[[str], str]) -> None:
+        """Plan a file's text as `mark` returns it; a file that cannot be parsed is named in `kept`."""
         text = self.plan.read(path)
         if text is not None:
             try:
@@ -190,11 +198,11 @@ class _Marking:
 
     def _mark_short_term(self, text: str) -> str:
         text = mark_events_private(text, lambda placed: placed.event.id in self._ids)
-        text = _with_marked_items(text, lambda said: not self._ids.isdisjoint(self._log.noted.get(text_hash(said), ())))
-        return _with_marked_summary(text) if self._is_summed_up() else text
+        text = _with_marked_items(text, lambda said: not self._ids.isdisjoint(self._log.noted_from(said)))
+        return _with_marked_summary(text) if self._is_in_summary() else text
 
-    def _is_summed_up(self) -> bool:
-        """Return whether the summary that stands was made in sight of one of the exchanges."""
+    def _is_in_summary(self) -> bool:
+        """Return whether the promotion that wrote the present summary had one of the exchanges before it."""
         for event in self._brain.journal.events(kinds={MemoryPromoted}, reverse=True):
             if isinstance(run := event.what, MemoryPromoted) and run.summarized_by is not None:
                 return not self._ids.isdisjoint((*run.exchanges, *run.left))
@@ -203,34 +211,35 @@ class _Marking:
     # --- pages ----------------------------------------------------------------------------------------------
 
     def _mark_page(self, memory: Memory) -> str:
+        """Return a page with marks on the statements and exchanges concerned, or `private: true` for all of it."""
         path, text = memory.path, memory.text
-        whole = self._log.whole(memory.uuid)
-        if whole and not self._ids.isdisjoint(whole.row.sources):  # a note, whatever was added to it
+        note = self._log.whole(memory.uuid)
+        if note and not self._ids.isdisjoint(note.row.sources):  # the page is a captured note as a whole
             return str(MemoryDocument(text, path).set_meta(private=True))
         statements = [statement for statement in memory.statements if self._rests_on_it(memory, statement)]
         self._words += [statement.text for statement in statements]
         after = _with_marked_statements(text, statements)
         after = mark_events_private(after, lambda placed: placed.event.id in self._ids)
-        rest = shareable_text(after)
-        # Where nothing but headings would be left to show, title and name of the page go into hiding with the rest.
-        is_hidden_whole = rest is not None and is_bare(parse_memory(path, rest))
-        if is_hidden_whole and (memory.uuid in self._log.changes or list(find_events(text))):
+        open_text = shareable_text(after)
+        # where only headings would be left to show, the whole page becomes private, its title included
+        is_hidden_whole = open_text is not None and is_bare(parse_memory(path, open_text))
+        if is_hidden_whole and (self._log.knows_page(memory.uuid) or list(find_events(text))):
             return str(MemoryDocument(text, path).set_meta(private=True))
-        self._note(memory, after, statements)
+        self._record_new_wording(memory, after, statements)
         return self._without_keys(after, path)
 
     def _rests_on_it(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether a statement rests on the exchanges and says nothing that was said openly elsewhere."""
-        behind = self._log.behind(memory.uuid, statement)
+        """Return whether a statement rests on the exchanges, and no other exchange says the same without a mark."""
+        changes = self._log.behind(memory.uuid, statement)
         digest = text_hash(statement.text)
         is_said_openly = any(
             change.hash == digest and change.row.sources and self._ids.isdisjoint(change.row.sources)
-            for change in behind
+            for change in changes
         )
-        is_of_it = not self._ids.isdisjoint(sources_of(behind))
+        is_of_it = not self._ids.isdisjoint(sources_of(changes))
         return is_of_it and not is_said_openly and not PRIVATE.search(statement.text)
 
-    def _note(self, memory: Memory, after: str, statements: Iterable[Statement]) -> None:
+    def _record_new_wording(self, memory: Memory, after: str, statements: Iterable[Statement]) -> None:
         """Record the new wording of statements, so that `why` and `forget` know what they rest on."""
         now = {statement.block_id: statement for statement in parse_memory(memory.path, after).statements}
         for statement in statements:
@@ -248,7 +257,7 @@ class _Marking:
                 self.plan.statements.append(row)
 
     def _without_keys(self, text: str, path: str) -> str:
-        """Return a page without the tags and the key that nothing but these exchanges gave it."""
+        """Return a page without the tags and the canonical key that come from these exchanges alone."""
         page, words = MemoryDocument(text, path), self._keywords
         kept = [tag for tag in page.memory.tags if tag not in words]
         keys: dict[str, Any] = {"tags": kept} if len(kept) < len(page.memory.tags) else {}
@@ -258,32 +267,35 @@ class _Marking:
 
     @cached_property
     def _keywords(self) -> set[str]:
-        theirs: set[str] = set()
+        """The tags and canonical keys that were extracted from these exchanges and from no others."""
+        own: set[str] = set()
         others: set[str] = set()
         for event in self._brain.journal.events(kinds={EventsAnalyzed}):
             for candidate in event.what.candidates if isinstance(event.what, EventsAnalyzed) else ():
                 is_of_it = not self._ids.isdisjoint(candidate.events)
-                (theirs if is_of_it else others).update((*candidate.tags, candidate.canonical_key))
-        return theirs - others - {""}
+                (own if is_of_it else others).update((*candidate.tags, candidate.canonical_key))
+        return own - others - {""}
 
     # --- review, and what repeats it ------------------------------------------------------------------------
 
     def _mark_review(self, text: str) -> str:
+        """Return `review.md` with marks on the proposals that rest on the exchanges."""
+        proposals = self._log.proposals()
         for tick in reversed(find_ticks(text)):
             line = text[tick.start : tick.end]
-            # Before the id, which has to stand at the end of its line.
-            if not self._ids.isdisjoint(self._log.proposals.get(tick.id, ())) and not PRIVATE.search(line):
+            # before the id, which must be at the end of its line
+            if not self._ids.isdisjoint(proposals.get(tick.id, ())) and not PRIVATE.search(line):
                 line = line.replace("<!-- proposal:", f"{PRIVATE_MARK} <!-- proposal:", 1)
                 text = text[: tick.start] + line + text[tick.end :]
         return text
 
     def _mark_echoes(self) -> None:
-        """Mark what repeats it word for word: answers in other exchanges, digests, the summary.
+        """Mark what repeats the private words: answers of other exchanges, digests, the summary.
 
-        What a person said or wrote again, openly, is theirs to mark; it is named.
+        What a person said again without a mark stays as it is and is named in the review line.
         """
         pieces = pieces_of(self._words)
-        places = {path for paths in standing(self._brain, pieces, {}).values() for path in paths}
+        places = {path for paths in find_remaining(self._brain, pieces, {}).values() for path in paths}
         words = [_folded(piece.decode("utf-8", "surrogateescape")) for piece in pieces]
 
         def repeats(text: str) -> bool:
@@ -300,16 +312,18 @@ class _Marking:
                 self._edit(path, lambda text: edit_meta(text, private=True))  # its exchange is private with it
 
     def _is_echo_of_ours(self, answer: str, places: Collection[str]) -> bool:
-        """Return whether an answer may be marked: it is open, and its prompt does not itself say what it repeats."""
+        """Return whether an answer may be marked: it is not private yet, and its own prompt does not say the words."""
         return not is_hidden(self._brain.tree, answer) and not set(places) & set(prompt_path_of(answer) or ())
 
     def _mark_echo_in_short_term(self, text: str, repeats: Callable[[str], bool]) -> str:
+        """Return short-term memory with marks on the answers, items and summary that repeat the words."""
         if shareable_text(text) is None:
             return text
         text = _with_marked_items(_with_marked_answers(text, repeats), repeats)
         return _with_marked_summary(text) if repeats(ShortTermDocument(text).memory.summary) else text
 
     def _mark_echo(self, path: str, text: str, repeats: Callable[[str], bool]) -> str:
+        """Return a page with marks on the answers and the statements that repeat the words."""
         if shareable_text(text) is None:
             return text
         memory = parse_memory(path, _with_marked_answers(text, repeats))
@@ -318,19 +332,19 @@ class _Marking:
             for statement in memory.statements
             if repeats(statement.text) and not PRIVATE.search(statement.text)
         ]
-        ours = [statement for statement in echoes if self._is_unsaid(memory, statement)]
+        ours = [statement for statement in echoes if self._is_made_from_it(memory, statement)]
         if len(ours) < len(echoes):
             self.plan.kept.append(f"{path} says it too, openly")
         return _with_marked_statements(memory.text, ours)
 
-    def _is_unsaid(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether a statement is a process's own and rests on nothing that was said openly, as in a digest."""
-        behind = self._log.behind(memory.uuid, statement)
-        return bool(behind) and sources_of(behind) <= self._ids
+    def _is_made_from_it(self, memory: Memory, statement: Statement) -> bool:
+        """Return whether a process wrote a statement, as in a digest, and from these exchanges alone."""
+        changes = self._log.behind(memory.uuid, statement)
+        return bool(changes) and sources_of(changes) <= self._ids
 
 
 def _with_marked_answers(text: str, repeats: Callable[[str], bool]) -> str:
-    """Return a text in which exchanges are marked whose answer repeats words that the person did not say there."""
+    """Return a text with marks on the exchanges whose answer repeats the words although their prompt does not."""
     return mark_events_private(
         text, lambda placed: repeats(f"{placed.event.ai}\n{placed.event.thoughts}") and not repeats(placed.event.user)
     )
@@ -340,7 +354,7 @@ def _with_marked_statements(text: str, statements: Iterable[Statement]) -> str:
     """Return a page in which statements are marked private, each before its block id."""
     for statement in sorted(statements, key=lambda statement: statement.start, reverse=True):
         start, end = statement.own
-        # Of a retired one within the strokes: there it is read as part of the statement.
+        # within the strokes of a retired statement: only there is the mark read as part of it
         struck = text.rfind("~~", start, end) if statement.is_history else -1
         at = struck if struck > start else end
         text = f"{text[:at]} {PRIVATE_MARK}{text[at:]}"

@@ -1,7 +1,7 @@
-"""Destroying what the journal keeps of something forgotten, here and on every device that reads of it.
+"""Purging: destroys the texts that the journal keeps of something forgotten, on this and every other device.
 
-First a tombstone of ids and hashes is journaled, then texts are destroyed, which is done again wherever it was cut
-short or a copy is synced back. Beyond reach: git history, versions of a sync service, backups, names of files.
+First a tombstone with ids and hashes is journaled; then the texts are destroyed. This is done again wherever it was
+interrupted or a copy was synced back. Out of reach: git history, versions of a sync service, backups, file names.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from brainiac.history.forget import (
     MIN_WORDS,
     ForgetPlan,
     Target,
+    find_remaining,
     forget,
     pieces_of,
     plan_forget,
-    standing,
     target_of_page,
 )
 from brainiac.history.why import Exchanges, find_memory
@@ -32,22 +32,22 @@ BEYOND = (
     "Not reached: git history, versions kept by a sync service, backups, and names of files in journal and access log. "
     "Other devices destroy their own when they next run."
 )
-# what holds words in the data of an event; all else is ids, hashes, paths and names of models
-_WORDED = frozenset(
+# fields of events that have a person's words in them; all others are ids, hashes, paths and names of models
+_FIELDS_WITH_WORDS = frozenset(
     ("statement reasoning reason canonical_key subject aliases what content tags steps title text quote").split()
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What was destroyed.
+    """The result of a purge.
 
     Attributes:
         tombstone: The event that every device applies.
-        event: The commit that took it out of the tree; None when nothing stood there.
-        texts: How many texts of the journal.
+        event: The commit that removed it from the tree; None when nothing of it was there.
+        texts: How many texts of the journal were destroyed.
         lines: How many lines of this device's journal lost their words.
-        still: Files of the tree in which words of it stand for other reasons, by the words.
+        still: By sentence: the files of the tree that have the same words for other reasons.
     """
 
     tombstone: Event
@@ -58,32 +58,32 @@ class Purged:
 
 
 def purge(brain: Brain, target: Target) -> Purged:
-    """Forget something and destroy what is kept of it; cut short after the tombstone, the next start goes on.
+    """Forget a target and destroy its texts; if this is interrupted, the next start goes on from the tombstone.
 
     Args:
         brain: The brain.
-        target: What is to be forgotten; it may be gone from the tree already.
+        target: What is to be forgotten; it may have been removed from the tree before.
     """
     plan = plan_forget(brain, target)
     after = {change.path: change.after or b"" for change in plan.changes()}
     pieces = pieces_of(plan.texts)
-    elsewhere = standing(brain, pieces, after)
-    # Before anything goes: whatever cuts this short, the next start finds what is to be destroyed.
+    elsewhere = find_remaining(brain, pieces, after)
+    # before anything is destroyed, so that after a crash the next start knows what is to be destroyed
     tombstone = _tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
     event = forget(brain, target, cause=tombstone.id)
-    further = _former_texts(event)
-    lines = _carry_out(brain, tombstone, further)
+    further = _hashes_before(event)
+    lines = _destroy(brain, tombstone, further)
     still = {piece.decode("utf-8", "replace"): paths for piece, paths in elsewhere.items()}
-    return Purged(tombstone, event, len(further.union(_named_in(tombstone).hashes)), lines, still)
+    return Purged(tombstone, event, len(further.union(_tombstone_of(tombstone).hashes)), lines, still)
 
 
 def _tombstone(
     brain: Brain, target: Target, plan: ForgetPlan, after: Collection[str], pieces: Collection[bytes]
 ) -> Event:
-    """Journal what is to be destroyed, by ids and hashes alone."""
+    """Record what is to be destroyed, by ids and hashes alone; return the event."""
     statements = sorted({row.hash for row in plan.statements})
     fold = brain.journal.fold()
-    # What a file holds that stays is somebody's present, whatever it says.
+    # texts that are the present content of remaining files are not destroyed
     kept = {digest for path, digest in fold.items() if path not in after}
     hashes = _texts_holding(brain, target.exchanges, statements, pieces) | _texts_of(brain, target.exchanges)
     hashes |= {digest for path, digest in fold.items() if path in after}
@@ -93,22 +93,24 @@ def _tombstone(
         statements=tuple(statements),
         items=tuple(plan.items),
         hashes=tuple(sorted(hashes - kept)),
-        events=tuple(_events_telling(brain, pieces)),
+        events=tuple(_events_with_words(brain, pieces)),
     )
     return brain.record(purged, by="cli")
 
 
-def _named_in(tombstone: Event) -> TextsPurged:
+def _tombstone_of(tombstone: Event) -> TextsPurged:
+    """Return the data of a tombstone event."""
     assert isinstance(tombstone.what, TextsPurged)
     return tombstone.what
 
 
-def _former_texts(event: Event | None) -> set[str]:
+def _hashes_before(event: Event | None) -> set[str]:
+    """Return the hashes of the texts that an event's changes replaced or removed."""
     return {change.before for change in event.changes if change.before} if event else set()
 
 
-def _carry_out(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
-    """Destroy what a tombstone names; may be cut short and done again.
+def _destroy(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
+    """Destroy what a tombstone names; doing it again after an interruption is harmless.
 
     Args:
         brain: The brain.
@@ -118,24 +120,25 @@ def _carry_out(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
     Returns:
         How many lines of this device's journal lost their words.
     """
-    named = _named_in(tombstone)
+    named = _tombstone_of(tombstone)
     hashes = set(named.hashes).union(further)
-    brain.committer.destroy(hashes - brain.observed.standing(hashes))  # what somebody still has is his
+    brain.committer.destroy(hashes - brain.observed.standing(hashes))  # not the present content of a file
     lines = brain.journal.rewrite(_cleaner(named.exchanges, named.events))
-    # Index and vectors hold words too. They are made anew from what stands, by the next search.
+    # index and vectors have the words too; the next search rebuilds them
     brain.recall.close()
     shutil.rmtree(brain.places.cache, ignore_errors=True)
     brain.record(PurgeHonoured(tombstone=tombstone.id), by="kernel", cause=tombstone.id)
     return lines
 
 
-# --- what holds it -------------------------------------------------------------------------------------------------
+# --- the texts to destroy ------------------------------------------------------------------------------------------
 
 
 def _texts_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
-    """Return the hashes of the prompts and answers of exchanges, as the events that made them known name them."""
-    events = Exchanges(brain).events
-    changes = [change for exchange in exchanges if exchange in events for change in events[exchange][1].changes]
+    """Return the hashes of the prompts and answers of exchanges, from the changes of their events."""
+    known = Exchanges(brain)
+    events = (event for exchange in exchanges if (event := known.event(exchange)))
+    changes = (change for event in events for change in event.changes)
     hashes = (digest for change in changes if change.op != "append" for digest in (change.before, change.after))
     return {digest for digest in hashes if digest}
 
@@ -143,13 +146,13 @@ def _texts_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
 def _texts_holding(
     brain: Brain, exchanges: Collection[str], statements: Collection[str], pieces: Collection[bytes]
 ) -> set[str]:
-    """Return the hashes of the journal's texts that hold any of this.
+    """Return the hashes of the journal's texts that contain any of these.
 
     Args:
         brain: The brain.
-        exchanges: Ids, as short-term memory and episodic pages mark what was said.
+        exchanges: Ids, as in the comments of short-term memory and episodic pages.
         statements: Hashes of statements' texts.
-        pieces: Words.
+        pieces: Sentences.
     """
     marks = [f"<!-- {word}: {exchange} -->".encode() for exchange in exchanges for word in ("event", "exchange")]
     needles, hashes = (*marks, *pieces), set()
@@ -158,14 +161,15 @@ def _texts_holding(
             content = brain.journal.blobs.get(digest)
         except BlobError:
             continue
-        if any(needle in content for needle in needles) or (statements and _states(content, statements)):
+        if any(needle in content for needle in needles) or (statements and _has_statement(content, statements)):
             hashes.add(digest)
     return hashes
 
 
-def _states(content: bytes, statements: Collection[str]) -> bool:
+def _has_statement(content: bytes, statements: Collection[str]) -> bool:
+    """Return whether a text is a page with a statement that has one of the hashes."""
     if b"\nuuid:" not in content:
-        return False  # no page: reading a thousand blobs as such would take seconds
+        return False  # no page: parsing every blob would take seconds
     try:
         memory = parse_memory("", content.decode("utf-8", "surrogateescape"))
     except FormatError:
@@ -173,24 +177,27 @@ def _states(content: bytes, statements: Collection[str]) -> bool:
     return any(text_hash(statement.text) in statements for statement in memory.statements)
 
 
-def _events_telling(brain: Brain, pieces: Collection[bytes]) -> list[str]:
-    """Return the ids of this device's events whose data hold any of the pieces."""
+def _events_with_words(brain: Brain, pieces: Collection[bytes]) -> list[str]:
+    """Return the ids of this device's events whose data contain any of the sentences."""
     words = [piece.decode("utf-8", "surrogateescape") for piece in pieces]
-    return [event.id for event in brain.journal.events() if words and _tells(event.data, words)]
+    return [event.id for event in brain.journal.events() if words and _has_words(event.data, words)]
 
 
-def _tells(value: Any, words: Collection[str]) -> bool:
+def _has_words(value: Any, words: Collection[str]) -> bool:
+    """Return whether a JSON value contains any of the words, at any depth."""
     if isinstance(value, str):
         return any(word in value for word in words)
     if isinstance(value, Mapping):
         value = list(value.values())
-    return isinstance(value, list) and any(_tells(part, words) for part in value)
+    return isinstance(value, list) and any(_has_words(part, words) for part in value)
 
 
 def _cleaner(exchanges: Collection[str], events: Collection[str]) -> Callable[[Event], Event]:
-    """Return what takes words out of an event's data: entries that rest on the exchanges, and whole events.
+    """Return a function that removes words from an event's data; ids, hashes, paths and numbers stay.
 
-    Ids, hashes, paths and numbers stay, so that the history can still be followed.
+    Args:
+        exchanges: Entries that name one of these as a source lose their words.
+        events: Ids of events that lose all their words.
     """
     ids, whole = set(exchanges), set(events)
 
@@ -199,7 +206,7 @@ def _cleaner(exchanges: Collection[str], events: Collection[str]) -> Callable[[E
             rests_on = {*value.get("sources", ()), *(value.get("events") or ())}
             is_meant = is_meant or not ids.isdisjoint(name for name in rests_on if isinstance(name, str))
             return {
-                key: _blank(part) if is_meant and key in _WORDED else clean(part, is_meant)
+                key: _blank(part) if is_meant and key in _FIELDS_WITH_WORDS else clean(part, is_meant)
                 for key, part in value.items()
             }
         if isinstance(value, list):
@@ -215,6 +222,7 @@ def _cleaner(exchanges: Collection[str], events: Collection[str]) -> Callable[[E
 
 
 def _blank(value: Any) -> Any:
+    """Return an empty value of the same type for a text or a list of texts; any other value unchanged."""
     if isinstance(value, str):
         return ""
     return [] if isinstance(value, list) and all(isinstance(part, str) for part in value) else value
@@ -224,26 +232,26 @@ def _blank(value: Any) -> Any:
 
 
 def apply_tombstones(brain: Brain) -> list[str]:
-    """Destroy what was purged on another device, cut short here, or synced back.
+    """Destroy texts that were purged on another device, or here but not completely, or that were synced back.
 
     Returns:
-        The ids of the tombstones that something was left to do for.
+        The ids of the tombstones for which something had to be done.
     """
     applied = {
         event.what.tombstone
         for device, event in brain.projection.purges()
         if isinstance(event.what, PurgeHonoured) and device == brain.journal.device
     }
-    return [event.id for event in _tombstones(brain) if _apply(brain, event, event.id in applied)]
+    return [event.id for event in _tombstones(brain) if _apply_tombstone(brain, event, event.id in applied)]
 
 
 def remains(brain: Brain) -> list[tuple[Event, str]]:
-    """Return what of purged texts is here, by a tombstone: a file that stands, or a text of the journal."""
+    """Return the purged texts that are here all the same: each tombstone with the path of a file or a blob."""
     blobs = brain.journal.blobs
     places = {digest: path for path, digest in brain.journal.fold().items()}
     places_left = []
     for tombstone in _tombstones(brain):
-        for digest in _named_in(tombstone).hashes:
+        for digest in _tombstone_of(tombstone).hashes:
             if digest in places:
                 places_left.append((tombstone, places[digest]))
             elif digest in blobs:
@@ -255,34 +263,36 @@ def _tombstones(brain: Brain) -> list[Event]:
     return [event for _, event in brain.projection.purges() if event.kind == TextsPurged.kind]
 
 
-def _apply(brain: Brain, tombstone: Event, is_applied: bool) -> bool:
-    named = _named_in(tombstone)
+def _apply_tombstone(brain: Brain, tombstone: Event, is_applied: bool) -> bool:
+    """Destroy what a tombstone names if something of it is here; return whether that was so."""
+    named = _tombstone_of(tombstone)
     notes = brain.observed.standing(named.hashes)
-    is_back = bool(notes) or _is_noted(brain, named.exchanges)
+    is_back = bool(notes) or _is_in_short_term(brain, named.exchanges)
     texts = [digest for digest in named.hashes if digest in brain.journal.blobs and digest not in notes]
     if is_applied and not is_back and not texts:
         return False
-    event, further = (None, set()) if is_applied and not is_back else _take_out(brain, tombstone)
+    event, further = (None, set()) if is_applied and not is_back else _forget_again(brain, tombstone)
     if is_applied and event is None and not texts:
-        return False  # the same words, said by somebody for another reason
-    _carry_out(brain, tombstone, further)
+        return False  # the texts are here for another reason: somebody wrote the same words
+    _destroy(brain, tombstone, further)
     return True
 
 
-def _is_noted(brain: Brain, exchanges: Collection[str]) -> bool:
+def _is_in_short_term(brain: Brain, exchanges: Collection[str]) -> bool:
+    """Return whether one of the exchanges is in the event log."""
     text = brain.read_text(brain.tree.short_term) or ""
     return any(f"<!-- event: {exchange} -->" in text for exchange in exchanges)
 
 
-def _take_out(brain: Brain, tombstone: Event) -> tuple[Event | None, set[str]]:
-    """Take out of the tree what a tombstone names; return the event, and the hashes of further texts that hold it."""
-    named = _named_in(tombstone)
+def _forget_again(brain: Brain, tombstone: Event) -> tuple[Event | None, set[str]]:
+    """Remove from the tree what a tombstone names; return the event, and hashes of further texts to destroy."""
+    named = _tombstone_of(tombstone)
     page = find_memory(brain, named.page) if named.page else None
     target = target_of_page(page, named.items) if page else Target(named.exchanges, items=named.items)
     texts = plan_forget(brain, target).texts
     event = forget(brain, target, by="kernel", cause=tombstone.id)
     pieces = pieces_of(texts) if event else []
-    elsewhere = standing(brain, pieces, {})
+    elsewhere = find_remaining(brain, pieces, {})
     pieces = [piece for piece in pieces if piece not in elsewhere]
     hashes = _texts_holding(brain, named.exchanges, named.statements, pieces)
-    return event, hashes | _former_texts(event)
+    return event, hashes | _hashes_before(event)

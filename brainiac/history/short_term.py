@@ -1,6 +1,6 @@
-"""Short-term memory changed by what it consists of, never by text: events by id, items by text, boxes, the summary.
+"""Changes of short-term memory by its parts, never by lines: events by id, items by text, boxes, the summary.
 
-`without_change` takes an earlier change back after which others came; `with_copy` brings in what another version has.
+`without_change` reverses an earlier change and keeps later ones; `with_copy` adds what another version has.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
 
 
 def without_change(before: str, after: str, now: str) -> tuple[str, list[str]]:
-    """Return short-term memory without one earlier change, and what stands in the way.
+    """Return short-term memory with one earlier change reversed, and a sentence for each part where that failed.
 
-    What the change added goes, what it pruned comes back, what it ticked is open again; all else stays as it is now.
+    What the change added is removed, what it removed comes back, what it ticked is open again; all else stays.
 
     Args:
-        before: As it stood before the change.
-        after: As the change left it.
-        now: As it stands.
+        before: The text before the change.
+        after: The text after the change.
+        now: The present text.
 
     Raises:
         FormatError: One of them lacks its headings.
     """
     old, new, document = ShortTermDocument(before).memory, ShortTermDocument(after).memory, ShortTermDocument(now)
-    problems = _edited_since(old, new, document.memory)
+    problems = _problems_of_added_events(old, new, document.memory)
     document = document.without_event(*(event.id for event in new.events if event not in old.events))
     for event in old.events:
         if event not in new.events:
             document = document.with_event(event)
     document = document.without_items(*([item.text for item in items] for items in _missing(new, old)))
-    back = _missing(old, new)
-    document = _with_items(document, back)
+    returning = _missing(old, new)
+    document = _with_items(document, returning)
     boxes = [item for items, others in zip(_lists(old), _lists(new), strict=True) for item in _ticked(items, others)]
     document = document.with_open(item.text for item in boxes if not item.is_done)
-    document = document.with_done(item.text for items in (boxes, *back) for item in items if item.is_done)
+    document = document.with_done(item.text for items in (boxes, *returning) for item in items if item.is_done)
     if old.summary != new.summary:
         if document.memory.summary == new.summary:
             document = document.with_summary(old.summary)
@@ -44,8 +44,8 @@ def without_change(before: str, after: str, now: str) -> tuple[str, list[str]]:
     return str(document), problems
 
 
-def _edited_since(old: ShortTermMemory, new: ShortTermMemory, now: ShortTermMemory) -> list[str]:
-    """Name the events that were added and do not stand as they were any more."""
+def _problems_of_added_events(old: ShortTermMemory, new: ShortTermMemory, now: ShortTermMemory) -> list[str]:
+    """Return a sentence for each event that the change added and that was edited or removed since."""
     standing = {event.id: event for event in now.events}
     problems = []
     for event in new.events:
@@ -59,12 +59,12 @@ def _edited_since(old: ShortTermMemory, new: ShortTermMemory, now: ShortTermMemo
 
 
 def with_copy(now: str, copy: str, is_removed: Callable[[str], bool]) -> tuple[str, list[str]]:
-    """Return short-term memory with what only a copy has, and what of the copy differs and was not taken.
+    """Return short-term memory with the parts that only a copy has, and the names of differing parts not taken over.
 
     Args:
-        now: As it stands.
+        now: The present text.
         copy: The other version.
-        is_removed: Tells what a process took out, which must not come back.
+        is_removed: Whether a process removed a text before, so that it must not come back.
 
     Raises:
         FormatError: One of them lacks its headings.
@@ -81,8 +81,8 @@ def with_copy(now: str, copy: str, is_removed: Callable[[str], bool]) -> tuple[s
             differs.append(event.id)
         if event.id not in standing and not is_removed(f"<!-- event: {event.id} -->"):
             document = document.with_event(event)
-    fresh = _missing(other, document.memory)
-    document = _with_items(document, [[item for item in items if not is_removed(item.text)] for items in fresh])
+    added = _missing(other, document.memory)
+    document = _with_items(document, [[item for item in items if not is_removed(item.text)] for items in added])
     document = document.with_done(item.text for item in (*other.goals, *other.tasks) if item.is_done)
     if other.summary and other.summary != document.memory.summary and not is_removed(other.summary):
         if document.memory.summary:
@@ -106,12 +106,13 @@ def _missing(memory: ShortTermMemory, other: ShortTermMemory) -> list[list[Item]
 
 
 def _ticked(items: Iterable[Item], later: Iterable[Item]) -> list[Item]:
-    """Return the items as they were, of those whose box was ticked or opened."""
+    """Return those of the items (in their earlier state) whose box was ticked or cleared later."""
     boxes = {item.text: item.is_done for item in later}
     return [item for item in items if boxes.get(item.text, item.is_done) != item.is_done]
 
 
 def _with_items(document: ShortTermDocument, lists: Sequence[Iterable[Item]]) -> ShortTermDocument:
+    """Return the document with items added to its three lists, private ones with their mark."""
     for is_private in (False, True):
         texts = ([item.text for item in items if item.is_private == is_private] for items in lists)
         document = document.with_items(*texts, is_private=is_private)

@@ -1,6 +1,6 @@
-"""Taking back a whole commit by a new one: only what still is as it was left, else each file in the way is named.
+"""Undoes a whole commit by a new one, if its files are unchanged since; otherwise each file in the way is named.
 
-Short-term memory, to which every exchange adds, is taken back by item; what is derived or a log stays as it is.
+Short-term memory, to which every exchange adds, is reversed item by item; logs and manifests stay as they are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from brainiac.storage.record import consequences, events_changing, undone_events
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A file that keeps a commit from being taken back, why, and what a person can do."""
+    """A file because of which a commit cannot be undone, the reason, and what a person can do."""
 
     path: str
     what: str
@@ -41,14 +41,14 @@ class Obstacle:
 
 @dataclass(slots=True)
 class Undoing:
-    """What taking an event back comes to.
+    """The plan for undoing an event.
 
     Attributes:
         event: The event.
-        changes: What the new commit does.
-        obstacles: What stands in the way; nothing is done while there are any.
-        stays: What is not taken back, one sentence each.
-        later: Events that this one led to; they stand.
+        changes: The changes of the new commit.
+        obstacles: Files in the way; nothing is done while there are any.
+        stays: A sentence about each thing that is not undone.
+        later: Events that this one led to; they are not undone.
     """
 
     event: Event
@@ -59,7 +59,7 @@ class Undoing:
 
 
 def undo(brain: Brain, event: Event) -> tuple[Event, Undoing]:
-    """Take an event back in one commit.
+    """Undo an event in one commit.
 
     Args:
         brain: The brain.
@@ -85,7 +85,7 @@ def undo(brain: Brain, event: Event) -> tuple[Event, Undoing]:
 
 
 def plan(brain: Brain, event: Event) -> Undoing:
-    """Return what taking an event back would do to the tree as it stands.
+    """Return the plan for undoing an event in the present tree.
 
     Raises:
         UserError: It changed nothing, or is taken back already.
@@ -103,37 +103,39 @@ def plan(brain: Brain, event: Event) -> Undoing:
 
 
 class _Reversal:
-    """One change turned round, added to what the undoing does."""
+    """Reverses one change of an event and adds the result to the plan."""
 
     def __init__(self, brain: Brain, undoing: Undoing, change: RecordedChange) -> None:
         self._brain, self._undoing, self._change, self._path = brain, undoing, change, change.path
         self._now = brain.read(change.path)
 
     def add(self) -> None:
+        """Add the reversed change, an obstacle, or a sentence about what stays."""
         match self._change.op:
             case "append":
                 self._undoing.stays.append(f"{self._path}: the lines that were added to this log stay")
             case "observe":
-                return  # it was read, not written
+                return  # the event wrote nothing there
             case "remove":
-                self._put_back()
+                self._restore_removed()
             case _ if self._now is None:
-                self._blocked("is gone", self._todo())
+                self._add_obstacle("is gone", self._todo())
             case _ if content_hash(self._now) == self._change.after:
-                self._turn_round(self._now)
+                self._reverse(self._now)
             case _:
-                self._take_out_of(self._now)
+                self._reverse_partly(self._now)
 
-    def _put_back(self) -> None:
+    def _restore_removed(self) -> None:
+        """Put back a file that the event removed."""
         before = self._text(self._change.before)
-        # Somebody may have put back the very same text meanwhile: then nothing is left to do.
+        # where somebody has put back the very same text already, nothing is left to do
         if before is not None and self._now is None:
             self._undoing.changes.append(create(self._path, before))
         elif before is not None and self._now != before:
-            self._blocked("stands there anew", "move it away, or keep it and leave the event as it is")
+            self._add_obstacle("stands there anew", "move it away, or keep it and leave the event as it is")
 
-    def _turn_round(self, now: bytes) -> None:
-        """Reverse a change whose file is as it left it."""
+    def _reverse(self, now: bytes) -> None:
+        """Reverse a change whose file was not changed since."""
         change = self._change
         if change.op == "create" or change.before is None:
             self._undoing.changes.append(remove(self._path, now))
@@ -146,15 +148,15 @@ class _Reversal:
         elif self._brain.read(change.source) is None:
             self._undoing.changes.append(move(self._path, change.source, now, before))
         else:
-            self._blocked(f"came from {change.source}, where another file stands now", "move that one away")
+            self._add_obstacle(f"came from {change.source}, where another file stands now", "move that one away")
 
-    def _take_out_of(self, now: bytes) -> None:
-        """Take a change out of a file that was changed since, where its form allows that."""
+    def _reverse_partly(self, now: bytes) -> None:
+        """Reverse a change in a file that was changed since: possible for short-term memory and index pages alone."""
         kind, has_before = self._brain.tree.kind_of(self._path), self._change.before is not None
         if kind is PathKind.SHORT_TERM and has_before:
-            self._rebase(now)
+            self._reverse_short_term(now)
         elif kind is PathKind.INDEX_PAGE:
-            # its manifest follows the files by itself; what else the change gave it goes where that can still be told
+            # the manifest follows the files by itself; other lines are reversed where a three-way merge can do it
             texts = self._texts() if has_before else None
             merged = three_way(texts[1], now, texts[0]) if texts else None
             if merged is None:
@@ -162,10 +164,10 @@ class _Reversal:
             elif merged != now:
                 self._undoing.changes.append(update(self._path, now, merged))
         else:
-            self._blocked(f"was changed since {self._by_whom()}".rstrip(), self._todo())
+            self._add_obstacle(f"was changed since {self._by_whom()}".rstrip(), self._todo())
 
-    def _rebase(self, now: bytes) -> None:
-        """Take short-term memory back by item, beside what came since."""
+    def _reverse_short_term(self, now: bytes) -> None:
+        """Reverse a change of short-term memory item by item, and keep what was added since."""
         texts = self._texts()
         if texts is None:
             return
@@ -175,7 +177,7 @@ class _Reversal:
         except FormatError as error:
             text, problems = "", [error.problem]
         for problem in problems:
-            self._blocked(problem, "put it right by hand; the text of before is in the journal")
+            self._add_obstacle(problem, "put it right by hand; the text of before is in the journal")
         if not problems and text != standing:
             self._undoing.changes.append(update(self._path, now, text))
 
@@ -186,17 +188,20 @@ class _Reversal:
         return None if before is None or after is None else (before, after)
 
     def _text(self, digest: str | None) -> bytes | None:
-        """Return a text of the journal; where it is not kept any more, that is what stands in the way."""
+        """Return a text of the journal; where it is not kept any more, add this as an obstacle and return None."""
         try:
             return self._brain.committer.text_of(str(digest))
         except BlobError:
-            self._blocked("its earlier text is not kept any more (purged, or missing)", "nothing can bring it back")
+            self._add_obstacle(
+                "its earlier text is not kept any more (purged, or missing)", "nothing can bring it back"
+            )
             return None
 
-    def _blocked(self, what: str, todo: str) -> None:
+    def _add_obstacle(self, what: str, todo: str) -> None:
         self._undoing.obstacles.append(Obstacle(self._path, what, todo))
 
     def _last_changer(self) -> Event | None:
+        """Return the last event that changed the file after the one to undo."""
         return max(
             events_changing(self._brain, self._path, self._undoing.event.seq), key=lambda event: event.seq, default=None
         )

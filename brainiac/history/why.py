@@ -1,12 +1,13 @@
-"""Why a memory says what it says: from a statement over every change of it to the very sentence that was typed.
+"""Explains why a memory says what it says: each change of a statement, back to the sentence that a person typed.
 
-What the journals record of an operation is laid beside the versions of the page, so that edits by hand and by
-processes that record nothing else are told too.
+Operations that the journals record are combined with the differences between the page's versions, so that edits by
+hand are listed too.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,20 +20,22 @@ from brainiac.events import (
     Event,
     EventsAnalyzed,
     ExchangeEvent,
-    ModelCalled,
+    ExchangeMadePrivate,
     OutcomeEvent,
     PathKind,
     PromptAnswered,
-    RecordedChange,
 )
-from brainiac.formats.markdown import StmEvent, find_events
-from brainiac.formats.page import Memory, Statement, parse_memory
+from brainiac.formats.markdown import PRIVATE, StmEvent, find_events
+from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
+from brainiac.llm.gate import Gate, without_hidden
+from brainiac.llm.redaction import redact
 from brainiac.pipeline.dispatch import exchange_of
+from brainiac.storage.filed import muted_exchanges
 from brainiac.storage.statements import StatementChange, read_statements, text_hash
 from brainiac.text.tokens import coverage, pieces
 
-NEAR_SHARE = 0.6  # of the words asked for that a statement must have to be taken for what was meant
-MIN_ID_PART = 6  # characters of an exchange's id that name it
+MIN_COVERAGE = 0.6  # the share of the wanted words that the nearest statement must have
+MIN_ID_PART = 6  # fewer characters of an exchange's id are not looked up
 
 
 # --- exchanges, by id ----------------------------------------------------------------------------------------------
@@ -52,6 +55,7 @@ class Said:
         model: Who answered; "" for a note, or if unknown.
         cost_usd: Of the answer.
         read_from: Path of the file that the words were read from, or `journal`.
+        is_private: It must not leave this machine, or it is off the record.
     """
 
     exchange: str
@@ -63,9 +67,10 @@ class Said:
     model: str = ""
     cost_usd: float = 0.0
     read_from: str = ""
+    is_private: bool = False
 
     def sentence_for(self, statement: str) -> str:
-        """Return the words typed that a statement rests on: all of them where it is them, else the nearest piece."""
+        """Return the typed sentence that a statement rests on: the statement itself where typed, else the nearest."""
         if statement in self.user:
             return statement
         return max(pieces(self.user), key=lambda piece: coverage(statement, piece), default=self.user)
@@ -80,46 +85,88 @@ class Exchanges:
 
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
+        self._events: dict[str, Event | None] = {}  # as far as asked for
         brain.projection.follow()
 
-    @cached_property
-    def events(self) -> dict[str, tuple[str, Event]]:
-        """Device ("" for this one) and event that made each exchange known, by exchange id."""
-        return {event.id: (device, event) for device, event in self._brain.journal.all_events({ExchangeEvent})}
+    def event(self, exchange: str) -> Event | None:
+        """Return the event that made an exchange known; None for what is no exchange, or not here any more."""
+        if exchange not in self._events:
+            rows = self._brain.projection.query("SELECT seq, device FROM exchanges WHERE event = ?", exchange)
+            event = self._brain.journal.event_at(*rows[0]) if rows else None
+            self._events[exchange] = event if event and event.id == exchange else None
+        return self._events[exchange]
 
-    def what(self, exchange: str) -> ExchangeEvent:
-        """Return what the journal keeps of a known exchange."""
-        what = self.events[exchange][1].what
-        assert isinstance(what, ExchangeEvent)
-        return what
+    def what(self, exchange: str) -> ExchangeEvent | None:
+        """Return what the journal keeps of an exchange."""
+        event = self.event(exchange)
+        return event.what if event and isinstance(event.what, ExchangeEvent) else None
+
+    def device_of(self, exchange: str) -> str:
+        """Return the device that an exchange was answered on; "" for this one, or if unknown."""
+        sql = "SELECT device FROM exchanges WHERE event = ? AND device != ?"
+        rows = self._brain.projection.query(sql, exchange, self._brain.journal.device)
+        return rows[0][0] if rows else ""
 
     def said(self, exchange: str) -> Said:
-        """Return what is known of an exchange; without words where none are left."""
-        device, event = self.events.get(exchange, ("", None))
+        """Return an exchange from journal and inbox, else from memory; its texts are "" where none are left."""
+        device, event = self.device_of(exchange), self.event(exchange)
         spoken = exchange_of(self._brain, event) if event else None
         if event is None or spoken is None:
-            return self._as_noted(exchange, device, event)
+            return self._from_memory(exchange, device, event)
         prompt, response = spoken.prompt, spoken.response
         read_from = "journal" if self._brain.read(prompt.path) is None else prompt.path
         said = Said(exchange, event.at, prompt.text, prompt=prompt.path, device=device, read_from=read_from)
+        said = replace(said, is_private=spoken.is_private or not prompt.remember)
         if response is None:
             return said
         return replace(said, ai=response.text, model=response.model or "", cost_usd=response.cost_usd or 0.0)
 
-    def _as_noted(self, exchange: str, device: str, event: Event | None) -> Said:
-        """Return an exchange whose texts are gone from journal and inbox, as memory still holds it."""
-        path, noted = self._place_in_memory(exchange)
+    def _from_memory(self, exchange: str, device: str, event: Event | None) -> Said:
+        """Return an exchange whose texts are in neither journal nor inbox, with the texts that memory has."""
+        path, event_in_memory = self._find_in_memory(exchange)
         said = Said(exchange, event.at if event else "", "", device=device, read_from=path)
-        if event:
-            what = self.what(exchange)
+        if what := self.what(exchange):
             said = replace(said, prompt=what.prompt, model=what.model if isinstance(what, PromptAnswered) else "")
-        return replace(said, at=noted.at, user=noted.user, ai=noted.ai) if noted else said
+        return (
+            replace(said, at=event_in_memory.at, user=event_in_memory.user, ai=event_in_memory.ai)
+            if event_in_memory
+            else said
+        )
 
-    def noted(self, exchange: str) -> StmEvent | None:
-        """Return an exchange as memory holds it: in short-term memory, or on the page of its day."""
-        return self._place_in_memory(exchange)[1]
+    def shown(self, exchange: str, gate: Gate | None) -> Said | None:
+        """Return what is known of an exchange as far as a reader may see it.
 
-    def _place_in_memory(self, exchange: str) -> tuple[str, StmEvent | None]:
+        Args:
+            exchange: Its id.
+            gate: What decides what the reader sees; None for the person, who sees all.
+
+        Returns:
+            The exchange without secrets; None where it is private, off the record, forgotten or not to be quoted.
+        """
+        said = self.said(exchange)
+        if gate is None:
+            return said
+        noted = self.in_memory(exchange)
+        is_standing = noted is not None or (bool(said.prompt) and self._brain.read(said.prompt) is not None)
+        is_open = not said.is_private and (noted is None or bool(gate.events([noted])))
+        if not is_standing or not is_open or gate.is_private_by_now(exchange) or exchange in self._withheld:
+            return None
+        ai = without_hidden(self._brain.tree, said.prompt or said.read_from, said.ai)
+        return replace(said, user=redact(self._brain, said.user), ai=redact(self._brain, ai))
+
+    @cached_property
+    def _withheld(self) -> set[str]:
+        """The exchanges that were made private after they were answered, or whose page was deleted by hand."""
+        events = (event.what for _, event in self._brain.journal.all_events({ExchangeMadePrivate}))
+        private = (what.exchanges for what in events if isinstance(what, ExchangeMadePrivate))
+        return {*muted_exchanges(self._brain), *chain.from_iterable(private)}
+
+    def in_memory(self, exchange: str) -> StmEvent | None:
+        """Return an exchange from short-term memory or from the page of its day; None where neither has it."""
+        return self._find_in_memory(exchange)[1]
+
+    def _find_in_memory(self, exchange: str) -> tuple[str, StmEvent | None]:
+        """Return the file in memory with an exchange, and the exchange as it is there; "" and None for none."""
         for path in self._paths(exchange):
             text = self._brain.read_text(path) or ""
             if exchange in text:
@@ -129,19 +176,20 @@ class Exchanges:
         return "", None
 
     def _paths(self, exchange: str) -> Iterator[str]:
-        """Yield the files that may hold an exchange: those where it should stand come first."""
+        """Yield the files of memory that may have an exchange, the likeliest first."""
         tree = self._brain.tree
         yield tree.relative(tree.short_term)
         tops = [tree.long_term / "events", tree.archive]
-        if exchange in self.events:
-            day = self._brain.day_of(self.events[exchange][1].at)
+        if event := self.event(exchange):
+            day = self._brain.day_of(event.at)
             tops.insert(0, tops[0] / day.replace("-", "/"))
         for top in tops:
             yield from sorted(tree.relative(entry.path) for entry in tree.walk(top))
 
     def place_of(self, exchange: str) -> str:
-        """Return where the prompt of an exchange stands by now, moves followed."""
-        return self._brain.answered.place_of(exchange) or self.what(exchange).prompt
+        """Return the present path of an exchange's prompt, moves included."""
+        what = self.what(exchange)
+        return self._brain.answered.place_of(exchange) or (what.prompt if what else "")
 
     def with_same_prompt(self, exchange: str) -> list[str]:
         """Return an exchange with its earlier and later revisions, oldest first."""
@@ -164,7 +212,7 @@ class Exchanges:
         matches = [name for name in self._ids() if name.startswith(named) or name.endswith(named)]
         if len(matches) == 1:
             return matches[0]
-        return named if self.noted(named) else None
+        return named if self.in_memory(named) else None
 
     def _ids(self, where: str = "", *values: str) -> list[str]:
         rows = self._brain.projection.query(f"SELECT event FROM exchanges {where} ORDER BY event", *values)
@@ -175,11 +223,11 @@ class Exchanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A statement and its page.
+class StatementMatch:
+    """A statement that a person named, and its page.
 
     Attributes:
-        is_exact: It was named by its id or exact words.
+        is_exact: It was named by its id or exact words; False for the nearest statement.
     """
 
     memory: Memory
@@ -193,8 +241,21 @@ def memory_pages(brain: Brain) -> Mapping[str, Memory]:
     return {path: page for path, page in brain.pages().pages.items() if brain.tree.kind_of(path) in kinds}
 
 
-def find_memory(brain: Brain, named: str) -> Memory | None:
+def _shown_page(page: Memory, gate: Gate | None) -> Memory | None:
+    """Return a page with what its reader may see of it; None where that is nothing."""
+    text = page.text if gate is None else gate.note(page.path, ("memory",))
+    if text is None:
+        return None
+    return page if text == page.text else parse_memory(page.path, text)
+
+
+def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | None:
     """Return the page of that path, uuid, title or file name.
+
+    Args:
+        brain: The brain.
+        named: As a person or a model named it.
+        gate: What decides which pages, and what of them, may be seen; None for the person, who sees all.
 
     Raises:
         UserError: Several pages have the title.
@@ -206,13 +267,14 @@ def find_memory(brain: Brain, named: str) -> Memory | None:
     except ConfinementError:
         path = ""
     if path in pages:
-        return pages[path]
-    if error := brain.pages().broken.get(path):
+        return _shown_page(pages[path], gate)
+    if gate is None and (error := brain.pages().broken.get(path)):
         raise error
     name = _folded(named)
-    matches = [
+    named_so = (
         page for page in pages.values() if name in (page.uuid.casefold(), page.title.casefold(), _slug(page.path))
-    ]
+    )
+    matches = [shown for page in named_so if (shown := _shown_page(page, gate))]
     if len(matches) > 1:
         places = ", ".join(page.path for page in matches)
         raise UserError(f"{len(matches)} pages are called {named!r}: {places}; name one by its path")
@@ -220,65 +282,81 @@ def find_memory(brain: Brain, named: str) -> Memory | None:
 
 
 def _slug(path: str) -> str:
+    """Return a page's file name without its ending, casefolded."""
     return posixpath.basename(path).removesuffix(".md").casefold()
 
 
-def find_statement(brain: Brain, named: str) -> Named | None:
-    """Return the statement of that block id or text, else the nearest one that has most of the words.
+def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> StatementMatch | None:
+    """Return the statement of that block id, `path#^id` or text, else the nearest one that has most of the words.
+
+    Args:
+        brain: The brain.
+        named: As a person or a model named it.
+        gate: What decides which statements may be seen; None for the person, who sees all.
 
     Raises:
         UserError: Several pages have it.
     """
+    path, sign, block = named.strip().rpartition("#^")
+    if sign:
+        page = find_memory(brain, path, gate)
+        statements = page.statements if page else ()
+        return next((StatementMatch(page, each) for each in statements if page and each.block_id == block), None)
     wanted, block = _folded(named), named.strip().removeprefix("^")
     matches = []
     for page in memory_pages(brain).values():
-        # Looking for statements costs a hundred times what this does, and few pages hold it.
+        # a quick look first: parsing a page's statements costs a hundred times as much, and few pages have it
         if block in page.text or wanted[:20] in _folded(page.text):
-            for statement in page.statements:
+            shown = _shown_page(page, gate)
+            for statement in shown.statements if shown else ():
                 if statement.block_id == block or _folded(statement.text) == wanted:
-                    matches.append(Named(page, statement))
+                    matches.append(StatementMatch(page, statement))
     if len(matches) > 1:
-        where = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
-        raise UserError(f"{named!r} stands {len(matches)} times: {where}; name the page, or the id of one")
-    return matches[0] if matches else _nearest(brain, named)
+        places = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
+        raise UserError(f"{named!r} stands {len(matches)} times: {places}; name the page, or the id of one")
+    return matches[0] if matches else _nearest_statement(brain, named, gate)
 
 
-def _nearest(brain: Brain, named: str) -> Named | None:
-    pages, best, likest = memory_pages(brain), None, 0.0
-    for hit in brain.recall.search(named, limit=20, kinds={"statement"}, is_private=True):
+def _nearest_statement(brain: Brain, named: str, gate: Gate | None) -> StatementMatch | None:
+    """Return the statement most like some words among those that have at least 60 % of them; None for none."""
+    pages, best, best_score = memory_pages(brain), None, 0.0
+    hits = brain.recall.search(named, limit=20, kinds={"statement"}, is_private=True)
+    for hit in gate.hits(hits) if gate else hits:
         share = coverage(named, hit.text)
-        if share < NEAR_SHARE or not hit.anchor or hit.path not in pages:
+        if share < MIN_COVERAGE or not hit.anchor or hit.path not in pages:
             continue
-        # Of several that have the words, the one that has them in the same order.
-        likeness = share + difflib.SequenceMatcher(None, named.casefold(), hit.text.casefold()).ratio()
+        # of several that have the words, the one with the words in the same order is meant
+        score = share + difflib.SequenceMatcher(None, named.casefold(), hit.text.casefold()).ratio()
         for statement in pages[hit.path].statements:
-            if statement.block_id == hit.anchor and likeness > likest:
-                best, likest = Named(pages[hit.path], statement, is_exact=False), likeness
+            if statement.block_id == hit.anchor and score > best_score:
+                best, best_score = StatementMatch(pages[hit.path], statement, is_exact=False), score
     return best
 
 
 def _folded(text: str) -> str:
+    """Return a text in lower case with single spaces, to compare it."""
     return " ".join(text.split()).casefold()
 
 
-# --- what led to a statement ---------------------------------------------------------------------------------------
+# --- the changes of a statement ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happened to a statement.
+    """One change of a statement.
 
     Attributes:
-        event: The journal's event, by id.
+        event: Id of the journal's event.
         at: ISO 8601 UTC.
         by: Who did it: a process, `person`, `cli`.
-        operation: NEW, UPDATE, DELETE, REINFORCE; `written`, `edited`, `removed` where only the texts tell.
-        before: What the statement said before; "" if it did not stand or is not known.
-        after: What it said then; "" where it was taken out.
-        model: Who decided the operation.
-        found_by: Who found the statement in what was said.
-        reasoning: What the model gave as its reason.
-        run_cost_usd: What all model calls of that run cost.
+        operation: NEW, UPDATE, DELETE, REINFORCE; `written`, `edited`, `removed` where no operation is recorded and
+            only the page's versions differ.
+        before: The statement's text before; "" for a new one or where it is not known.
+        after: Its text afterwards; "" where it was removed.
+        model: The model that decided the operation.
+        found_by: The model that extracted the statement from the exchange.
+        reasoning: The reason that the model gave.
+        run_cost_usd: The cost of all model calls of that run.
         device: Where it was done; "" for this one.
         sources: The exchanges that the operation rests on.
     """
@@ -300,7 +378,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A statement with all that led to it, oldest first."""
+    """A statement with all its changes, oldest first."""
 
     path: str
     page: str
@@ -312,42 +390,60 @@ class Chain:
 
 
 class Provenance:
-    """What the journals tell of one page.
+    """The history of one page's statements, from the journals.
 
     Args:
         brain: The brain.
-        memory: The page as it stands.
+        memory: The page as it stands, or what its reader may see of it.
+        gate: What decides what may be seen of its past; None for the person, who sees all.
     """
 
-    def __init__(self, brain: Brain, memory: Memory) -> None:
-        self._brain, self._memory = brain, memory
+    def __init__(self, brain: Brain, memory: Memory, gate: Gate | None = None) -> None:
+        self._brain, self._memory, self._gate = brain, memory, gate
         self._exchanges = Exchanges(brain)
+        self._pages: dict[
+            str | None, Memory | None
+        ] = {}  # by content hash: each is `after` of one, `before` of the next
         self._changes = read_statements(brain).history_of(memory.uuid) if memory.uuid else []
 
     def chain(self, statement: Statement) -> Chain:
-        """Return a statement of the page with what led to it."""
+        """Return a statement of the page with its changes."""
         memory = self._memory
-        steps = tuple(sorted(self._steps(statement), key=lambda step: (step.at, step.event)))
+        steps = tuple(sorted(filter(self._is_shown, self._steps(statement)), key=lambda step: (step.at, step.event)))
         text, is_history = statement.text, statement.is_history
         return Chain(memory.path, memory.uuid, memory.title, statement.block_id, text, is_history, steps)
 
     def _steps(self, statement: Statement) -> Iterator[Step]:
+        """Yield the recorded operations on a statement, then the changes of its text without an operation."""
         changes = [change for block in self._blocks(statement) for change in self._changes if change.block == block]
         for change in changes:
             yield self._step(change, statement)
-        # What changed it without being recorded as an operation: a person's hand, mostly, or another device's sync.
+        # changes without a recorded operation: mostly a person's edit, or a version synced from another device
         recorded = {change.event.id for change in changes}
-        for event, before, after in self._versions:
-            old, new = _text_in(before, statement), _text_in(after, statement)
-            if event.id not in recorded and old != new:
+        for version in self._versions:
+            old, new = _text_in(version.before, statement), _text_in(version.after, statement)
+            if version.event not in recorded and old != new:
                 operation = "edited" if old and new else "written" if new else "removed"
-                device = self._synced_from(event)
-                yield Step(event.id, event.at, event.kind, event.by, operation, old, new, device=device)
+                event = version.event, version.at, version.kind, version.by
+                yield Step(*event, operation, old, new, device=self._synced_from(version))
+
+    def _is_shown(self, step: Step) -> bool:
+        """Return whether a reader may see a step: neither its words nor an exchange behind it are private."""
+        words = "\n\n".join((step.before, step.after, step.reasoning))
+        if self._gate is None:
+            return True
+        tree, path = self._brain.tree, self._memory.path
+        is_open = not PRIVATE.search(words) and without_hidden(tree, path, words) == words
+        return is_open and all(said.user or said.ai for said in step.sources)
+
+    def _said(self, exchange: str) -> Said:
+        """Return an exchange as the reader may see it; without any words where that is not at all."""
+        return self._exchanges.shown(exchange, self._gate) or Said(exchange, "", "")
 
     def _blocks(self, statement: Statement) -> list[str]:
-        """Return the block ids that the statement and what it replaced, or was kept from, have had."""
+        """Return the block ids of the statement and of the statements that it replaced, directly or through others."""
         blocks = [statement.block_id] if statement.block_id else []
-        for block in blocks:  # grows as it is walked
+        for block in blocks:  # the list grows during the loop
             for change in self._changes:
                 former = change.former
                 if block in (change.block, former.history) and former.block and former.block not in blocks:
@@ -355,6 +451,7 @@ class Provenance:
         return blocks
 
     def _step(self, change: StatementChange, statement: Statement) -> Step:
+        """Return a recorded operation as a step; its texts are found by their hashes in the page's versions."""
         event, row = change.event, change.row
         after = self.text_with_hash(change.hash) or self._text_of_candidate(row.candidate)
         return Step(
@@ -368,9 +465,9 @@ class Provenance:
             model=row.model,
             found_by=row.found_by,
             reasoning=row.reasoning,
-            run_cost_usd=self._costs.get(event.cause or "", 0.0),
-            device=self._devices.get(event.id, ""),
-            sources=tuple(map(self._exchanges.said, row.sources)),
+            run_cost_usd=self._cost_of(event.cause or ""),
+            device=change.device if change.device != self._brain.journal.device else "",
+            sources=tuple(map(self._said, row.sources)),
         )
 
     def text_with_hash(self, digest: str) -> str:
@@ -386,64 +483,78 @@ class Provenance:
 
     @cached_property
     def _texts(self) -> dict[str, str]:
-        versions = [version for _, *both in self._versions for version in both if version]
+        versions = [page for version in self._versions for page in (version.before, version.after) if page]
         memories = (*versions, self._memory)
         return {text_hash(statement.text): statement.text for memory in memories for statement in memory.statements}
 
     @cached_property
-    def _versions(self) -> list[tuple[Event, Memory | None, Memory | None]]:
-        """The events of this device that changed the page with what it said before and after, oldest first."""
-        changes = list(_changes_of(self._brain, self._memory.path))
-        return [(event, self._version(change, change.before), self._version(change, change.after))
-                for event, change in reversed(changes)]  # fmt: skip
+    def _versions(self) -> list[_Version]:
+        """What the page said before and after each change of it on this device, oldest first, moves followed back."""
+        versions, path, until = [], self._memory.path, ("~", 0)
+        while path:
+            rows = self._brain.projection.query(
+                "SELECT event, position, at, kind, by, before, after, source FROM changes"
+                " WHERE path = ? AND device = ? AND op != 'observe' ORDER BY event DESC, position DESC",
+                path,
+                self._brain.journal.device,
+            )
+            former = ""
+            for event, position, at, kind, by, before, after, source in rows:
+                if (event, position) < until:
+                    pages = self._version(path, before), self._version(path, after)
+                    versions.append(_Version(event, at, kind, by, path, *pages, after))
+                    if source:
+                        former, until = source, (event, position)
+                        break
+            path = former
+        return versions[::-1]
 
-    def _version(self, change: RecordedChange, digest: str | None) -> Memory | None:
-        try:
-            text = self._brain.kept_text(digest)
-            return None if text is None else parse_memory(change.path, text)
-        except FormatError:
-            return None
+    def _version(self, path: str, digest: str | None) -> Memory | None:
+        if digest not in self._pages:
+            try:
+                text = self._brain.kept_text(digest)
+                if self._gate and text is not None:
+                    text = shareable_text(text)
+                self._pages[digest] = None if text is None else parse_memory(path, text)
+            except FormatError:
+                self._pages[digest] = None
+        return self._pages[digest]
 
-    def _synced_from(self, event: Event) -> str:
+    def _synced_from(self, version: _Version) -> str:
         """Return the device a version was synced from, by equal content; "" when it was written here."""
-        if event.by != "person":
-            return ""
-        path = self._memory.path
-        hashes = {change.after for change in event.changes if change.path == path}
-        for device, foreign in self._foreign:
-            if any(change.after in hashes and change.path == path for change in foreign.changes):
-                return device
-        return ""
+        rows = self._brain.projection.query(
+            "SELECT device FROM changes WHERE path = ? AND after = ? AND device != ? ORDER BY event LIMIT 1",
+            version.path,
+            version.after_hash or "",
+            self._brain.journal.device,
+        )
+        return rows[0][0] if rows and version.by == "person" else ""
 
-    @cached_property
-    def _foreign(self) -> list[tuple[str, Event]]:
-        return list(self._brain.journal.foreign_events())
-
-    @cached_property
-    def _devices(self) -> dict[str, str]:
-        return {event.id: device for device, event in self._foreign}
-
-    @cached_property
-    def _costs(self) -> dict[str, float]:
-        """What the model calls of each run cost, in USD, by the id of its first event."""
-        costs: dict[str, float] = {}
-        for event in self._brain.journal.events(kinds={ModelCalled}):
-            if event.cause and isinstance(event.what, ModelCalled):
-                costs[event.cause] = round(costs.get(event.cause, 0.0) + event.what.cost_usd, 8)
-        return costs
+    def _cost_of(self, run: str) -> float:
+        """Return what the model calls of a run cost, in USD, by the id of its first event."""
+        sql = "SELECT total(cost_usd) FROM calls WHERE device = ? AND cause = ?"
+        return round(float(self._brain.projection.query(sql, self._brain.journal.device, run)[0][0]), 8)
 
 
-def _changes_of(brain: Brain, path: str) -> Iterator[tuple[Event, RecordedChange]]:
-    """Yield this device's changes of a file, newest first, moves followed back."""
-    for event in brain.journal.events(reverse=True):
-        for change in reversed(event.changes):
-            if change.path == path and change.op not in ("append", "observe"):
-                yield event, change
-                path = change.source or path
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A change of a page, by event, with what it said before and after."""
+
+    event: str
+    at: str
+    kind: str
+    by: str
+    path: str
+    before: Memory | None
+    after: Memory | None
+    after_hash: str | None
 
 
 def _text_in(memory: Memory | None, statement: Statement) -> str:
-    """Return what a version of the page has under a statement's id, else whether it has its very text."""
+    """Return a statement's text in a version of the page, by block id or else by equal text; "" where it is not there.
+
+    A retired statement is returned struck through.
+    """
     for other in memory.statements if memory else ():
         is_same = other.block_id == statement.block_id if statement.block_id else other.text == statement.text
         if is_same:
@@ -451,9 +562,11 @@ def _text_in(memory: Memory | None, statement: Statement) -> str:
     return ""
 
 
-def origin_of_item(brain: Brain, named: str) -> Chain | None:
-    """Return an item of the lists, or a sentence of the summary, with what wrote it; None where there is none."""
+def origin_of_item(brain: Brain, named: str, gate: Gate | None = None) -> Chain | None:
+    """Return an item or a sentence of short-term memory with the change that wrote it; None where there is none."""
     memory, wanted = brain.short_term().memory, _folded(named)
+    if gate:
+        memory = gate.short_term(memory)
     items = (item.text for item in (*memory.goals, *memory.facts, *memory.tasks))
     text = next((item for item in items if _folded(item) == wanted), "")
     if not text and wanted and wanted in _folded(memory.summary):
@@ -461,14 +574,39 @@ def origin_of_item(brain: Brain, named: str) -> Chain | None:
     if not text:
         return None
     path = brain.tree.relative(brain.tree.short_term)
+    paragraphs = [part.strip() for part in memory.summary.split("\n\n") if text in part]
+    step = _noted(brain, text, [text, *paragraphs]) or _first_writer(brain, path, text)
+    if step and gate:
+        sources = (Exchanges(brain).shown(said.exchange, gate) for said in step.sources)
+        step = replace(step, sources=tuple(filter(None, sources)))
+    return Chain(path, "", "Short-term memory", "", text, steps=(step,) if step else ())
+
+
+def _noted(brain: Brain, text: str, written: list[str]) -> Step | None:
+    """Return how a process wrote an item or a paragraph, as it recorded it; None where it recorded none of them."""
+    hashes = json.dumps([text_hash(part) for part in written])
+    rows = brain.projection.query(
+        "SELECT event, at, kind, by, device, exchange FROM writings WHERE hash IN (SELECT value FROM json_each(?))"
+        " ORDER BY device = ? DESC, event DESC LIMIT 1",
+        hashes,
+        brain.journal.device,
+    )
+    if not rows:
+        return None
+    event, at, kind, by, device, exchange = rows[0]
+    sources = (Exchanges(brain).said(exchange),) if exchange else ()
+    device = "" if device == brain.journal.device else device
+    return Step(event, at, kind, by, "written", after=text, device=device, sources=sources)
+
+
+def _first_writer(brain: Brain, path: str, text: str) -> Step | None:
     steps = list(_writers(brain, path, text))
-    # What another device's process wrote reaches this one as a person's save: the process is who wrote it
-    first = next((step for step in steps if step.by != "person"), steps[0] if steps else None)
-    return Chain(path, "", "Short-term memory", "", text, steps=(first,) if first else ())
+    # what a process of another device wrote arrives here as a person's save: the process is named
+    return next((step for step in steps if step.by != "person"), steps[0] if steps else None)
 
 
 def _writers(brain: Brain, path: str, text: str) -> Iterator[Step]:
-    """Yield the changes that brought a line into short-term memory, newest first, this device's before others'."""
+    """Yield the changes that added a line to short-term memory, newest first, this device's before others'."""
     own = (("", event) for event in brain.journal.events(reverse=True))
     for device, event in chain(own, reversed(list(brain.journal.foreign_events()))):
         for change in event.changes:
@@ -486,14 +624,14 @@ def _writers(brain: Brain, path: str, text: str) -> Iterator[Step]:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why something stands in memory.
+    """The explanation of a memory.
 
     Attributes:
         path: The file.
         title: Its title.
         chains: Its statements, or the one asked for.
         said: For an episodic page: the exchanges on it.
-        is_exact: False where the nearest statement was taken for the one that was named.
+        is_exact: False where nothing was called so and the nearest statement is explained.
     """
 
     path: str
@@ -503,22 +641,30 @@ class Why:
     is_exact: bool = True
 
 
-def why(brain: Brain, named: str) -> Why:
-    """Explain a memory (path, uuid, title) or a statement (block id, text).
+def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
+    """Explain a memory (path, uuid, title) or a statement (block id, `path#^id`, text).
+
+    Args:
+        brain: The brain.
+        named: As a person or a model named it.
+        gate: What decides what may be seen; None for the person, who sees all.
 
     Raises:
         UserError: Nothing is called so; the nearest are named.
         FormatError: The page cannot be read.
     """
-    if memory := find_memory(brain, named):
-        exchanges, provenance = Exchanges(brain), Provenance(brain, memory)
-        said = tuple(exchanges.said(placed.event.id) for placed in find_events(memory.text))
+    if memory := find_memory(brain, named, gate):
+        exchanges, provenance = Exchanges(brain), Provenance(brain, memory, gate)
+        shown = (exchanges.shown(placed.event.id, gate) for placed in find_events(memory.text))
+        said = tuple(filter(None, shown))
         return Why(memory.path, memory.title, tuple(map(provenance.chain, memory.statements)), said)
-    if item := origin_of_item(brain, named):
+    if item := origin_of_item(brain, named, gate):
         return Why(item.path, item.title, (item,))
-    if found := find_statement(brain, named):
-        chain = Provenance(brain, found.memory).chain(found.statement)
-        return Why(found.memory.path, found.memory.title, (chain,), is_exact=found.is_exact)
+    if match := find_statement(brain, named, gate):
+        chain = Provenance(brain, match.memory, gate).chain(match.statement)
+        return Why(match.memory.path, match.memory.title, (chain,), is_exact=match.is_exact)
     hits = brain.recall.search(named, limit=3, is_private=True)
+    if gate:
+        hits = gate.hits(hits)
     nearest = ", ".join(f"“{hit.text}” ({hit.path})" for hit in hits)
     raise UserError(f"no memory and no statement is called {named!r}{f'; the nearest: {nearest}' if nearest else ''}")

@@ -28,13 +28,13 @@ hookimpl = pluggy.HookimplMarker("brainiac")
 
 @dataclass(frozen=True, slots=True)
 class StaleItem:
-    """Something in memory that grows old, for a person to look at.
+    """A page or folder that grows old, for a person to look at.
 
     Attributes:
-        kind: `superseded`, `orphan`, `uncited`, `overgrown`.
-        path: Of the page or folder, relative.
-        what: What was found.
-        todo: What can be done about it.
+        kind: `superseded`, `orphan`, `uncited` or `overgrown`; a plugin may use others.
+        path: The path of the page or folder, relative.
+        what: What is wrong, to be shown after the path.
+        todo: What a person can do about it.
     """
 
     kind: str
@@ -131,24 +131,24 @@ def register_indexes(register: Callable[[str, Callable[[Brain], Index]], None]) 
 
 @hookspec
 def find_stale(brain: Brain) -> Iterable[StaleItem] | None:
-    """Name what grows old in memory although every file is in order; `doctor` shows it."""
+    """Return pages and folders that grow old although every file is in order; `doctor` shows them."""
 
 
 @hookspec
 def retrieve(brain: Brain, query: str, limit: int) -> Sequence[Hit] | None:
-    """Find memories by other means; results are fused with the index's own."""
+    """Return memories found by other means; they are merged with those of the index."""
 
 
 @hookspec
 def rerank(brain: Brain, query: str, hits: Sequence[Hit]) -> Sequence[Hit] | None:
-    """Put hits in another order; None leaves them as they are."""
+    """Return the hits in another order; None leaves them as they are."""
 
 
 @hookspec
 def context_blocks(brain: Brain, request: Request) -> Sequence[Block] | None:
-    """Add blocks to working memory; each is placed by its stability."""
+    """Return blocks to be added to working memory; each is placed by its stability."""
 
 
 @hookspec
 def redact(brain: Brain, text: str) -> str | None:
-    """Remove what must not be remembered; called in turn, each with the last one's result."""
+    """Return a text without what must not be remembered; each plugin gets the result of the one before it."""

@@ -5,6 +5,8 @@ One loader serves the bundled processes, installed packages and the brain's own 
 
 from __future__ import annotations
 
+import ast
+import difflib
 import inspect
 import sqlite3
 import threading
@@ -27,7 +29,7 @@ from brainiac.storage.store import Store
 
 PROJECT = "brainiac"
 
-_IS_UNKEPT: ContextVar[bool] = ContextVar("is_unkept", default=False)  # a prompt off the record is dealt with
+_IS_OFF_RECORD: ContextVar[bool] = ContextVar("is_off_record", default=False)  # of the prompt that hooks are called for
 
 Source = Literal["bundled", "installed", "brain"]
 State = Literal["ready", "loaded", "disabled", "untrusted", "failed", "shadowed"]
@@ -35,13 +37,14 @@ State = Literal["ready", "loaded", "disabled", "untrusted", "failed", "shadowed"
 
 @dataclass(frozen=True, slots=True)
 class PluginStatus:
-    """What became, or would become, of one plugin.
+    """One plugin and its state.
 
     Attributes:
-        source: It ships with the program, comes with an installed package, or lies in the brain.
+        name: Its name.
+        source: Whether it ships with the program, comes with an installed package, or lies in the brain.
         path: Its file; of an installed one, `module:object`.
-        state: `ready` is what `load` has yet to load.
-        detail: Why, and what to do, when it is not loaded.
+        state: Its state; `ready` means that `load` would load it.
+        detail: Where it is not loaded: why, and what to do.
     """
 
     name: str
@@ -55,8 +58,8 @@ class PluginHost:
     """The plugins of one brain.
 
     Args:
-        store: What hooks get in their hand.
-        bundled: The folder of the processes that ship with the program.
+        store: The store of the brain, or the brain itself.
+        bundled: The folder of the plugins that ship with the program.
         on_fault: Called with (plugin, hook, error) for each isolated fault.
     """
 
@@ -69,97 +72,148 @@ class PluginHost:
         self._pluggy.add_hookspecs(brainiac.host.hookspecs)
         self.status: list[PluginStatus] = []
         self._inline: set[str] = set()
+        self._modules: dict[str, tuple[dict[str, bytes], object]] = {}  # of the brain's own: sources and what they made
         self._hanging: dict[tuple[str, str], threading.Thread] = {}
         self.trust = TrustStore(store.places.state / "trust.json", store.tree.plugins)
 
     def load(self) -> None:
         """Load bundled, installed and the brain's own plugins, in that order.
 
-        pluggy calls the last registered first, so a person's plugin hears of a thing before the processes do.
+        pluggy calls the last registered first, so that a person's plugin is called before the bundled ones.
         """
-        tried = ("ready", "failed")
-        self.status = [self._load(found) if found.state in tried else found for found in self.survey()]
+        self.status = [self._load_as_judged(plugin) for plugin in self.survey()]
+
+    def reload(self) -> list[PluginStatus]:
+        """Take in what was trusted, distrusted, disabled or removed since; what did not change goes on as it is.
+
+        A plugin that changed and is not trusted as it stands runs as it was. `shutdown` and `startup` are called for
+        the brain's own plugins that end or begin.
+
+        Returns:
+            The plugins that changed, as they stand now.
+        """
+        anew = PluginHost(self._store, self._bundled, self._on_fault)
+        anew._modules = dict(self._modules)
+        anew.load()
+        ended = {name for name, loaded in self._modules.items() if anew._modules.get(name) is not loaded}
+        begun = {name for name, loaded in anew._modules.items() if self._modules.get(name) is not loaded}
+        self._call("shutdown", {"brain": self._store}, ended)
+        changed = [plugin for plugin in anew.status if plugin.name in begun or plugin not in self.status]
+        self._inline = anew._inline
+        self._pluggy, self._modules, self.status = anew._pluggy, anew._modules, anew.status
+        self._call("startup", {"brain": self._store}, begun)
+        return changed
+
+    def _load_as_judged(self, plugin: PluginStatus) -> PluginStatus:
+        if plugin.state in ("ready", "failed"):
+            return self._load(plugin)
+        known = self._modules.get(plugin.name)
+        if known and plugin.state == "untrusted" and self.trust.is_known(plugin.name):
+            self.register(known[1], plugin.name)
+            return replace(plugin, detail=f"{plugin.detail}; until then it runs as it was")
+        if plugin.source == "brain":
+            self._modules.pop(plugin.name, None)
+        return plugin
 
     def survey(self) -> list[PluginStatus]:
-        """Return what there is and what `load` would make of it, without running any of it."""
+        """Return all plugins with the state that `load` would begin with; no plugin's code is run."""
         folder = self._store.tree.plugins
         # the repository itself is a brain, and its plugins are the bundled ones
         files = plugin_files(folder) if folder.resolve() != self._bundled.resolve() else []
-        own = [self._judge(path.stem, "brain", str(path)) for path in files]
+        own = [self._status(path.stem, "brain", str(path)) for path in files]
         replaced = {plugin.name for plugin in own if plugin.state in ("ready", "failed")}
-        bundled = [self._judge(path.stem, "bundled", str(path), replaced) for path in bundled_plugins(self._bundled)]
-        installed = [self._judge(point.name, "installed", point.value) for point in entry_points(group=PROJECT)]
+        bundled = [self._status(path.stem, "bundled", str(path), replaced) for path in bundled_plugins(self._bundled)]
+        installed = [self._status(point.name, "installed", point.value) for point in entry_points(group=PROJECT)]
         return [*bundled, *installed, *own]
 
     def register(self, plugin: object, name: str) -> None:
-        """Add a plugin object, checked whole before any of it can be called.
+        """Add a plugin object; none of its hooks can be called before all of them were checked.
 
         Raises:
-            PluginError: Its name is taken, it names a hook that does not exist, takes an argument that the hook
-                has not, or implements one by other than a plain function.
+            PluginError: Its name is taken, it implements a hook that does not exist, takes an argument that the hook
+                does not have, or implements one by something else than a plain function.
         """
         if self._pluggy.has_plugin(name):
             raise PluginError(name, "a plugin of this name is loaded already; give it another name")
-        is_whole = False
+        is_registered = False
         try:
             self._pluggy.register(plugin, name=name)
             self._pluggy.check_pending()
             self._check_plain(plugin)
-            is_whole = True
+            is_registered = True
         except (pluggy.PluginValidationError, ValueError) as error:
-            raise PluginError(name, f"{error}; docs/hooks.md lists the hooks and their arguments") from error
+            problem = " ".join(str(error).split())
+            raise PluginError(name, f"{problem}; docs/hooks.md lists the hooks and their arguments") from error
         finally:
-            # pluggy keeps what it had registered before it failed, and a misspelt hook silently pending
-            if not is_whole and self._pluggy.has_plugin(name):
+            # after a failure pluggy keeps the hooks that it had registered, and a misspelt one as pending
+            if not is_registered and self._pluggy.has_plugin(name):
                 self._pluggy.unregister(name=name)
 
     def _check_plain(self, plugin: object) -> None:
-        """Refuse what `call` cannot isolate or would take for a result: wrappers, generators and coroutines."""
+        """Raise `ValueError` for wrappers, generators and coroutines, which `call` cannot isolate."""
         for caller in self._pluggy.get_hookcallers(plugin) or ():
             for impl in caller.get_hookimpls():
                 is_lazy = inspect.isgeneratorfunction(impl.function) or inspect.iscoroutinefunction(impl.function)
                 if impl.plugin is plugin and (is_lazy or impl.wrapper or impl.hookwrapper):
                     raise ValueError(f"{caller.name} must be a plain function, not a wrapper, generator or coroutine")
 
+    def problem_of(self, name: str) -> str:
+        """Return why a plugin of the brain could not be loaded as its file stands; "" where nothing speaks against."""
+        sources = {path.stem: path.read_bytes() for path in plugin_files(self._store.tree.plugins) if path.stem == name}
+        return syntax_problem(sources) or hook_problem(name, sources.get(name, b""))
+
+    def stamp(self) -> object:
+        """Return a value that changes when plugins may have changed: their files, their trust, the settings."""
+        return self.trust.stamp(), self._store.settings.plugins.disabled
+
     def has(self, hook: str) -> bool:
-        """Tell whether any plugin implements a hook."""
+        """Return whether any plugin implements a hook."""
         return bool(getattr(self._pluggy.hook, hook).get_hookimpls())
 
     def implementers(self, hook: str) -> list[str]:
-        """Name the plugins that implement a hook, first called first."""
+        """Return the names of the plugins that implement a hook, in the order they are called in."""
         return [impl.plugin_name for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls())]
 
     def call(self, hook: str, /, **arguments: Any) -> list[Any]:
-        """Call every implementation, isolated; return the results that are not None.
+        """Call every implementation of a hook, and return the results that are not None.
 
-        A plugin that raises or exits is reported and the next one is called. A `ConflictError`, `ModelError` or
-        `StorageError` is the caller's business (it reschedules), so the first of them is raised after all were
-        called. Of the bundled ones, what the disk refuses and a file that a person must mend count as the last.
+        Where a plugin raises or exits, that is reported as a fault and the next one is called.
+
+        Raises:
+            ConflictError, ModelError, StorageError: The first of these that a plugin raised, once all were called; the
+                caller tries again later. An OSError, a database error and a FormatError of a bundled plugin count as
+                StorageError.
         """
-        results, concern = [], None
+        return self._call(hook, arguments)
+
+    def _call(self, hook: str, arguments: Mapping[str, Any], among: Collection[str] | None = None) -> list[Any]:
+        """Call the implementations of all plugins, or of some by name."""
+        results, first_error = [], None
         for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
+            if among is not None and impl.plugin_name not in among:
+                continue
             try:
-                with _discreet(arguments):
+                with _with_discretion(arguments):
                     result = self._invoke(impl, hook, [arguments[name] for name in impl.argnames])
             except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything a plugin raises
-                if raised := self._concern(impl.plugin_name, error):
-                    concern = concern or raised
+                if for_caller := self._error_for_caller(impl.plugin_name, error):
+                    first_error = first_error or for_caller
                 else:
-                    with _discreet(arguments):
+                    with _with_discretion(arguments):
                         self._fault(impl.plugin_name, hook, error)
             else:
                 if result is not None:
                     results.append(result)
-        if concern:
-            raise concern
+        if first_error:
+            raise first_error
         return results
 
     def chain(self, hook: str, argument: str, value: Any, /, **arguments: Any) -> Any:
         """Pass a value through every implementation in turn; one that fails or returns None leaves it as it was."""
         for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
-            given = {**arguments, argument: value}
+            values = {**arguments, argument: value}
             try:
-                result = self._invoke(impl, hook, [given[name] for name in impl.argnames])
+                result = self._invoke(impl, hook, [values[name] for name in impl.argnames])
             except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything a plugin raises
                 self._fault(impl.plugin_name, hook, error)
             else:
@@ -167,10 +221,9 @@ class PluginHost:
         return value
 
     def _invoke(self, impl: pluggy.HookImpl, hook: str, arguments: list[Any]) -> Any:
-        """Call one implementation; a brain's or an installed plugin in a thread that may be left behind.
+        """Call one implementation; of a plugin that is not bundled in a thread, for `plugins.hang_seconds` at most.
 
-        The bundled processes bound their own waits; foreign code may not, so it gets `plugins.hang_seconds`,
-        and is not called again while an earlier call of it still hangs.
+        It is not called again while an earlier call of it still hangs; the result is then None.
         """
         if impl.plugin_name in self._inline:
             return impl.function(*arguments)
@@ -180,7 +233,12 @@ class PluginHost:
         return self._bounded(impl.plugin_name, hook, impl.function, *arguments)
 
     def _bounded(self, plugin: str, hook: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a foreign function returns, or raise what it raises, within `plugins.hang_seconds`."""
+        """Call a function in a thread and return its result.
+
+        Raises:
+            PluginError: It did not return within `plugins.hang_seconds`, or tried to end the program.
+            Exception: What the function raised.
+        """
         call = _BoundedCall(plugin, function, arguments)
         call.start()
         call.join(self._store.settings.plugins.hang_seconds)
@@ -189,8 +247,11 @@ class PluginHost:
             raise PluginError(plugin, f"{hook} did not return in time; not called again until it does")
         return call.outcome()
 
-    def _concern(self, plugin: str, error: BaseException) -> BrainiacError | None:
-        """Return what the caller must know of, or None for a fault; a foreign plugin has files of its own."""
+    def _error_for_caller(self, plugin: str, error: BaseException) -> BrainiacError | None:
+        """Return the error that `call` raises for a plugin's; None where it is a fault of the plugin.
+
+        An OSError of a plugin that is not bundled is a fault: it may be about a file of its own.
+        """
         if isinstance(error, ConflictError | ModelError | StorageError):
             return error
         if plugin in self._inline and isinstance(error, FormatError):
@@ -200,13 +261,15 @@ class PluginHost:
         return None
 
     def _fault(self, plugin: str, hook: str, error: BaseException) -> None:
-        if self._on_fault and _IS_UNKEPT.get():
+        """Report a fault; off the record without the error's message, which may quote the prompt."""
+        if self._on_fault and _IS_OFF_RECORD.get():
             name = type(error).__name__
             self._on_fault(plugin, hook, PluginError(plugin, f"raised {name} at a prompt off the record"))
         elif self._on_fault:
             self._on_fault(plugin, hook, error)
 
-    def _judge(self, name: str, source: Source, path: str, replaced: Collection[str] = ()) -> PluginStatus:
+    def _status(self, name: str, source: Source, path: str, replaced: Collection[str] = ()) -> PluginStatus:
+        """Return a plugin's state before loading; `replaced` are the names of the brain's own plugins."""
         state: State = "ready"
         detail = ""
         if name in replaced:
@@ -217,12 +280,15 @@ class PluginHost:
             sources = self.trust.verified(name)
             if sources is None:
                 state = "untrusted"
-                detail = f"not trusted on this machine as it stands; read it, then run `brainiac plugins trust {name}`"
-            elif detail := syntax_problem(sources):
+                is_changed = self.trust.is_known(name)
+                what = "changed since it was trusted here" if is_changed else "not trusted on this machine"
+                detail = f"{what}; read it, then run `brainiac plugins trust {name}`"
+            elif detail := syntax_problem(sources) or hook_problem(name, sources[name]):
                 state = "failed"
         return PluginStatus(name, source, path, state, detail)
 
     def _load(self, plugin: PluginStatus) -> PluginStatus:
+        """Load a plugin and return its new state; a failure is reported as a fault."""
         if plugin.state == "failed":
             self._fault(plugin.name, "load", PluginError(plugin.name, plugin.detail))
             return plugin
@@ -236,7 +302,7 @@ class PluginHost:
         return replace(plugin, state="loaded")
 
     def _execute(self, plugin: PluginStatus) -> object:
-        """Run a plugin's code and return what is to be registered; a file runs as it was judged a moment ago."""
+        """Run a plugin's code and return the object to register; a brain's own only in the bytes that are trusted."""
         name, path = plugin.name, Path(plugin.path)
         serve_former_names()
         if plugin.source == "installed":
@@ -246,22 +312,49 @@ class PluginHost:
         sources = self.trust.verified(name)
         if sources is None:
             raise PluginError(name, f"changed while it was loaded; run `brainiac plugins trust {name}`")
-        return self._bounded(name, "load", load_module, name, path.parent, sources)
+        known = self._modules.get(name)
+        if known is None or known[0] != sources:
+            self._modules.pop(name, None)  # should it fail
+            known = sources, self._bounded(name, "load", load_module, name, path.parent, sources)
+            self._modules[name] = known
+        return known[1]
+
+
+def hook_problem(name: str, code: bytes) -> str:
+    """Say which function of a plugin is marked as a hook and cannot be one, without running it; "" where all can."""
+    for function in ast.parse(code).body:
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        # with arguments the mark may name another hook: only loading tells
+        marks = {ast.unparse(mark).rpartition(".")[2] for mark in function.decorator_list}
+        if "hookimpl" not in marks:
+            continue
+        where = f"`{function.name}` in {name}.py line {function.lineno}"
+        hook = getattr(brainiac.host.hookspecs, function.name, None)
+        if hook is None:
+            near = difflib.get_close_matches(function.name, vars(brainiac.host.hookspecs), n=1)
+            meant = f" (`{near[0]}`?)" if near else ""
+            return f"{where} is no hook{meant}; docs/hooks.md lists them; mend and trust it again"
+        has = set(inspect.signature(hook).parameters)
+        if unknown := [argument.arg for argument in function.args.args if argument.arg not in has]:
+            takes = ", ".join(inspect.signature(hook).parameters)
+            return f"{where} takes `{unknown[0]}`, which the hook does not give: {takes}; mend and trust it again"
+    return ""
 
 
 @contextmanager
-def _discreet(arguments: Mapping[str, Any]) -> Iterator[None]:
-    """Let no fault be told in words that may quote what is dealt with, where that is off the record."""
+def _with_discretion(arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Note for the block whether the prompt or exchange among a hook's arguments is off the record."""
     prompt = arguments.get("prompt") or getattr(arguments.get("exchange"), "prompt", None)
-    token = _IS_UNKEPT.set(_IS_UNKEPT.get() or not getattr(prompt, "remember", True))
+    token = _IS_OFF_RECORD.set(_IS_OFF_RECORD.get() or not getattr(prompt, "remember", True))
     try:
         yield
     finally:
-        _IS_UNKEPT.reset(token)
+        _IS_OFF_RECORD.reset(token)
 
 
 class _BoundedCall(threading.Thread):
-    """One call whose end is waited for only so long."""
+    """One call in a thread that the caller need not wait for."""
 
     def __init__(self, plugin: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
         super().__init__(name=f"plugin:{plugin}", daemon=True)
@@ -278,8 +371,7 @@ class _BoundedCall(threading.Thread):
     def outcome(self) -> Any:
         """Return what the function returned, or raise what it raised.
 
-        What would end a thread or the program (SystemExit, KeyboardInterrupt, CancelledError) is no more
-        than a fault when foreign code raises it.
+        SystemExit, KeyboardInterrupt and CancelledError, which would end the program, are raised as a PluginError.
         """
         if isinstance(self._error, Exception):
             raise self._error

@@ -1,4 +1,4 @@
-"""From a plugin's file to its module: the bytes that were judged are the bytes that run (design: trust, loading).
+"""From a plugin's file to its module: exactly the bytes that were checked are run (design: trust, loading).
 
 Modules are named `brainiac_plugins.<name>`: a top-level package named `plugins` would be shadowed by any checkout on
 `sys.path`. The bundled ones, files or packages, are imported from where they were installed, as any other code of ours.
@@ -20,7 +20,7 @@ NAMESPACE = "brainiac_plugins"
 
 
 def plugin_files(folder: Path) -> list[Path]:
-    """List the plugins of a brain's folder; a leading underscore marks a module that plugins import."""
+    """Return the files of the plugins in a folder; a leading underscore marks a module that plugins import."""
     if not folder.is_dir():
         return []
     return sorted(
@@ -31,13 +31,17 @@ def plugin_files(folder: Path) -> list[Path]:
 
 
 def bundled_plugins(folder: Path) -> list[Path]:
-    """List the plugins of the folder that ships with the program: files, and folders that are packages."""
+    """Return the plugins that ship with the program: files, and folders that are packages."""
     packages = (path.parent for path in folder.glob("*/__init__.py"))
     return sorted([*plugin_files(folder), *packages], key=lambda path: path.stem)
 
 
 def syntax_problem(sources: Mapping[str, bytes]) -> str:
-    """Say in which file and line Python cannot read a plugin, by module name; "" when it can."""
+    """Return in which file and line a plugin has a syntax error; "" where it has none.
+
+    Args:
+        sources: The source of each module, by the module's name.
+    """
     for stem, code in sources.items():
         try:
             compile(code, f"{stem}.py", "exec", dont_inherit=True)
@@ -48,7 +52,7 @@ def syntax_problem(sources: Mapping[str, bytes]) -> str:
 
 
 class _Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports `brainiac_plugins.*` from the bytes that were judged, never from disk or a synced `__pycache__`."""
+    """Imports `brainiac_plugins.*` from the bytes that were checked, never from disk or a synced `__pycache__`."""
 
     def __init__(self) -> None:
         self.files: dict[str, tuple[Path, bytes]] = {}
@@ -69,7 +73,7 @@ _SOURCES = _Sources()
 
 
 def open_namespace() -> None:
-    """Let `brainiac_plugins.<name>` be imported: a brain's own module if it was loaded, else the bundled one."""
+    """Make `brainiac_plugins.<name>` importable: a brain's own module if it was loaded, else the bundled one."""
     if _SOURCES not in sys.meta_path:
         sys.meta_path.insert(0, _SOURCES)
         sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
@@ -80,10 +84,10 @@ def load_bundled(path: Path) -> ModuleType:
     """Import a plugin that ships with the program, by its file or folder."""
     open_namespace()
     name = path.stem
-    known = sys.modules.get(f"{NAMESPACE}.{name}")
+    imported = sys.modules.get(f"{NAMESPACE}.{name}")
     _SOURCES.files.pop(f"{NAMESPACE}.{name}", None)
-    if known is not None and known.__file__ not in (str(path), str(path / "__init__.py")):
-        _forget(name)  # another brain of this process has one of that name
+    if imported is not None and imported.__file__ not in (str(path), str(path / "__init__.py")):
+        _unload(name)  # another brain in this process has a plugin of that name
     sys.modules[NAMESPACE].__path__[:] = dict.fromkeys([str(path.parent), str(bundled("plugins"))])
     importlib.invalidate_caches()
     return importlib.import_module(f"{NAMESPACE}.{name}")
@@ -95,7 +99,8 @@ def bundled_commands() -> list[ModuleType]:
     return [importlib.import_module(f"{load_bundled(path).__name__}.commands") for path in packages]
 
 
-def _forget(name: str) -> None:
+def _unload(name: str) -> None:
+    """Remove a module from `sys.modules` and from its package, so that it is imported anew."""
     sys.modules.pop(f"{NAMESPACE}.{name}", None)
     vars(sys.modules[NAMESPACE]).pop(name, None)
 
@@ -105,18 +110,18 @@ def load_module(name: str, folder: Path, sources: dict[str, bytes]) -> ModuleTyp
 
     Args:
         name: The plugin's name, its file's stem.
-        folder: Where its files are.
-        sources: By module name: the plugin's bytes and those of all it may import from `brainiac_plugins`.
+        folder: The folder of its files.
+        sources: The bytes of the plugin and of the modules of the brain that it imports, by module name.
     """
     open_namespace()
     for stem, code in sources.items():
         _SOURCES.files[f"{NAMESPACE}.{stem}"] = (folder / f"{stem}.py", code)
-        # another brain of this process may have had one of that name: `from . import x` asks the package first
-        _forget(stem)
+        # another brain in this process may have loaded one of that name, which `from . import x` would find first
+        _unload(stem)
     return importlib.import_module(f"{NAMESPACE}.{name}")
 
 
 def bundled(name: str) -> Path:
-    """Return a file or folder that ships with the program: in the wheel's package data, or beside it in a checkout."""
+    """Return a file or folder that ships with the program: in the installed package, or at the top of a checkout."""
     packaged = Path(__file__).parent.parent / "_bundled"
     return (packaged if packaged.is_dir() else Path(__file__).parent.parent.parent) / name

@@ -1,7 +1,7 @@
-"""Which of a brain's own plugins may run on this machine (design: trust).
+"""Trust: which of a brain's own plugins may run on this machine (design: trust).
 
-A brain is synced, so its code may have been written elsewhere. What is recorded is the hash of the very
-bytes that are executed and of every module of the brain that they import.
+A brain is synced, so its code may come from elsewhere. Recorded are the hashes of the plugin's bytes, exactly as they
+are run, and of every module of the brain that it imports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TrustStore:
         self._path, self._folder = path, folder
 
     def fingerprint(self, name: str) -> dict[str, str]:
-        """Return file name to content hash for a plugin and all brain-local modules it imports.
+        """Return the content hashes of a plugin and of the modules of the brain that it imports, by file name.
 
         Raises:
             UserError: There is no such file, or it is not readable.
@@ -37,10 +37,10 @@ class TrustStore:
         return {path.name: content_hash(content) for path, content in self._sources(name)}
 
     def verified(self, name: str) -> dict[str, bytes] | None:
-        """Return the trusted sources by module name, read once so that what was judged is what runs.
+        """Return the sources of a trusted plugin by module name, read once, so that the checked bytes are run.
 
         Returns:
-            None when the plugin, or a module of the brain that it imports, is not what was trusted.
+            None where the plugin is not trusted, or it or a module that it imports has changed since.
         """
         recorded = self._read().get(name)
         if recorded is None:
@@ -53,25 +53,39 @@ class TrustStore:
             return None
         return {path.stem: content for path, content in sources.items()}
 
+    def is_known(self, name: str) -> bool:
+        """Return whether a plugin was trusted, as it stands or as it stood once."""
+        return bool(self._read().get(name))
+
+    def renew(self) -> None:
+        """Let a daemon, which looks at the record now and then, look the plugins over."""
+        self._write(self._read())
+
+    def stamp(self) -> object:
+        """Return a value that changes when the record or a file of the folder was written."""
+        files = (self._path, *sorted(self._folder.glob("*.py")))
+        return [(path.name, path.stat().st_mtime_ns) for path in files if path.is_file()]
+
     def trust(self, name: str, fingerprint: dict[str, str] | None = None) -> dict[str, str]:
         """Record a plugin and return what was recorded.
 
         Args:
             name: The plugin.
-            fingerprint: What a person was shown; without it, the files as they stand.
+            fingerprint: The hashes that a person was shown; None for those of the files as they stand.
         """
         fingerprint = fingerprint or self.fingerprint(name)
         self._write({**self._read(), name: fingerprint})
         return fingerprint
 
     def distrust(self, name: str) -> bool:
-        """Forget a plugin; return whether it was known."""
-        known = self._read()
-        found = known.pop(name, None) is not None
-        self._write(known)
-        return found
+        """Remove a plugin from the record; return whether it was trusted."""
+        trusted = self._read()
+        was_trusted = trusted.pop(name, None) is not None
+        self._write(trusted)
+        return was_trusted
 
     def _sources(self, name: str) -> Iterator[tuple[Path, bytes]]:
+        """Yield the files of a plugin and of the modules of the brain that it imports, each with its bytes."""
         if name != os.path.basename(name) or not (self._folder / f"{name}.py").is_file():
             raise UserError(f"no plugin {name!r} in {self._folder}; `brainiac plugins list` names those there are")
         waiting, seen = [name], {name}
@@ -88,22 +102,24 @@ class TrustStore:
                     waiting.append(module)
 
     def _read(self) -> dict[str, dict[str, str]]:
+        """Return the record, hashes by file name by plugin; empty where it is missing or damaged."""
         try:
-            found = json.loads(self._path.read_bytes())
+            record = json.loads(self._path.read_bytes())
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return record if isinstance(record, dict) else {}
 
-    def _write(self, known: dict[str, dict[str, str]]) -> None:
+    def _write(self, record: dict[str, dict[str, str]]) -> None:
+        """Replace the record, in one step and readable by the person alone."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         set_aside_non_file(self._path)
         temporary = self._path.with_suffix(".new")
-        temporary.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+        temporary.write_text(json.dumps(record, indent=1, sort_keys=True), encoding="utf-8")
         os.replace(temporary, self._path)
 
 
 def _imported(source: bytes) -> set[str]:
-    """Name the top-level modules that a source imports; none when it does not parse (it will not run either)."""
+    """Return the names of the top-level modules that a source imports; none where it does not parse."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):

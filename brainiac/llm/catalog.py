@@ -1,4 +1,4 @@
-"""What is known of a model by its name: its window and prices, the tokens it counts, where it is served, which key.
+"""Facts about a model by its name: window, prices, tokens, the endpoint that serves it, and its key.
 
 Endpoints and keys come from the environment or this machine's own config, never from the tree, since a synced
 `config.yaml` must not send a key to a stranger (design 5).
@@ -26,9 +26,9 @@ UNKNOWN_WINDOW_TOKENS = 8_192
 _PRICE_LIST = "model_prices_and_context_window_backup.json"
 # sha1 of the address tiktoken would download the table from: its name in a cache folder
 _CL100K_FILE = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
-_PIECE_CHARS = 8_000  # one long run of spaces overflows the tokenizer's stack; nothing real is lost at the seams
-_OTHERS_MARGIN = 1.15  # other families cut the same text into up to so many more tokens
-# servers that run beside us unless said otherwise; named here, so that we know that nothing leaves the machine
+_PIECE_CHARS = 8_000  # texts are counted in pieces, since a very long run of spaces overflows the tokenizer's stack
+_OTHERS_MARGIN = 1.15  # models of other families need up to so many times the tokens
+# the usual addresses of local servers: named here, so that it is certain that nothing leaves the machine
 LOCAL_DEFAULTS = {
     "ollama": "http://127.0.0.1:11434",
     "ollama_chat": "http://127.0.0.1:11434",
@@ -37,7 +37,7 @@ LOCAL_DEFAULTS = {
 }
 _NO_KEY = "none"  # clients refuse to call without one; servers that need none ignore it
 _NAME = re.compile(r"[\w.:@+-]+(?:/[\w.:@+-]+)*", re.ASCII)
-# Ollama hands models of such names (`glm-4.6:cloud`, `gpt-oss:120b-CLOUD`) on to its makers' servers
+# a local Ollama forwards models of such names (`glm-4.6:cloud`, `gpt-oss:120b-CLOUD`) to the servers of its makers
 _IN_THE_CLOUD = re.compile(r"(?<![a-z0-9])cloud(?![a-z0-9])", re.IGNORECASE)
 
 
@@ -54,20 +54,20 @@ class Price:
     cache_write: float
 
     def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, written_tokens: int = 0) -> float:
-        """Return USD for a call.
+        """Return the cost of a call in USD.
 
         Args:
-            input_tokens: All that was read, cached and written ones included.
-            output_tokens: All that was generated.
-            cached_tokens: Of the input, those read from the provider's cache.
-            written_tokens: Of the input, those written to it.
+            input_tokens: All input tokens, cached and written ones included.
+            output_tokens: All generated tokens.
+            cached_tokens: The input tokens that were read from the provider's cache.
+            written_tokens: The input tokens that were written to it.
         """
         plain = max(0, input_tokens - cached_tokens - written_tokens)
         read = plain * self.fresh + cached_tokens * self.cached + written_tokens * self.cache_write
         return read + output_tokens * self.output
 
     def worst(self, input_tokens: int, output_tokens: int) -> float:
-        """Return the most a call can cost: nothing cached, everything written, the whole output used."""
+        """Return the highest cost of a call in USD: nothing is read from the cache, and the whole output is used."""
         return input_tokens * max(self.fresh, self.cache_write) + output_tokens * self.output
 
 
@@ -76,11 +76,14 @@ FREE = Price(0.0, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What the list says of one model; defaults where it says nothing.
+    """The entry of one model in litellm's list; defaults for a model that it does not have.
 
     Attributes:
+        window_tokens: The longest input.
+        max_output_tokens: The longest answer; None where unknown.
         price: None where unknown.
-        has_tools: None where unknown.
+        has_tools: Whether it takes tools; None where unknown.
+        is_reasoning: Whether it spends output tokens on thoughts that are not shown.
     """
 
     window_tokens: int = UNKNOWN_WINDOW_TOKENS
@@ -92,10 +95,10 @@ class ModelFacts:
 
 @lru_cache(maxsize=256)
 def facts(model: str) -> ModelFacts:
-    """Return what is known of a model by its litellm name, `provider/model` or a bare one."""
+    """Return the facts about a model by its litellm name, `provider/model` or a bare one."""
     models = _price_list()
     provider, _, bare_name = model.partition("/")
-    # some stand in the list with their provider's name before them, some without
+    # the list has some models with their provider's name before them, some without
     entry = models.get(model)
     if entry is None:
         entry = models.get(bare_name, {})
@@ -124,6 +127,7 @@ def litellm_folder() -> Path | None:
 
 @lru_cache(maxsize=1)
 def _price_list() -> dict[str, dict[str, Any]]:
+    """Return the list that litellm ships, by model; {} where litellm is not installed."""
     folder = litellm_folder()
     try:
         return json.loads((folder / _PRICE_LIST).read_bytes()) if folder else {}
@@ -132,7 +136,8 @@ def _price_list() -> dict[str, dict[str, Any]]:
 
 
 def _price(entry: dict[str, Any]) -> Price | None:
-    # an embedding model writes nothing; of every other one a price that is not listed is unknown, not zero
+    """Return the price in an entry of the list; None where it is incomplete."""
+    # only an embedding model has no output; for any other one a missing output price is unknown, not zero
     needed = {"input_cost_per_token"} | (set() if entry.get("mode") == "embedding" else {"output_cost_per_token"})
     if not needed <= entry.keys():
         return None
@@ -149,7 +154,7 @@ def _price(entry: dict[str, Any]) -> Price | None:
 
 
 def count(text: str, model: str = "") -> int:
-    """Return about how many tokens a model reads for a text; rather more than fewer.
+    """Return an estimate of how many tokens a text has for a model, rather too high than too low.
 
     Args:
         text: Any text; without surrogates.
@@ -159,16 +164,16 @@ def count(text: str, model: str = "") -> int:
     return exact if model.startswith(("openai/", "azure/", "gpt-", "o1", "o3", "o4")) else int(exact * _OTHERS_MARGIN)
 
 
-@lru_cache(maxsize=2048)  # a piece has up to 8 kB, and is kept
+@lru_cache(maxsize=2048)  # entries have up to 8 kB each
 def _count_piece(text: str) -> int:
     encode = _encoder()
-    # without tables: three bytes a token errs on the safe side for prose and code alike
+    # without a tokenizer three bytes count as one token, which is too high for prose and code alike
     return len(encode(text)) if encode else len(text.encode()) // 3 + 1
 
 
 @lru_cache(maxsize=1)
 def _encoder() -> Callable[[str], list[int]] | None:
-    """Return a real tokenizer whose tables come with litellm; None without them, since tiktoken would download them."""
+    """Return tiktoken's encoder with the tables that litellm ships; None without these, which it would download."""
     tables = litellm_folder()
     folder = tables and tables / "litellm_core_utils" / "tokenizers"
     if not folder or not (folder / _CL100K_FILE).is_file():
@@ -187,17 +192,20 @@ def _encoder() -> Callable[[str], list[int]] | None:
             os.environ["TIKTOKEN_CACHE_DIR"] = before
 
 
-# --- where it is served, and with which key ------------------------------------------------------------------------
+# --- endpoints and keys --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where requests for a model go.
+    """The server that requests for a model go to.
 
     Attributes:
-        api_base: None for the provider's own.
-        api_key: None where litellm reads the provider's usual variable.
-        is_local: Nothing leaves this machine.
+        model: The litellm name.
+        provider: litellm's name of the provider.
+        api_base: The server's address; None for the provider's own.
+        api_key: The key; None where litellm reads the provider's usual variable.
+        is_local: Whether the server is on this machine.
+        key_variable: The environment variable that holds the key; "" where none is sent.
     """
 
     model: str
@@ -205,23 +213,24 @@ class Endpoint:
     api_base: str | None
     api_key: str | None = field(repr=False)
     is_local: bool
+    key_variable: str = ""
 
     @property
     def place(self) -> str:
-        """Where it is, for a person."""
+        """The address or provider, to be shown to a person."""
         return self.api_base or self.provider
 
 
 def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str] = os.environ) -> Endpoint:
-    """Return where a model is served.
+    """Return the endpoint of a model.
 
     Args:
-        model: A litellm name. One that holds an address is refused: some providers would call it.
+        model: A litellm name. One with an address in it is refused, since litellm would send requests there.
         machine: This machine's own settings.
         environ: The environment.
 
     Raises:
-        ModelError: The name cannot be one, or the variable that should hold the key is not set.
+        ModelError: It is not a model's name, or the variable for its key is not set.
     """
     if not _NAME.fullmatch(model):
         raise ModelError(
@@ -240,18 +249,19 @@ def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str]
     )
     is_local = base is not None and is_loopback(base) and not _IN_THE_CLOUD.search(model)
     key: str | None = None
+    usual = f"{provider.upper()}_API_KEY"
     if variable := machine.api_key_variables.get(model) or machine.api_key_variables.get(provider):
         key = environ.get(variable)
         if not key:
             raise missing_key(model, [variable])
     elif base is not None:
-        # the provider's own key is never sent to a server on this machine, which did not ask for it
-        key = (None if is_local else environ.get(f"{provider.upper()}_API_KEY")) or _NO_KEY
-    return Endpoint(model, provider, base, key, is_local)
+        # the provider's key is never sent to a local server
+        key = (None if is_local else environ.get(usual)) or _NO_KEY
+    return Endpoint(model, provider, base, key, is_local, variable or ("" if key == _NO_KEY else usual))
 
 
 def missing_key(model: str, variables: list[str]) -> ModelError:
-    """Return the error for a key that is not set; waiting does not help, so it is not retryable."""
+    """Return the error for a key that is not set, which is not retryable."""
     return ModelError(
         f"There is no key for `{model}`: {' or '.join(variables) or 'its variable'} is not set in the environment.",
         advice="Set it where brainiac runs, or name another variable in this machine's config (api_key_variables), "
@@ -260,12 +270,12 @@ def missing_key(model: str, variables: list[str]) -> ModelError:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether an address is this machine; a name counts where it leads, and elsewhere if that is unknown."""
+    """Return whether an address is on this machine; a name has to resolve to it."""
     host = host_of(address)
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return (host == "localhost" or host.endswith(".localhost")) and _leads_here(host)
+        return (host == "localhost" or host.endswith(".localhost")) and _resolves_to_loopback(host)
 
 
 def host_of(address: str) -> str:
@@ -276,8 +286,8 @@ def host_of(address: str) -> str:
         return ""
 
 
-def _leads_here(host: str) -> bool:
-    """Return whether all that a name resolves to is this machine: whoever calls it may take any of them."""
+def _resolves_to_loopback(host: str) -> bool:
+    """Return whether every address of a name is a loopback address, since a client may take any of them."""
     try:
         addresses = {str(entry[4][0]).partition("%")[0] for entry in socket.getaddrinfo(host, None)}
     except OSError:

@@ -1,6 +1,7 @@
-"""One call through litellm: imported only here, when first needed (4 s, 170 MB); streamed, bounded, abandonable.
+"""One call through litellm, streamed, bounded, and ended early on request.
 
-Every call is made within the budget: its worst case is set aside while it runs, what it took is journaled after it.
+litellm is imported only here, when first needed (4 s, 170 MB). Every call is made within the budget: its highest
+possible cost is reserved while it runs, and its real cost is journaled after it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from brainiac.llm.costs import PATIENCE, Ledger, Usage
 from brainiac.llm.gate import Released
 from brainiac.llm.provider_errors import is_unreachable, model_error
 
-_CHARS_PER_TOKEN = 16  # a server that ignores max_tokens is cut off here
-_MAX_TOOL_CALLS = 64  # that are told apart in one answer
+_CHARS_PER_TOKEN = 16  # the answer of a server that ignores max_tokens is cut off at so many
+_MAX_TOOL_CALLS = 64  # in one answer; further ones are appended to the last
 
 
 @dataclass(slots=True)
@@ -36,13 +37,16 @@ class ToolCall:
 
 @dataclass(slots=True)
 class Completion:
-    """What a call gave.
+    """The result of a call, filled in while it comes.
 
     Attributes:
+        text: The answer so far.
+        refusal: The model's refusal, in its words.
         finish: `stop`, `length`, `tool_calls`, `content_filter`; "" when the stream broke off.
-        usage: Nothing until the server said; of a metered call that is over it is estimated where it never did.
-        cost_usd: Of a metered call that is over.
-        is_begun: The server may have worked: it began to answer, or took the request and said nothing in time.
+        tool_calls: The tools that the model wants called.
+        usage: The tokens that the server reported; after a metered call an estimate if it reported none.
+        cost_usd: The cost; 0 until a metered call is over.
+        is_begun: Whether the server may charge for the call: it began to answer, or timed out after it got the request.
     """
 
     text: str = ""
@@ -56,13 +60,16 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request.
+    """The arguments of one call.
 
     Attributes:
-        messages: What the gate let through.
+        endpoint: The model and where it is served.
+        messages: The messages that passed the gate.
+        max_tokens: The longest answer.
+        timeout_seconds: The longest wait for the next piece of the answer.
         options: Further arguments of `litellm.completion`: tools, response_format, temperature.
         on_text: Called with each piece of text.
-        abandon: Asked between pieces; true ends the call.
+        abandon: Called between pieces; the call ends when it returns true.
     """
 
     endpoint: Endpoint
@@ -84,26 +91,26 @@ def metered(
     cause: str | None = None,
     about: str = "",
 ) -> Iterator[Completion]:
-    """Give a completion to fill in, within the budget, and journal what it took.
+    """Reserve the cost of a call, yield a completion to be filled in, and journal the call afterwards.
 
     Args:
-        ledger: The brain's.
-        endpoint: Where the model is.
-        purpose: What it is for.
-        input_tokens: An estimate.
+        ledger: The brain's account of costs.
+        endpoint: The model and where it is served.
+        purpose: The purpose of the call.
+        input_tokens: An estimate of its input.
         max_tokens: The longest answer.
-        cause: Id of the event that led here.
-        about: Id of the prompt or exchange that it deals with.
+        cause: The id of the event that led to the call.
+        about: The id of the prompt or exchange that the call deals with.
 
     Raises:
-        BudgetError: It does not fit the budget; it is not made.
+        BudgetError: The call does not fit into the budget; it must not be made.
     """
     price, completion, started = ledger.price_of(endpoint), Completion(), SYSTEM.monotonic()
     with ledger.reserved(purpose, price.worst(input_tokens, max_tokens)):
         try:
             yield completion
         finally:
-            # a call that failed is counted too where the server may have worked on it: nobody else says how much
+            # a failed call may be charged for too, and then only an estimate of its tokens is known
             if completion.usage == Usage():
                 completion.usage = _estimated(completion, endpoint.model, input_tokens, max_tokens)
             usage = completion.usage
@@ -124,7 +131,8 @@ def metered(
 
 
 def _estimated(completion: Completion, model: str, input_tokens: int, max_tokens: int) -> Usage:
-    # a reasoning model that broke off may have thought, unseen, all that it was allowed
+    """Return an estimate of a call's tokens, for a server that reported none."""
+    # a reasoning model that broke off may have used all its tokens for thoughts that are not shown
     if not completion.finish and facts(model).is_reasoning:
         return Usage(input_tokens, max_tokens)
     written = completion.text + "".join(tool.arguments for tool in completion.tool_calls)
@@ -132,15 +140,15 @@ def _estimated(completion: Completion, model: str, input_tokens: int, max_tokens
 
 
 def complete(call: Call, completion: Completion) -> None:
-    """Make a call and fill in what comes, so that what had come is known even when it fails.
+    """Make a call and fill the completion in piece by piece, so that it holds what came even when the call fails.
 
     Raises:
-        ModelError: It failed; nothing else is raised.
+        ModelError: The call failed; no other error is raised.
     """
     endpoint = call.endpoint
     messages = call.messages.for_endpoint(endpoint)
     library = _ready_for(endpoint)
-    # not the brain's clock: a server's time does not stand still when a test's does
+    # the system's clock, not the brain's, which a test may have stopped
     deadline = SYSTEM.monotonic() + PATIENCE * call.timeout_seconds
     try:
         stream = library.completion(
@@ -150,14 +158,14 @@ def complete(call: Call, completion: Completion) -> None:
             timeout=call.timeout_seconds,
             stream=True,
             stream_options={"include_usage": True},
-            max_retries=0,  # retries are the bus's: the prompt stays pending meanwhile
+            max_retries=0,  # the bus retries: the prompt stays pending meanwhile
             num_retries=0,
             api_base=endpoint.api_base,
             api_key=endpoint.api_key,
             _skip_mcp_handler=True,  # tools would import a package that is not a dependency
             **call.options,
         )
-        if stream is None:  # after a 422 it tries once more without what was complained of, then ends without a word
+        if stream is None:  # after a second status 422 litellm returns None instead of raising
             raise library.exceptions.BadRequestError("status 422", endpoint.model, endpoint.provider)
         completion.is_begun = True
         is_too_long = False
@@ -177,23 +185,22 @@ def complete(call: Call, completion: Completion) -> None:
 
 
 def embed(endpoint: Endpoint, texts: Released, timeout_seconds: float, completion: Completion) -> list[list[float]]:
-    """Return the vectors of texts, and fill in what is known of the call.
+    """Return the vectors of texts, and fill the completion in with the tokens of the call.
 
     Raises:
-        ModelError: It failed; nothing else is raised.
+        ModelError: The call failed; no other error is raised.
     """
-    given = texts.for_endpoint(endpoint)
+    content = texts.for_endpoint(endpoint)
     library = _ready_for(endpoint)
     try:
         answer = library.embedding(
             model=endpoint.model,
-            input=given,
+            input=content,
             timeout=timeout_seconds,
             max_retries=0,
             api_base=endpoint.api_base,
             api_key=endpoint.api_key,
         )
-        # whatever came has been paid for
         completion.is_begun, completion.finish = True, "stop"
         if usage := getattr(answer, "usage", None):
             completion.usage = _usage(usage)
@@ -202,19 +209,21 @@ def embed(endpoint: Endpoint, texts: Released, timeout_seconds: float, completio
         raise _failed(error, endpoint, completion) from None
 
 
-# --- what comes ----------------------------------------------------------------------------------------------------
+# --- the stream of an answer ---------------------------------------------------------------------------------------
 
 
 def _chunks(stream: Any) -> Generator[Any, None, None]:
+    """Yield the chunks of a stream; close the connection at the end, so that the server stops generating."""
     try:
         yield from stream
     finally:
         close = getattr(getattr(stream, "completion_stream", None), "close", None)
         if close:
-            close()  # a server stops generating when nobody listens
+            close()
 
 
 def _check_time(call: Call, deadline: float) -> None:
+    """Raise `ModelError` where a call was abandoned or takes too long."""
     if call.abandon and call.abandon():
         raise ModelError("The call was given up: the person is back.", retryable=True)
     if SYSTEM.monotonic() > deadline:
@@ -226,6 +235,7 @@ def _check_time(call: Call, deadline: float) -> None:
 
 
 def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | None) -> None:
+    """Add a chunk of the stream to the completion."""
     if usage := getattr(chunk, "usage", None):
         completion.usage = _usage(usage)
     # one answer is asked for; the last chunk, with the usage, may have none
@@ -242,6 +252,7 @@ def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | N
 
 
 def _take_tool_call(piece: Any, calls: list[ToolCall]) -> None:
+    """Add a piece of a tool call to the call with its index, which is begun where it is new."""
     index = min(piece.index or 0, _MAX_TOOL_CALLS - 1)
     calls += [ToolCall() for _ in range(len(calls), index + 1)]
     call = calls[index]
@@ -252,7 +263,8 @@ def _take_tool_call(piece: Any, calls: list[ToolCall]) -> None:
 
 
 def _usage(usage: Any) -> Usage:
-    # providers name what came from their cache in one of two ways
+    """Return the tokens that a server reported."""
+    # providers report the tokens read from their cache under one of two names
     details = getattr(usage, "prompt_tokens_details", None)
     cached = getattr(details, "cached_tokens", None) or getattr(usage, "cache_read_input_tokens", None) or 0
     written = getattr(usage, "cache_creation_input_tokens", None) or 0
@@ -282,7 +294,7 @@ def litellm() -> Any:
 
 @lru_cache(maxsize=1)
 def _raised() -> tuple[type[BaseException], ...]:
-    """What a call may raise: litellm's own classes, those below it, and what its parsing of odd replies trips over."""
+    """Return the classes that a call may raise: litellm's, those of the clients below it, and faults of its parsing."""
     import httpx
     import openai
 
@@ -293,17 +305,21 @@ def _raised() -> tuple[type[BaseException], ...]:
 
 
 def _failed(error: BaseException, endpoint: Endpoint, completion: Completion) -> ModelError:
-    """Return our error; raised without the library's, whose traceback holds headers and with them the key."""
+    """Return our error for litellm's; the caller raises it `from None`, since the traceback of that holds the key."""
     if isinstance(error, litellm().exceptions.Timeout) and not is_unreachable(error):
         completion.is_begun = True
     return model_error(error, endpoint)
 
 
 def _ready_for(endpoint: Endpoint) -> Any:
-    """Return litellm where the key is there; what is said to a server on this machine is kept off proxies."""
+    """Return litellm for a call to an endpoint; calls to this machine are exempted from proxies.
+
+    Raises:
+        ModelError: The key is missing.
+    """
     library = litellm()
     if not endpoint.api_key and not endpoint.api_base:
-        # litellm reports a missing key as trouble at the provider, which would be worth a retry for ever
+        # litellm would report a missing key as a server error, which is retried for ever
         variables = library.validate_environment(endpoint.model)["missing_keys"]
         if missing := [name for name in variables if not name.endswith("_BASE")]:
             raise missing_key(endpoint.model, missing)

@@ -1,4 +1,4 @@
-"""What models cost: checked against the budget before each call, journaled after it, so that it survives restarts."""
+"""The costs of model calls: checked against the budget before each call, journaled after it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
 from brainiac.storage.files import locked, set_aside_non_file
 
-EMBED = "embed"  # what a call to an embedding model is for
-PATIENCE = 5  # times the timeout that a whole answer may take; the timeout itself is for each wait
+EMBED = "embed"  # the purpose of calls to an embedding model
+PATIENCE = 5  # a whole answer may take so many timeouts; the timeout is for the wait between two pieces
 FOREGROUND: frozenset[str] = frozenset({Purpose.QUERIES, Purpose.ANSWER})
 PROCESSES: dict[str, str] = {
     Purpose.QUERIES: "core_loop",
@@ -43,10 +43,10 @@ class Usage:
 
 
 def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
-    """Return what a model costs: the setting, nothing for one on this machine, else the published price.
+    """Return a model's price: that of the settings, 0 for a model on this machine, else the published one.
 
     Raises:
-        BudgetError: Nobody knows.
+        BudgetError: No price is known.
     """
     if own := settings.prices.get(model):
         fresh, output = own[0] / 1e6, own[1] / 1e6
@@ -62,7 +62,7 @@ def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
 
 
 class Claim(NamedTuple):
-    """What a call in flight may cost; it ends, in epoch seconds, when the call is surely over."""
+    """The highest cost of a running call; it expires at `ends_at` (epoch seconds), when the call is over for sure."""
 
     is_background: bool
     usd: float
@@ -70,31 +70,31 @@ class Claim(NamedTuple):
 
 
 class Ledger:
-    """Today's spend (the person's day) of this device, from its journal, and what calls in flight may still cost.
+    """The account of this device: what was spent today (the person's day), and what running calls may still cost.
 
-    Calls that run side by side, in threads or processes, cannot together pass the budget: what they may cost stands in
-    a file of the state folder. A claim that a crash left there ends when its call would have.
+    The highest costs of running calls stand in a file of the state folder, so that calls in several threads and
+    processes together stay within the budget. A claim that a crash left there expires.
     """
 
     def __init__(self, library: Library) -> None:
         self._library = library
 
     def price_of(self, endpoint: Endpoint) -> Price:
-        """Return what the model at an endpoint costs; see `price_of`."""
+        """Return the price of the model at an endpoint (see the function `price_of`)."""
         return price_of(endpoint.model, self._library.settings.llm, is_local=endpoint.is_local)
 
     @contextmanager
     def reserved(self, purpose: str, worst_usd: float) -> Iterator[None]:
-        """Set a call's worst case aside while it runs.
+        """Reserve the highest cost of a call while it runs.
 
         Raises:
-            BudgetError: It does not fit into what is left of today's budget; retryable where tomorrow's would do.
+            BudgetError: It is more than is left of today's budget; retryable where it fits into a whole day's budget.
         """
-        # what is free needs no claim, and no lock that other processes wait for
+        # a free call needs no claim, and no lock that other processes wait for
         if worst_usd <= 0:
             yield
             return
-        # the system's clock and a name by chance: claims are read by other threads and processes
+        # a random name and the system's clock, since other threads and processes share the file
         name, is_background = secrets.token_hex(8), purpose not in FOREGROUND
         ends_at = SYSTEM.now().timestamp() + (PATIENCE + 1) * self._library.settings.llm.timeout_seconds
         with self._claims() as claims:
@@ -110,8 +110,8 @@ class Ledger:
         """Journal a call: numbers only, never a text.
 
         Args:
-            call: What it was.
-            cause: Id of the journal event that led to it.
+            call: The event.
+            cause: The id of the journal event that led to the call.
         """
         self._library.record(call, by=PROCESSES.get(call.purpose, "promotion"), cause=cause)
 
@@ -128,19 +128,20 @@ class Ledger:
 
     @contextmanager
     def _claims(self) -> Iterator[dict[str, Claim]]:
-        """Give what calls in flight may cost, to be changed, while no other thread or process looks."""
+        """Yield the claims of running calls by name, to be changed, under a lock; write them back afterwards."""
         path = self._library.places.state / "claims.json"
         with storage_trouble(), locked(path.with_suffix(".lock")):
             set_aside_non_file(path)
             now = SYSTEM.now().timestamp()
             claims = {name: claim for name, claim in _claims_in(path).items() if claim.ends_at > now}
             yield claims
-            # written beside and moved: a crash leaves the former claims whole
+            # written to another file and moved, so that a crash leaves the former claims whole
             draft = path.with_suffix(".tmp")
             draft.write_text(json.dumps(claims), encoding="utf-8")
             os.replace(draft, path)
 
     def _check(self, is_background: bool, worst_usd: float, claims: Collection[Claim]) -> None:
+        """Raise `BudgetError` where a call with this highest cost does not fit beside today's calls and the claims."""
         settings, (answers_usd, background_usd) = self._library.settings.llm, self.spent_today()
         background_usd += sum(claim.usd for claim in claims if claim.is_background)
         total_usd = answers_usd + background_usd + sum(claim.usd for claim in claims if not claim.is_background)
@@ -164,7 +165,7 @@ class Ledger:
 
 
 def _claims_in(path: Path) -> dict[str, Claim]:
-    """Read the claims; none where the file is missing or damaged: calls in flight end soon."""
+    """Return the claims in a file; none where it is missing or damaged, since running calls end soon."""
     try:
         claims = json.loads(path.read_bytes())
         return {name: Claim(bool(kind), float(usd), float(until)) for name, (kind, usd, until) in claims.items()}
@@ -174,7 +175,7 @@ def _claims_in(path: Path) -> dict[str, Claim]:
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
-    """Calls of one day, process and model, added up."""
+    """The sum of the calls of one day, process, purpose and model."""
 
     day: str
     process: str
@@ -188,11 +189,11 @@ class CostRow:
 
 
 def cost_rows(library: Library, since_day: str = "") -> list[CostRow]:
-    """Add up this device's calls by day, process, purpose and model; newest day first.
+    """Return the sums of this device's calls by day, process, purpose and model, newest day first.
 
     Args:
-        library: Whose calls.
-        since_day: The person's, as an ISO date; older ones are left out.
+        library: The memory whose calls are summed.
+        since_day: The first day, an ISO date in the person's time zone; "" for all.
     """
     library.projection.follow()
     calls = library.projection.query(

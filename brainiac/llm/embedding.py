@@ -22,12 +22,12 @@ class RemoteEmbedder:
     """Any embedding model that litellm reaches.
 
     Args:
-        model: litellm's name, `openai/text-embedding-3-small`.
+        model: A litellm name such as `openai/text-embedding-3-small`.
         machine: Endpoints and key names of this machine.
-        ledger: Gives the brain's account of what models cost; None where nobody keeps one.
+        ledger: Returns the brain's account of costs; None where calls are not accounted for.
 
     Raises:
-        EmbedderError: The name cannot be one, or its key is missing.
+        EmbedderError: The name is no model's name, or its key is missing.
     """
 
     def __init__(self, model: str, machine: MachineSettings, ledger: Callable[[], Ledger] | None = None) -> None:
@@ -39,7 +39,7 @@ class RemoteEmbedder:
         self.is_remote = not self._endpoint.is_local
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
-        """Return vectors of unit norm, asked for in batches."""
+        """Return the vectors of texts, of unit norm; what is asked is embedded as what is searched."""
         ledger = self._ledger() if self._ledger else None
         vectors: list[list[float]] = []
         try:
@@ -47,13 +47,14 @@ class RemoteEmbedder:
                 vectors += self._batch(texts[start : start + _BATCH], ledger)
         except ModelError as error:
             raise _embedder_error(error) from error
-        except StorageError as error:  # what it costs cannot be kept: words answer meanwhile
+        except StorageError as error:  # the costs cannot be recorded; search goes on by words alone meanwhile
             raise EmbedderError(f"recall.embedder: {error.problem}") from error
         return unit_norm(np.array(vectors, np.float32))
 
     def _batch(self, texts: Sequence[str], ledger: Ledger | None) -> list[list[float]]:
+        """Return the vectors of one batch, within the budget."""
         released = released_texts(texts, self._endpoint)
-        # what is free here is not journaled, since every page and question is a call
+        # free calls to this machine are not journaled: there is one for every page and question
         if ledger is None or (self._endpoint.is_local and ledger.price_of(self._endpoint) == FREE):
             return embed(self._endpoint, released, _TIMEOUT_SECONDS, Completion())
         estimate = sum(count(text, self.name) for text in texts)

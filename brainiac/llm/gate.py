@@ -1,7 +1,7 @@
-"""The one gate to models and embedders: what of a brain a reader elsewhere may be shown (docs/privacy.md).
+"""The gate: it decides what of a brain a model or embedder on another machine may be shown (docs/privacy.md).
 
-A request is admitted here before anything is made of it, every file and search result that a model sees is read
-here, and only what was released here is taken by `llm/completion.py`. For a reader on this machine all gates are open.
+Every request passes `Gate.admit`, every file and search result that a model sees is read through `Gate`, and
+`llm/completion.py` sends nothing but a `Released`. For a model on this machine the gate lets everything through.
 """
 
 from __future__ import annotations
@@ -33,23 +33,25 @@ from brainiac.tree import Tree
 R = TypeVar("R", bound="Request")
 
 WITHHELD = "(private)"
-# paragraphs are what a mark is about: they are looked at one by one
+# a private mark is about its paragraph, so that texts are checked paragraph by paragraph
 _GAP = re.compile(r"(\n[ \t\r]*\n)")
 _MAX_RESPONSES = 20
 
 
-# --- what is hidden ------------------------------------------------------------------------------------------------
+# --- hidden paths --------------------------------------------------------------------------------------------------
 
 
 def is_hidden(tree: Tree, path: str) -> bool:
-    """Return whether nobody elsewhere may even know of a place, since its name tells already what it holds.
+    """Return whether not even the name of a path may be shown elsewhere.
+
+    That holds for a private note, for a folder whose notes are all private, and for the index page of such a folder.
 
     Args:
         tree: The brain's folder.
-        path: Relative: a private note, a folder whose notes are all private, or such a folder's index page.
+        path: Relative to the brain.
     """
     folder, name = posixpath.split(path)
-    # an index page tells of nothing but its folder
+    # an index page is hidden exactly if its folder is
     top = tree.absolute(folder if name == "_index.md" else path)
     if not top.is_dir():
         return top.is_file() and (_is_private_file(top) or _has_private_part(tree, path))
@@ -63,11 +65,11 @@ def is_hidden(tree: Tree, path: str) -> bool:
 
 
 def _is_private_file(file: Path, *, is_exchange: bool = False) -> bool:
-    """Return whether a file is private as a whole: what was said is so by any mark in it."""
+    """Return whether a file is private as a whole: a note by its front matter, an exchange by any mark in it."""
     try:
         text = decode_text(read_bytes(file) or b"")
     except OSError:
-        return True  # nobody can tell
+        return True  # it cannot be read, so that it has to be taken as private
     return is_private_note(text) or (is_exchange and PRIVATE.search(text) is not None)
 
 
@@ -82,17 +84,18 @@ def _has_private_part(tree: Tree, path: str) -> bool:
     )
 
 
-# --- links that tell of what is hidden -----------------------------------------------------------------------------
+# --- links to hidden paths -----------------------------------------------------------------------------------------
 
 
 def without_hidden(tree: Tree, path: str, text: str) -> str:
-    """Return a text without the lines whose links lead to what is hidden, or to what is gone and may have been.
+    """Return a text without the lines that have a link to a hidden path, or to a file that is gone and may be hidden.
 
-    A link that leads nowhere counts on an index page, and elsewhere with an identity, as a process writes it.
+    A link to a missing file counts if it stands on an index page or has a uuid: such links were written by a process,
+    so that the file existed once.
 
     Args:
         tree: The brain's folder.
-        path: Where the text stands.
+        path: The file that holds the text.
         text: A note, or a part of one.
     """
     if "](" not in text and "[[" not in text:
@@ -105,45 +108,47 @@ def without_hidden(tree: Tree, path: str, text: str) -> str:
     kept = []
     for part in _GAP.split(text):
         lines = "\n".join(line for line in part.split("\n") if is_open(line))
-        # a link whose title goes over two lines is none of either
+        # joined, too: a link whose title goes over two lines is in neither line
         kept.append(lines if is_open(" ".join(lines.split("\n"))) else "")
     return "".join(kept)
 
 
 def _is_open(tree: Tree, folder: str, link: Link, *, is_index: bool) -> bool:
+    """Return whether a link may be shown: it leads to no hidden path (see `without_hidden`)."""
     if link.is_external or not link.target:
         return True
     if link.is_wiki:
         return not _names_hidden(tree, link)
-    is_gone = True
-    # from where the link stands and from the root, as people and models write paths
+    is_missing = True
+    # people and models write paths from the file's folder and from the root
     for base in (folder, ""):
         for target in (link.target, f"{link.target}.md"):
             path = posixpath.normpath(posixpath.join(base, target.lstrip("/")))
             try:
-                standing = tree.confine(path)
+                file = tree.confine(path)
             except ConfinementError:
                 continue
-            if standing.exists():
+            if file.exists():
                 if is_hidden(tree, path):
                     return False
-                is_gone = False
-    is_ours = bool(link.uuid) or (is_index and link.target.endswith(".md"))
-    return not is_gone or not (is_ours or _names_hidden(tree, link))  # it may have moved, as to the archive
+                is_missing = False
+    by_process = bool(link.uuid) or (is_index and link.target.endswith(".md"))
+    return not is_missing or not (by_process or _names_hidden(tree, link))  # a missing file may have been moved
 
 
 def _names_hidden(tree: Tree, link: Link) -> bool:
+    """Return whether the words of a link are the name or title of a hidden memory."""
     return not _hidden_names(tree).isdisjoint((_name_key(link.target), _name_key(posixpath.basename(link.target))))
 
 
 def _name_key(name: str) -> str:
-    """Return a name as a wiki link may spell it: case, white space and what a file's name cannot hold aside."""
+    """Return a name in the form in which wiki links are compared: without case, white space and punctuation."""
     folded = unicodedata.normalize("NFC", name).casefold().removesuffix(".md")
     return re.sub(r"[\W_]+", "-", folded).strip("-")
 
 
 def _hidden_names(tree: Tree) -> set[str]:
-    """Return what wiki links may call the hidden memories."""
+    """Return the names, paths and titles of all hidden memories, by which a wiki link may call them."""
     names: set[str] = set()
     for entry in tree.walk(tree.memory):
         if entry.name.endswith(".md"):
@@ -154,6 +159,7 @@ def _hidden_names(tree: Tree) -> set[str]:
 
 @lru_cache(maxsize=200_000)  # a file is read again only when it changed; most have no names to keep
 def _names_if_hidden(file: str, path: str, mtime_ns: int, size: int) -> frozenset[str]:
+    """Return the names by which links may call a private note; none for a note that is not private."""
     if not _is_private_file(Path(file)):
         return frozenset()
     try:
@@ -166,26 +172,26 @@ def _names_if_hidden(file: str, path: str, mtime_ns: int, size: int) -> frozense
     return frozenset(filter(None, map(_name_key, names)))
 
 
-# --- what is released ----------------------------------------------------------------------------------------------
+# --- released content ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """What was let through; made in this module alone, and the only thing that is sent.
+    """Content that passed the gate; only this module makes it, and nothing else is sent.
 
     Attributes:
         content: Messages of the chat protocol, or texts.
-        is_for_remote: Nothing private is in it.
+        is_for_remote: Whether it may leave this machine.
     """
 
     content: Sequence[Any]
     is_for_remote: bool
 
     def for_endpoint(self, endpoint: Endpoint) -> list[Any]:
-        """Return the content, for a place that it was released for.
+        """Return the content for an endpoint.
 
         Raises:
-            ModelError: The place is another one by now: not on this machine any more.
+            ModelError: It was released for a model on this machine, and the endpoint is not on this machine (any more).
         """
         if not (self.is_for_remote or endpoint.is_local):
             raise ModelError(
@@ -196,13 +202,13 @@ class Released:
 
 
 def released_texts(texts: Iterable[str], endpoint: Endpoint) -> Released:
-    """Return texts to be embedded; of one with a private mark, which none should have, only that it is private."""
+    """Return texts for an embedder; one with a private mark, which none should have, is replaced by `WITHHELD`."""
     is_remote = not endpoint.is_local
     return Released([WITHHELD if is_remote and PRIVATE.search(text) else text for text in texts], is_remote)
 
 
 def may_be_embedded(tree: Tree, path: str, text: str) -> bool:
-    """Return whether the text of a unit that is not private by itself may go to an embedder elsewhere."""
+    """Return whether the text of a file that is not private may go to an embedder elsewhere."""
     return not PRIVATE.search(text) and without_hidden(tree, path, text) == text
 
 
@@ -210,35 +216,37 @@ def may_be_embedded(tree: Tree, path: str, text: str) -> bool:
 
 
 class Gate:
-    """What one request may be shown.
+    """Reads and filters all that the model of one request is shown.
 
     Args:
-        library: Whose memory.
-        is_remote: Whether it leaves this machine.
-        is_kept: What is made of it is remembered, and might repeat what is off the record.
+        library: The memory that is read.
+        is_remote: Whether the request leaves this machine.
+        is_kept: Whether the answer is remembered: then nothing off the record is shown, which it might repeat.
+        is_door: It was asked, or is to be read, through a door: nothing private is shown, on this machine either.
     """
 
-    def __init__(self, library: Library, *, is_remote: bool, is_kept: bool = False) -> None:
+    def __init__(self, library: Library, *, is_remote: bool, is_kept: bool = False, is_door: bool = False) -> None:
         self._library, self.is_remote, self._is_kept = library, is_remote, is_kept
+        self._hides_private = is_remote or is_door
         self._tree = library.tree
         self._pages: dict[str, tuple[str, str | None]] = {}
-        self._known: dict[str, bool] = {}
+        self._is_visible: dict[str, bool] = {}  # by path
 
     # --- values -----------------------------------------------------------------------------------------------
 
     def admit(self, request: R) -> R:
-        """Return a request with what its reader may see of its values.
+        """Return a request whose values are filtered for its model.
 
         Raises:
-            ModelError: It is private as a whole, or of a kind that nobody here knows.
+            ModelError: It is private as a whole, or has a field that the gate does not know.
         """
-        if not self.is_remote:
+        if not self._hides_private:
             return request
-        if is_private_request(self._library, request):
+        if self.is_remote and is_private_request(self._library, request):
             raise ModelError("It is private, and the model is not on this machine; nothing was sent.", retryable=True)
         changed: dict[str, Any] = {}
         for field in fields(request):
-            # a field that nobody here knows is shown to nobody, rather than let through unseen
+            # a new field has to be added to a table below before any request with it is sent
             if field.name not in _FILTERS and field.name not in _OPEN_FIELDS:
                 kind = type(request).__name__
                 raise ModelError(f"`{field.name}` of a {kind} is not known to the gate; nothing was sent.")
@@ -248,7 +256,7 @@ class Gate:
 
     def short_term(self, memory: ShortTermMemory) -> ShortTermMemory:
         """Return short-term memory without what is private."""
-        if not self.is_remote:
+        if not self._hides_private:
             return memory
         if memory.is_private:
             return type(memory)()
@@ -256,108 +264,111 @@ class Gate:
             tuple(item for item in items if not item.is_private) for items in (memory.goals, memory.facts, memory.tasks)
         )
         # a page that the summary links to may have become private since
-        summary = self._lines(
+        summary = self._without_hidden(
             self._tree.relative(self._tree.short_term), without_private_paragraphs(memory.summary) or ""
         )
         events = tuple(self.events(memory.events))
         return replace(memory, summary=summary, goals=goals, facts=facts, tasks=tasks, events=events)
 
     def events(self, events: Iterable[StmEvent]) -> list[StmEvent]:
-        """Return the exchanges that may be shown; one whose prompt says `private` by now is not."""
+        """Return the exchanges that may be shown; one whose prompt became private since is left out."""
         return [
             event
             for event in events
-            if not self.is_remote or not (is_private_event(event) or self.is_private_by_now(event.id))
+            if not self._hides_private or not (is_private_event(event) or self.is_private_by_now(event.id))
         ]
 
     def is_private_by_now(self, exchange: str) -> bool:
-        """Return whether a file of an exchange says so now, whatever was noted when it was said."""
-        path = self._library.answered.place_of(exchange) if self.is_remote else None
+        """Return whether a file of an exchange is private or off the record now, whatever it was when it was said."""
+        path = self._library.answered.place_of(exchange) if self._hides_private else None
         return path is not None and (not self.knows(path) or is_off_record(self._library.read(path)))
 
     def turns(self, turns: Iterable[Exchange]) -> list[Exchange]:
-        """Return earlier turns of a conversation that may be shown, without secrets: the inbox holds them as typed."""
-        if not self.is_remote:
+        """Return the earlier turns that may be shown, without secrets (files of the inbox still hold them)."""
+        if not self._hides_private:
             return list(turns)
         shown = (turn for turn in turns if not turn.is_private and self.knows(turn.prompt.path))
         return [self._without_secrets(turn) for turn in shown]
 
     def _without_secrets(self, turn: Exchange) -> Exchange:
+        """Return an exchange with the secrets redacted in prompt and response."""
         response = turn.response and replace(turn.response, text=redact(self._library, turn.response.text))
         return replace(
             turn, prompt=replace(turn.prompt, text=redact(self._library, turn.prompt.text)), response=response
         )
 
     def hits(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Return what was found and may be shown, without lines that tell of what is hidden."""
+        """Return the hits that may be shown, without lines that link to hidden paths."""
         return [hit for _, hit in self.numbered_hits(hits)]
 
     def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
-        """Yield what may be shown of hits, each with its number among those that were given."""
-        # many hits stand on one page, which is read once
-        off_record: dict[str, bool] = {}
+        """Yield the hits that may be shown, each with its index among all hits."""
+        off_record: dict[str, bool] = {}  # by path, since many hits stand on one page
         for number, hit in enumerate(hits):
             if self._is_kept:
                 if hit.path not in off_record:
                     off_record[hit.path] = is_off_record(self._library.read(hit.path))
                 if off_record[hit.path]:
                     continue
-            if not self.is_remote:
+            if not self._hides_private:
                 yield number, hit
-            elif self._may_be_shown(hit) and (text := self._lines(hit.path, hit.text)).strip():
+            elif self._may_be_shown(hit) and (text := self._without_hidden(hit.path, hit.text)).strip():
                 yield number, hit if text == hit.text else replace(hit, text=text)
 
     def _may_be_shown(self, hit: Hit) -> bool:
+        """Return whether a hit may be shown, by its own text, its page and, of an exchange, its prompt."""
         if PRIVATE.search(hit.text) or not self.knows(hit.path):
             return False
-        page, rest = self._page(hit.path)
-        if rest is None:
+        page, shareable = self._page(hit.path)
+        if shareable is None:
             return False
-        # a statement is shown where it stands openly too, though the same words may be marked elsewhere on the page
+        # words that stand on the page with a private mark and without one may be shown
         if hit.kind != "exchange":
-            return rest == page or _folded(hit.text) in _folded(rest)
+            return shareable == page or _folded(hit.text) in _folded(shareable)
         on_page = (placed.event for placed in find_events(page))
         is_marked = any(event.id == hit.anchor and is_private_event(event) for event in on_page)
         return not is_marked and not self.is_private_by_now(hit.anchor)
 
     def _page(self, path: str) -> tuple[str, str | None]:
-        """Return a note's text, and what of it may be shown; a day's page is long and has many of the hits."""
+        """Return a note's text and the part of it that may be shown; None for a private note."""
+        # kept, since the page of a day is long and many hits stand on it
         if path not in self._pages:
             text = self._library.read_text(path) or ""
             self._pages[path] = text, shareable_text(text)
         return self._pages[path]
 
     def _said(self, exchanges: Iterable[Said]) -> list[Said]:
+        """Return the exchanges of a consolidation that may be shown."""
         return [said for said in exchanges if self.events([said.event])]
 
     def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
-        """Return the statements that stand on what may be shown of their pages."""
+        """Return the statements that stand in the part of their page that may be shown."""
         shown = []
         for statement in statements:
-            page, rest = self._page(statement.path)
+            page, shareable = self._page(statement.path)
             text = _folded(statement.content)
-            is_cut = rest is None or (text in _folded(page) and text not in _folded(rest))
-            if not is_cut and not PRIVATE.search(statement.content) and self.knows(statement.path):
-                content = self._lines(statement.path, statement.content) or WITHHELD
+            is_private = shareable is None or (text in _folded(page) and text not in _folded(shareable))
+            if not is_private and not PRIVATE.search(statement.content) and self.knows(statement.path):
+                content = self._without_hidden(statement.path, statement.content) or WITHHELD
                 shown.append(replace(statement, content=content))
         return shown
 
     def _page_names(self, pages: Iterable[PageName]) -> list[PageName]:
-        """Return the pages that may be known, each with what of its line stands openly there."""
+        """Return the pages that may be known; the line about one is left out unless its page may be shown."""
         shown = []
         for page in pages:
             if self.knows(page.path):
-                _, rest = self._page(page.path)
-                is_open = rest is not None and _folded(page.about) in _folded(rest)
-                shown.append(replace(page, about=self._lines(page.path, page.about) if is_open else ""))
+                _, shareable = self._page(page.path)
+                is_open = shareable is not None and _folded(page.about) in _folded(shareable)
+                shown.append(replace(page, about=self._without_hidden(page.path, page.about) if is_open else ""))
         return shown
 
     def _nothing(self, values: Any) -> tuple[()]:
-        """Return nothing: what is for the keyless engine alone, which is on this machine."""
+        """Return nothing, for a field that only the keyless engine, on this machine, may see."""
         return ()
 
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
-        """Return the folders that may be known, each with what its index page tells."""
+        """Return the folders that may be known; the summary of one is left out unless its index page may be shown."""
         top = self._tree.relative(self._tree.long_term)
         shown = {}
         for name, about in folders.items():
@@ -367,6 +378,7 @@ class Gate:
         return shown
 
     def _structure(self, structure: Mapping[str, int]) -> dict[str, int]:
+        """Return the folders that may be known, with their number of entries."""
         return {folder: entries for folder, entries in structure.items() if self.knows(folder)}
 
     def _patterns(self, patterns: Mapping[str, Any]) -> dict[str, Any]:
@@ -379,21 +391,21 @@ class Gate:
     # --- files ------------------------------------------------------------------------------------------------
 
     def knows(self, path: str) -> bool:
-        """Return whether the reader may know of a file or folder."""
-        if not self.is_remote:
+        """Return whether the name of a file or folder may be shown."""
+        if not self._hides_private:
             return True
-        if path not in self._known:
-            self._known[path] = not is_hidden(self._tree, path)
-        return self._known[path]
+        if path not in self._is_visible:
+            self._is_visible[path] = not is_hidden(self._tree, path)
+        return self._is_visible[path]
 
     def note(self, path: str, tops: Sequence[str] = ("memory", "inbox")) -> str | None:
-        """Return the text of a note that a link or a model names, or None where it may not be shown or is not there.
+        """Return the text of a note; None where it may not be shown or does not exist.
 
         Args:
-            path: As named.
-            tops: Folders of the layout that it must lie in.
+            path: As a link or a model names it.
+            tops: The folders of the layout, one of which it must lie in.
         """
-        # confined to a folder of notes: a name from a model must not lead to settings, keys or out of the brain
+        # a path from a model must not lead to settings, keys or out of the brain
         for top in tops:
             try:
                 absolute = self._tree.confine(path, inside=getattr(self._tree, top))
@@ -405,37 +417,43 @@ class Gate:
         return None
 
     def _shown_note(self, path: str) -> str | None:
+        """Return the part of a note that may be shown; None where there is none."""
         text = self._library.read_text(path)
-        if text is None or not self.is_remote:
+        if text is None or not self._hides_private:
             return text
         if not self.knows(path) or (shown := shareable_text(text)) is None:
             return None
         if path.startswith(f"{self._tree.relative(self._tree.inbox)}/"):
-            return redact(self._library, shown)  # as it was typed, keys and all
+            return redact(self._library, shown)  # files of the inbox still hold secrets
         for placed in reversed(list(find_events(shown))):
             if self.is_private_by_now(placed.event.id):
                 shown = shown[: placed.start] + shown[placed.end :]
-        return self._lines(path, shown)
+        return self._without_hidden(path, shown)
 
     def own(self, path: Path) -> str | None:
         """Return a file of `system/`: the identity, a template, a workflow; None where it may not be shown."""
         text = self._library.read_text(path)
-        return shareable_text(text) if text is not None and self.is_remote else text
+        return shareable_text(text) if text is not None and self._hides_private else text
 
-    def _lines(self, path: str, text: str) -> str:
-        return without_hidden(self._tree, path, text) if self.is_remote else text
+    def _without_hidden(self, path: str, text: str) -> str:
+        """Return a text without lines that link to hidden paths."""
+        return without_hidden(self._tree, path, text) if self._hides_private else text
 
-    # --- the last look ----------------------------------------------------------------------------------------
+    def cleared(self, text: str) -> str:
+        """Return a text of no file of ours, such as a plugin's, without the paragraphs that are marked private."""
+        return str(_cleared(text)) if self._hides_private else text
+
+    # --- the last check ---------------------------------------------------------------------------------------
 
     def release(self, messages: Iterable[Mapping[str, Any]]) -> Released:
-        """Return messages as they may be sent; a paragraph with a private mark, from wherever it came, is left out."""
-        # the last look, whatever was overlooked when the messages were made
+        """Return messages that may be sent, with `WITHHELD` in place of every paragraph that has a private mark."""
+        # none should be left by now: this catches what the filters above missed
         if self.is_remote:
             messages = [{**message, "content": _cleared(message.get("content"))} for message in messages]
         return Released(list(messages), self.is_remote)
 
 
-# each field of a request by what lets it through; all others are shown as they are: the prompt, and plain words
+# The filter of each request field that holds memory; the fields of `_OPEN_FIELDS` hold none and are shown as they are.
 _FILTERS: dict[str, Callable[[Gate, Any], Any]] = {
     "short_term": Gate.short_term,
     "conversation": Gate.turns,
@@ -460,23 +478,29 @@ _OPEN_FIELDS = frozenset(
 
 
 def is_private_request(library: Library, request: Request) -> bool:
-    """Return whether a request must stay on this machine as a whole: by itself, or by what its prompt says now."""
+    """Return whether a request must stay on this machine: it, its exchange or its prompt's file is private."""
     exchange = getattr(request, "exchange", None)
     prompt = exchange.prompt if exchange else getattr(request, "prompt", None)
     if request.is_private or (exchange and exchange.is_private):
         return True
     if prompt and (prompt.private or (prompt.path and is_hidden(library.tree, prompt.path))):
         return True
-    # what was made of exchanges would tell of them
+    # candidates repeat the words of the events they rest on
     return hasattr(request, "candidates") and any(map(is_private_event, getattr(request, "events", ())))
 
 
+def is_through_door(request: Request) -> bool:
+    """Return whether an answer is for a client at a door, which sees nothing private whatever engine makes it."""
+    prompt = getattr(request, "prompt", None)
+    return prompt is not None and bool(prompt.by)
+
+
 class GatedEngine:
-    """An engine that a plugin registered, which is shown what the gate admits.
+    """An engine of a plugin behind the gate: it gets only filtered requests.
 
     Args:
-        library: Whose memory.
-        engine: The plugin's.
+        library: The memory.
+        engine: The plugin's engine.
     """
 
     def __init__(self, library: Library, engine: Engine) -> None:
@@ -491,18 +515,18 @@ class GatedEngine:
         return self._engine.is_remote
 
     def run(self, request: Request) -> Result:
-        """Serve one request; what an answer cites is told by its place among the hits of the caller."""
-        gate = Gate(self._library, is_remote=self.is_remote)
+        """Serve one request; the indices of cited hits are translated to those of the caller's unfiltered hits."""
+        gate = Gate(self._library, is_remote=self.is_remote, is_door=is_through_door(request))
         result = self._engine.run(gate.admit(request))
         if not isinstance(result, Answer) or not isinstance(request, AnswerRequest):
             return result
-        # it counted the hits that it was shown
         numbers = [number for number, _ in gate.numbered_hits(request.hits)]
         cited = [numbers[index] for index in result.cited if 0 <= index < len(numbers)]
         return result if cited == result.cited else result.model_copy(update={"cited": cited})
 
 
 def _paths_in(row: Any) -> list[str]:
+    """Return the pages and folders that a row of statistics names."""
     if not isinstance(row, Mapping):
         return [str(row)]
     named = [*row.get("paths", ()), row.get("path"), row.get("folder")]
@@ -510,6 +534,7 @@ def _paths_in(row: Any) -> list[str]:
 
 
 def _cleared(content: Any) -> Any:
+    """Return a message's content, a text or a list of parts, without the paragraphs that have a private mark."""
     if isinstance(content, str):
         parts = _GAP.split(content) if PRIVATE.search(content) else [content]
         return "".join(WITHHELD if PRIVATE.search(part) else part for part in parts)
@@ -519,5 +544,5 @@ def _cleared(content: Any) -> Any:
 
 
 def _folded(text: str) -> str:
-    """Fold white space, and the escapes that a text bears in a file."""
+    """Return a text without line breaks and Markdown escapes, to find it in a file."""
     return " ".join(text.replace("\\", "").split())

@@ -1,9 +1,9 @@
-"""The one door to every model: which engine serves which purpose, and what may leave this machine (design 8)."""
+"""The gateway: the one way to every model; it picks the engine for a request (design 8)."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from brainiac.errors import ModelError
 from brainiac.formats.discretion import is_private_event
@@ -12,10 +12,10 @@ from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.context.assembler import Assembler
-from brainiac.llm.context.blocks import WorkingMemory
+from brainiac.llm.context.blocks import Stability, WorkingMemory
 from brainiac.llm.context.long_term import focus_blocks
 from brainiac.llm.costs import Ledger
-from brainiac.llm.gate import Gate, GatedEngine, is_private_request
+from brainiac.llm.gate import Gate, GatedEngine, is_private_request, is_through_door
 from brainiac.llm.litellm_engine import LiteLLMEngine
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest, Engine, QueriesRequest, Request, Result
@@ -25,16 +25,18 @@ class Gateway:
     """Serves requests by the engine that the settings name for their purpose.
 
     Args:
-        library: Its settings are read for every request, so a change counts on the next one. Thread-safe.
+        library: The memory; its settings are read for every request, so that a change counts for the next one.
+
+    Thread-safe.
 
     Attributes:
-        ledger: What they cost; one for all engines.
+        ledger: The account of what calls cost, one for all engines.
     """
 
     def __init__(self, library: Library) -> None:
         self._library = library
         self.ledger = Ledger(library)
-        # an engine keeps what lets the next request begin like the last: it lives as long as the brain is open
+        # Engines live as long as the brain is open: they remember how to begin a request like the one before it.
         self._mutex = threading.Lock()
         self._engines: dict[str, Engine] = {}
         self._factories: dict[str, Callable[[Library], Engine]] | None = None
@@ -46,7 +48,7 @@ class Gateway:
         `model` says so.
 
         Raises:
-            ModelError: It failed; `retryable` tells whether waiting helps. Nothing stands in for it.
+            ModelError: The call failed; `retryable` says whether waiting helps. No other engine is tried.
         """
         engine = self.engine_for(request)
         result = engine.run(request)
@@ -59,35 +61,45 @@ class Gateway:
             return result.model_copy(update={"model": engine.name})
         return result
 
-    def working_memory(self, request: Request, *, is_remote: bool | None = None) -> WorkingMemory:
+    def working_memory(
+        self,
+        request: Request,
+        *,
+        gate: Gate | None = None,
+        budget_tokens: int | None = None,
+        left_out: Collection[Stability] = (),
+    ) -> WorkingMemory:
         """Return the working memory of one request as the model that would serve it sees it; tools left out.
 
         Args:
             request: The values to show.
-            is_remote: Whether it leaves this machine; None where that model decides.
+            gate: What may be shown; None where the model that would serve decides.
+            budget_tokens: A smaller budget than the settings' and the model's.
+            left_out: Kinds of blocks that are not wanted.
         """
         engine = self.engine_for(request)
-        gate = Gate(self._library, is_remote=engine.is_remote if is_remote is None else is_remote)
-        return Assembler(self._library).assemble(request, model=engine.name, gate=gate)
+        gate = gate or Gate(self._library, is_remote=engine.is_remote, is_door=is_through_door(request))
+        assembler = Assembler(self._library)
+        return assembler.assemble(request, model=engine.name, gate=gate, budget_tokens=budget_tokens, left_out=left_out)
 
     def engine_for(self, request: Request) -> Engine:
-        """Return the engine that would serve a request: of the prompt's own model, the purpose's, or the default."""
+        """Return the engine for a request: that of the prompt's `model`, else of the purpose, else the default."""
         settings = self._library.settings.llm
         model = request.prompt.model if isinstance(request, AnswerRequest | QueriesRequest) else None
         engine = self._engine(model or settings.models.get(request.purpose.value) or settings.model)
         return self._engine(OFFLINE) if engine.is_remote and is_private_request(self._library, request) else engine
 
     def rests_on_private(self, request: AnswerRequest, answer: Answer) -> bool:
-        """Return whether an answer made on this machine tells of what is private, and so is private itself (F-RSP-4).
+        """Return whether an answer made on this machine may repeat something private, and so is private too (F-RSP-4).
 
-        A model may put all it was shown in other words; the keyless engine tells what it quotes.
+        A model may repeat anything it was shown; the keyless engine repeats only the hits that it cites.
         """
         library, engine = self._library, self.engine_for(request)
-        if engine.is_remote:
+        if engine.is_remote or is_through_door(request):
             return False  # it was shown nothing private
-        elsewhere = Gate(library, is_remote=True)
-        # a hit of which a line was cut for elsewhere was shown whole here
-        open_hits = elsewhere.hits(request.hits)
+        remote_gate = Gate(library, is_remote=True)
+        # a hit from which the remote gate cuts a line counts as hidden too
+        open_hits = remote_gate.hits(request.hits)
         hidden = {number for number, hit in enumerate(request.hits) if hit not in open_hits}
         if engine.name == OFFLINE:
             return not hidden.isdisjoint(answer.cited)
@@ -96,22 +108,24 @@ class Gateway:
         read = {*answer.read, *answer.cited_paths} - {library.tree.relative(library.tree.short_term)}
         if any(shareable_text(page) != page for path in read if (page := library.read_text(path))):
             return True
-        # a private note in focus, which only a model on this machine was shown
-        here = Gate(library, is_remote=False)
-        focused = [focus_blocks(library, request.prompt, 1_000_000, len, gate) for gate in (elsewhere, here)]
+        # a private note in the prompt's focus was shown only to a model on this machine
+        local_gate = Gate(library, is_remote=False)
+        focused = [focus_blocks(library, request.prompt, 1_000_000, len, gate) for gate in (remote_gate, local_gate)]
         return focused[0] != focused[1]
 
     def _engine(self, name: str) -> Engine:
+        """Return the engine of a model, made when first asked for."""
         with self._mutex:
             if name not in self._engines:
                 self._engines[name] = self._make(name)
             return self._engines[name]
 
     def _make(self, name: str) -> Engine:
+        """Return a new engine: the keyless one, a plugin's, or one through litellm."""
         if name == OFFLINE:
             return OfflineEngine()
         if self._factories is None:
-            # asked once, and only for a name that is not ours: most brains have no plugin that registers a model
+            # plugins are asked once, and not at all in a brain that only uses the keyless engine
             factories: dict[str, Callable[[Library], Engine]] = {}
             self._library.call_hook("register_models", register=factories.__setitem__)
             self._factories = factories
@@ -121,6 +135,7 @@ class Gateway:
 
 
 def _has_private(memory: ShortTermMemory) -> bool:
+    """Return whether any part of short-term memory is private."""
     return (
         memory.is_private
         or PRIVATE.search(memory.summary) is not None

@@ -1,4 +1,4 @@
-"""The engine for every model that litellm reaches: working memory in, typed results out, every call in budget."""
+"""The engine for every model that litellm reaches: it sends working memory and returns typed results."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from brainiac.errors import BrainiacError, ModelError, WindowError
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint, count, endpoint_of, facts
 from brainiac.llm.completion import Call, Completion, complete, metered
-from brainiac.llm.context.assembler import Assembler
+from brainiac.llm.context.assembler import Assembler, schema_of
 from brainiac.llm.context.blocks import budget_tokens, tool_tokens
 from brainiac.llm.costs import FOREGROUND, Ledger
-from brainiac.llm.gate import Gate, Released
+from brainiac.llm.gate import Gate, Released, is_through_door
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,
@@ -32,14 +32,14 @@ from brainiac.llm.schemas import (
 )
 from brainiac.llm.tools import Toolbox
 
-# a decision is short: bounds cost, and a small model that does not find its end; reasoning models get the full length
+# These answers are short. The limit bounds the cost of a small model that does not stop; reasoning models have none.
 MAX_OUTPUT_TOKENS = {
     Purpose.QUERIES: 400,
     Purpose.REFLECT: 2000,
     Purpose.SYNTHESIZE: 1000,
     Purpose.SUMMARIZE: 1500,
 }
-MAX_CALLS = 8  # of tools in one round
+MAX_CALLS = 8  # tool calls in one round
 ASK_AGAIN = "That is no valid answer: {problems}\nAnswer again, the whole JSON and nothing else."
 CUT_OFF = "\n\n*(The answer was cut off at {tokens:,} tokens; `llm.max_output_tokens` gives it more room.)*"
 # options that a server may not take, and the words by which its refusal names them
@@ -55,12 +55,9 @@ class LiteLLMEngine:
     """Serves all purposes through litellm.
 
     Args:
-        library: Its settings and this machine's are read for every request.
+        library: The memory; its settings and this machine's are read for every request.
         model: A litellm name.
-        ledger: What models cost.
-
-    Raises:
-        ModelError: The name cannot be one, or its key is missing.
+        ledger: The account of what calls cost.
     """
 
     def __init__(self, library: Library, model: str, ledger: Ledger) -> None:
@@ -71,7 +68,7 @@ class LiteLLMEngine:
 
     @property
     def is_remote(self) -> bool:
-        """Whether what it is asked leaves this machine."""
+        """Whether requests leave this machine."""
         return not self._endpoint.is_local
 
     @property
@@ -96,10 +93,13 @@ class LiteLLMEngine:
     # --- an answer, with tools where the model takes them ------------------------------------------------------
 
     def _answer(self, request: AnswerRequest) -> Answer:
-        gate = Gate(self._library, is_remote=self.is_remote, is_kept=not request.off_record)
+        """Have the model answer a prompt, and return the text with correct links and the pages it cites."""
+        gate = Gate(
+            self._library, is_remote=self.is_remote, is_kept=not request.off_record, is_door=is_through_door(request)
+        )
         room = tool_tokens(budget_tokens(self._library.settings, self.name))
         toolbox = Toolbox(self._library, request, gate, room_tokens=room)
-        completion, tokens, cost_usd = self._talk(request, gate, toolbox)
+        completion, tokens, cost_usd = self._answer_in_rounds(request, gate, toolbox)
         text = completion.text.strip()
         if completion.finish == "length":
             text += CUT_OFF.format(tokens=self._max_output(request.purpose))
@@ -114,27 +114,27 @@ class LiteLLMEngine:
             cost_usd=round(cost_usd, 8),
         )
 
-    def _talk(self, request: AnswerRequest, gate: Gate, toolbox: Toolbox) -> tuple[Completion, int, float]:
-        """Let the model call tools in a bounded number of rounds, then answer.
+    def _answer_in_rounds(self, request: AnswerRequest, gate: Gate, toolbox: Toolbox) -> tuple[Completion, int, float]:
+        """Have the model call tools in a bounded number of rounds, then answer.
 
         Returns:
-            The last call, and the tokens and USD of all of them.
+            The last completion, and the tokens and USD of all calls.
 
         Raises:
-            ModelError: It failed, refused, said nothing twice, or asked for tools without end.
+            ModelError: A call failed, or the model refused, gave an empty text twice, or asked for tools without end.
         """
         rounds = self._library.settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
         messages = self._messages(request, gate, toolbox.descriptions() if rounds else ())
         tokens, cost_usd, was_empty = 0, 0.0, False
-        # after the rounds one call without tools, and one more for a model whose text was empty
-        for left in range(rounds, -2, -1):
+        # after the rounds comes one call without tools, and one more for a model whose text was empty
+        for rounds_left in range(rounds, -2, -1):
             options: dict[str, Any] = {}
             if rounds:
-                options = {"tools": toolbox.definitions(), "tool_choice": "auto" if left > 0 else "none"}
+                options = {"tools": toolbox.definitions(), "tool_choice": "auto" if rounds_left > 0 else "none"}
             completion = self._call(request, gate, messages, options)
             tokens += completion.usage.input + completion.usage.output
             cost_usd += completion.cost_usd
-            if completion.tool_calls and left > 0:
+            if completion.tool_calls and rounds_left > 0:
                 messages = [*messages, *_tool_messages(completion, toolbox)]
                 continue
             _check_refusal(completion, self.name)
@@ -146,24 +146,27 @@ class LiteLLMEngine:
         why = "it kept asking for tools." if completion.tool_calls else "its text was empty, twice."
         raise ModelError(f"`{self.name}` gave no answer: {why}", advice="Ask again, or choose another model.")
 
-    # --- everything else: JSON by a schema ---------------------------------------------------------------------
+    # --- all other purposes: JSON by a schema ------------------------------------------------------------------
 
     def _typed(self, request: Request) -> Result:
-        """Ask for JSON, and once more with the errors when it does not validate."""
-        gate = Gate(self._library, is_remote=self.is_remote)
+        """Ask for JSON and return it as the request's result; ask once more, with the errors, if it does not validate.
+
+        Raises:
+            ModelError: A call failed, the model refused, or its JSON did not validate twice.
+        """
+        gate = Gate(self._library, is_remote=self.is_remote, is_door=is_through_door(request))
         messages = self._messages(request, gate)
         problems = ""
-        # asked again once, with what was wrong
         for _ in range(2):
-            completion = self._call(request, gate, messages, {"response_format": request.result, "temperature": 0})
+            completion = self._call(request, gate, messages, {"response_format": _format(request), "temperature": 0})
             _check_refusal(completion, self.name)
             try:
                 return request.result.model_validate_json(_json_in(completion.text))
             except ValidationError as error:
                 if completion.finish == "length" and isinstance(request, ConsolidateRequest) and len(request.said) > 1:
-                    return self._halved(request)  # there is less to say about fewer exchanges
+                    return self._halved(request)  # fewer exchanges need a shorter answer
                 problems = _problems(error, completion)
-            # cut, or a model that did not find its end would fill its own window
+            # cut, since the answer of a model that did not stop would fill its window
             again = [{"role": "assistant", "content": completion.text[:4000] or "(nothing)"}]
             messages = [*messages, *again, {"role": "user", "content": ASK_AGAIN.format(problems=problems)}]
         raise ModelError(
@@ -173,7 +176,7 @@ class LiteLLMEngine:
         )
 
     def _halved(self, request: ConsolidateRequest) -> Consolidation:
-        """Consolidate more than the window holds in two parts: nothing of what was said may be left unread."""
+        """Consolidate exchanges that are too many for one call in two halves, so that none is left out."""
         middle = len(request.said) // 2
         results = [self.run(replace(request, said=said)) for said in (request.said[:middle], request.said[middle:])]
         return Consolidation(operations=[operation for result in results for operation in result.operations])  # type: ignore[attr-defined]
@@ -186,25 +189,25 @@ class LiteLLMEngine:
     def _call(
         self, request: Request, gate: Gate, messages: list[dict[str, Any]], options: dict[str, Any]
     ) -> Completion:
-        """Make one call; an option that the server refuses (a response format, tools) is left out from then on.
+        """Make one call; an option that the server refuses (a response format, tools) is not sent any more.
 
         Raises:
-            ModelError: It failed, or does not fit the budget.
+            ModelError: The call failed, or does not fit into the budget.
         """
         offered = {name: value for name, value in options.items() if name not in self._refused_options}
         try:
-            return self._paid(request, gate.release(messages), offered)
+            return self._metered_call(request, gate.release(messages), offered)
         except ModelError as error:
             problem = error.problem.lower()
             refused = {name for name in offered if any(word in problem for word in _OPTIONAL.get(name, ()))}
             if error.retryable or not refused:
                 raise
-            # remembered: the server will not learn it before it is restarted
+            # kept for all further calls
             self._refused_options |= refused
-            left = {name: value for name, value in offered.items() if name not in refused}
-            return self._paid(request, gate.release(messages), left)
+            accepted = {name: value for name, value in offered.items() if name not in refused}
+            return self._metered_call(request, gate.release(messages), accepted)
 
-    def _paid(self, request: Request, messages: Released, options: dict[str, Any]) -> Completion:
+    def _metered_call(self, request: Request, messages: Released, options: dict[str, Any]) -> Completion:
         """Make one call within the budget and journal it."""
         endpoint, max_tokens = self._endpoint, self._max_output(request.purpose)
         on_text = request.on_text if isinstance(request, AnswerRequest) else None
@@ -219,10 +222,18 @@ class LiteLLMEngine:
         return completion
 
     def _max_output(self, purpose: Purpose) -> int:
-        """Return how many tokens an answer may have."""
-        listed, wanted = facts(self.name), self._library.settings.llm.max_output_tokens
-        short = wanted if listed.is_reasoning else MAX_OUTPUT_TOKENS.get(purpose, wanted)
-        return min(wanted, short, listed.max_output_tokens or wanted)
+        """Return how many tokens an answer may have: by the settings, the purpose and the model."""
+        listed, setting = facts(self.name), self._library.settings.llm.max_output_tokens
+        by_purpose = setting if listed.is_reasoning else MAX_OUTPUT_TOKENS.get(purpose, setting)
+        return min(setting, by_purpose, listed.max_output_tokens or setting)
+
+
+def _format(request: Request) -> dict[str, Any]:
+    """Return the `response_format` for a request's result; not `strict`, which would demand every empty field."""
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": request.result.__name__, "schema": schema_of(request.result)},
+    }
 
 
 def _about(request: Request) -> str:
@@ -233,16 +244,16 @@ def _about(request: Request) -> str:
 
 
 def _check_refusal(completion: Completion, model: str) -> None:
-    """Raise what a person should know when a model declined or the answer broke off.
+    """Raise an error where there is no complete answer.
 
     Raises:
-        ModelError: It refused, was filtered, or did not finish.
+        ModelError: The model refused, a filter stopped the answer, or the stream broke off.
     """
     if completion.refusal or completion.finish == "content_filter":
         words = f": “{completion.refusal[:200]}”" if completion.refusal else " (the provider's content filter)"
         raise ModelError(f"`{model}` refused to answer{words}.", advice="Rephrase the prompt, or choose another model.")
     if not completion.finish:
-        raise ModelError(f"The answer of `{model}` broke off.", retryable=True, advice="It is tried again by itself.")
+        raise ModelError(f"The answer of `{model}` broke off.", retryable=True)
 
 
 def _json_in(text: str) -> str:
@@ -252,6 +263,7 @@ def _json_in(text: str) -> str:
 
 
 def _problems(error: ValidationError, completion: Completion) -> str:
+    """Return what is wrong with an answer, as the model is told."""
     if not completion.text.strip():
         return "it was empty"
     if completion.finish == "length":
@@ -260,14 +272,14 @@ def _problems(error: ValidationError, completion: Completion) -> str:
 
 
 def _tool_messages(completion: Completion, toolbox: Toolbox) -> list[dict[str, Any]]:
-    """Return the tools that a model asked for, as it asked, and what they gave."""
-    asked, results = [], []
+    """Return the messages for a round of tools: the model's calls, then their results."""
+    calls, results = [], []
     for number, call in enumerate(completion.tool_calls[:MAX_CALLS]):
         name = call.id or f"call_{number}"
         function = {"name": call.name, "arguments": call.arguments or "{}"}
-        asked.append({"id": name, "type": "function", "function": function})
+        calls.append({"id": name, "type": "function", "function": function})
         results.append({"role": "tool", "tool_call_id": name, "content": toolbox.call(call.name, call.arguments)})
-    return [{"role": "assistant", "content": completion.text or None, "tool_calls": asked}, *results]
+    return [{"role": "assistant", "content": completion.text or None, "tool_calls": calls}, *results]
 
 
 def _with_true_links(
@@ -275,16 +287,16 @@ def _with_true_links(
 ) -> tuple[str, set[str]]:
     """Return an answer with its links relative to the response, and the paths that it cites.
 
-    A link counts as citing only where it names a page that the model was shown. One that bears an identity and leads
-    nowhere was made up, as small models do: its title stays.
+    A link cites a page only if the model was shown that page. Of a link with a uuid that leads nowhere, which small
+    models invent, only the title stays.
     """
-    # the uuid is the truth: models copy it right where they shorten a path
+    # the uuid comes before the path: models copy uuids correctly and shorten paths
     shown = {hit.path: hit.uuid for hit in gate.hits(request.hits)} | dict.fromkeys(read, "")
     by_uuid = {uuid: path for path, uuid in shown.items() if uuid}
     folder = posixpath.dirname(request.prompt.path)
     cited: set[str] = set()
 
-    def relative(match: re.Match[str]) -> str:
+    def corrected(match: re.Match[str]) -> str:
         title, target, _, uuid = match.groups()
         name, hash_sign, anchor = unquote(target).partition("#")
         path = by_uuid.get(uuid or "") or posixpath.normpath(name)
@@ -295,11 +307,11 @@ def _with_true_links(
         identity = f' "uuid:{uuid}"' if uuid else ""
         return f"[{title}]({place}{hash_sign}{quote(anchor, safe='^-')}{identity})"
 
-    return _LINK.sub(relative, text), cited
+    return _LINK.sub(corrected, text), cited
 
 
 def _exists(library: Library, path: str) -> bool:
     try:
         return library.read(path) is not None
-    except BrainiacError:  # it leads out of the brain
+    except BrainiacError:  # the path lies outside of the brain
         return False

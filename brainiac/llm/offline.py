@@ -1,7 +1,7 @@
 """The keyless engine: it records, finds and quotes, without key, network, model or any knowledge of a language.
 
-Design 8. It serves the purposes from a request's values alone, and the same request gets the same result. What a person
-said is quoted or kept, never reworded, joined, resolved or inferred; its only words of its own are the lines below.
+Design 8. It serves every purpose from the request alone, and the same request always gets the same result. It quotes or
+keeps a person's words as they are; the only words of its own are the lines below.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ FIRST = (
     "`brainiac context --copy` takes your memory to a chat of yours, and `llm.model` in system/config.yaml names a "
     "model.*"
 )
-FIXED = (NOTED, FOUND, NOTHING, FIRST)  # nobody's words: they stand in any answer
+FIXED = (NOTED, FOUND, NOTHING, FIRST)  # lines of any answer, which quote nobody
 MAX_PASSAGES = 3
-QUOTED_CHARACTERS = 600  # a longer passage is shown around what was asked
-ASKED_CHARACTERS = 1_000  # a question mark within a longer text is seldom the writer's
-SAME = 0.6  # of their runs of signs: so much alike, the newer of two passages goes first
-NOTES = "notes"  # the folder of what names no page, a page a month
+QUOTED_CHARACTERS = 600  # of a longer passage the part around the words of the prompt is shown
+ASKED_CHARACTERS = 1_000  # a question mark within a longer text is seldom a question to the memory
+SAME = 0.6  # two passages that share so many of their character trigrams say much the same
+NOTES = "notes"  # the folder for words that name no page; it has a page for each month
 MIN_DEPTH_TO_LIFT = 5  # memory/long_term/concrete/topic/page.md stays where it is
 MAX_PATHS = 400  # of one proposal
 MAX_PROPOSALS = 100
-_MIN_NAME = 3  # characters: a shorter title is named by chance
+_MIN_NAME = 3  # characters: a shorter title stands in a text by chance
 _TITLE_CHARACTERS = 60
 _FENCE = re.compile(r"^ {0,3}(?:`{3,}|~{3,})", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
@@ -93,8 +93,8 @@ class OfflineEngine:
                     request.on_text(result.text)
                 return result
             case ReflectRequest():
-                return Reflection()  # what a person marked is noted whoever answers
-            case ConsolidateRequest():  # what was marked is kept; nothing else is judged
+                return Reflection()  # Reflection notes the marked words with every engine
+            case ConsolidateRequest():  # marked words are kept; nothing else is judged
                 zone = request.now.tzinfo or UTC
                 return Consolidation(operations=[keep(marked, request.pages, zone) for marked in request.marked])
             case SynthesizeRequest():
@@ -106,19 +106,22 @@ class OfflineEngine:
         raise TypeError(f"the keyless engine serves no {type(request).__name__}")
 
 
-# --- answer: what memory holds nearest, quoted ---------------------------------------------------------------------
+# --- answer: the nearest passages of memory, quoted ----------------------------------------------------------------
 
 
 def answer(request: AnswerRequest) -> Answer:
-    """Answer a prompt from what was found for it, in one form: a question is not told from a statement here."""
+    """Return the answer to a prompt: passages from its hits, and the words of the prompt that memory does not have.
+
+    Only question marks are looked at: a prompt that ends in one is a question, and any other is also acknowledged
+    ("Noted."). Without a question mark anywhere, only near passages are quoted.
+    """
     prompt = request.prompt.said
     is_question = ends_as_question(prompt)
-    is_asked = is_question or (len(prompt) <= ASKED_CHARACTERS and any(map(ends_as_question, pieces(prompt))))
-    chosen = passages(request.hits, only_near=not is_asked)
-    # what ends in a question mark asks for an answer and nothing else; anything else was also told
+    has_question = is_question or (len(prompt) <= ASKED_CHARACTERS and any(map(ends_as_question, pieces(prompt))))
+    chosen = passages(request.hits, only_near=not has_question)
     parts = [] if is_question else [NOTED]
     parts += quotations(request.hits, chosen, prompt, posixpath.dirname(request.prompt.path), request.zone)
-    if request.absent and (is_asked or chosen):
+    if request.absent and (has_question or chosen):
         parts.append(ABSENT.format(words=", ".join(f"“{word}”" for word in request.absent)))
     if is_question and not chosen:
         parts.insert(0, NOTHING)
@@ -128,19 +131,19 @@ def answer(request: AnswerRequest) -> Answer:
 
 
 def passages(hits: Sequence[Hit], *, only_near: bool = False) -> list[int]:
-    """Return the indices of the hits to be shown, best first; of those that say much the same the newest goes first.
+    """Return the indices of the hits to be shown, best first; of hits that say much the same, the newest first.
 
     Args:
-        hits: Best first.
-        only_near: Leave out what has little to do with what was said.
+        hits: The hits, best first.
+        only_near: Whether to leave out hits that are not near (`Hit.is_near`).
     """
     chosen: list[int] = []
     for index, hit in enumerate(hits):
         if (only_near and not hit.is_near) or hit.kind == "index-page":
-            continue  # an index page tells of other pages in nobody's words
+            continue  # the words of an index page are derived from other pages
         alike = [other for other in chosen if likeness(hits[other].text, hit.text) >= SAME]
         if any(hits[other].text.split() == hit.text.split() for other in alike):
-            continue  # the statement and the exchange that it was made from
+            continue  # a statement, and the exchange that it was made from
         if len(chosen) < MAX_PASSAGES:
             older = [chosen.index(other) for other in alike if hits[other].at < hit.at]
             chosen.insert(min(older, default=len(chosen)), index)
@@ -150,13 +153,13 @@ def passages(hits: Sequence[Hit], *, only_near: bool = False) -> list[int]:
 def quotations(
     hits: Sequence[Hit], chosen: Sequence[int], query: str, folder: str, zone: tzinfo | None
 ) -> Iterator[str]:
-    """Yield the paragraphs that show hits: each a block quote of the words as they stand, then day and link.
+    """Yield the paragraphs that quote hits: for each a block quote of its text, then a line with day and link.
 
     Args:
-        hits: What was found.
-        chosen: Indices of those to show, in order.
-        query: What was asked: a long passage is shown around its words.
-        folder: The folder of the prompt, relative: links start there.
+        hits: The hits.
+        chosen: Indices of the hits to quote, in order.
+        query: The prompt; of a long passage the part around its words is quoted.
+        folder: The folder of the prompt, which links are relative to.
         zone: The person's time zone; None for UTC.
     """
     if chosen:
@@ -164,14 +167,14 @@ def quotations(
     for hit in (hits[index] for index in chosen):
         text = hit.text if len(hit.text) <= QUOTED_CHARACTERS else excerpt(hit.text, query, QUOTED_CHARACTERS)
         fences = _FENCE.findall(text)
-        if len(fences) % 2:  # it was cut within a fence, which would take in what follows
+        if len(fences) % 2:  # the excerpt ends within a code fence, which has to be closed
             text += f"\n{fences[-1].strip()}"
         yield "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
         yield _source(hit, folder, zone)
 
 
 def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:
-    """Return the day a passage is of and a link to where it stands."""
+    """Return the line below a quotation: its day and a link to its page."""
     block_id = hit.anchor if hit.kind == "statement" else ""
     link = format_link(hit.title, posixpath.relpath(hit.path, folder or "."), hit.uuid, block_id)
     return "— " + ", ".join(filter(None, [day_in(zone, hit.at), link, "archived" if hit.is_archived else ""]))
@@ -181,11 +184,11 @@ def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:
 
 
 def keep(marked: Marked, pages: Sequence[PageName], zone: tzinfo) -> Operation:
-    """Return what becomes of marked words: `same` where they stand already, else `new`.
+    """Return the operation for marked words: `same` where a statement has them already, else `new`.
 
     Args:
         marked: The words.
-        pages: Those that they may go to.
+        pages: The pages that they may go to.
         zone: The person's time zone.
     """
     evidence = [Evidence(exchange=marked.exchange, quote=marked.text)]
@@ -202,23 +205,26 @@ def keep(marked: Marked, pages: Sequence[PageName], zone: tzinfo) -> Operation:
 
 
 def _page_for(marked: Marked, pages: Sequence[PageName], zone: tzinfo) -> PageRef:
-    """Return the page of words: of their link or tag, the one they name, their conversation's, else their month's."""
-    # a link says where, a tag only what about
+    """Return the page for marked words.
+
+    Several lines get a page of their own. A single line goes to the page of its link or tag, else to the page whose
+    name it holds, else to that of its conversation, else to that of its month.
+    """
+    # a link comes before a tag: it names the page, the tag only the topic
     name = next(iter((*marked.links, *marked.tags)), "")
-    # several lines are a note of their own, whatever they are about
     if "\n" in marked.text.strip():
-        return _own_page(marked, name)
+        return _new_page(marked, name)
     if name:
-        return _page_called(name, pages)
-    if path := _named_in(marked.text, pages):
+        return _page_of_name(name, pages)
+    if path := _path_named_in(marked.text, pages):
         return PageRef(path=path)
     if marked.conversation:
-        return _page_called(marked.conversation, pages)
-    return _page_called(day_in(zone, marked.at)[:7], pages, folder=NOTES)
+        return _page_of_name(marked.conversation, pages)
+    return _page_of_name(day_in(zone, marked.at)[:7], pages, folder=NOTES)
 
 
-def _own_page(marked: Marked, name: str) -> PageRef:
-    """Return a page of its own for words of several lines; numbered steps below a heading are a skill."""
+def _new_page(marked: Marked, name: str) -> PageRef:
+    """Return a new page for words of several lines; a heading with numbered steps below it becomes a skill."""
     heading = _HEADING.search(marked.text)
     is_skill = heading is not None and len(_STEP.findall(marked.text, heading.end())) > 1
     first = next(line for line in marked.text.split("\n") if line.strip())
@@ -229,21 +235,22 @@ def _own_page(marked: Marked, name: str) -> PageRef:
     return PageRef(kind="skill" if is_skill else "concrete", folder=folder, title=title or name, is_whole=True)
 
 
-def _page_called(name: str, pages: Sequence[PageName], folder: str = "") -> PageRef:
+def _page_of_name(name: str, pages: Sequence[PageName], folder: str = "") -> PageRef:
+    """Return the page with a name in any case of letters; a new one in the folder where there is none."""
     wanted = name.casefold()
     path = next((page.path for page in pages if wanted in map(str.casefold, page.names)), "")
     return PageRef(path=path) if path else PageRef(folder=folder, title=name)
 
 
-def _named_in(text: str, pages: Sequence[PageName]) -> str:
-    """Return the path of the page whose name stands in a text, word for word; of several the longest name's."""
-    spoken = f" {' '.join(words(text))} "
+def _path_named_in(text: str, pages: Sequence[PageName]) -> str:
+    """Return the path of the page whose name stands in a text word for word, the longest name; "" for none."""
+    padded = f" {' '.join(words(text))} "
     longest = path = ""
     for page in pages:
         for name in (" ".join(words(name)) for name in page.names):
-            # scripts other than Latin may put no space between words, and say much in few signs
-            is_there = f" {name} " in spoken or (not name.isascii() and name in spoken)
-            if is_there and len(name) >= (_MIN_NAME if name.isascii() else 2) and len(name) > len(longest):
+            # scripts other than Latin may have no spaces between words, and short names
+            is_named = f" {name} " in padded or (not name.isascii() and name in padded)
+            if is_named and len(name) >= (_MIN_NAME if name.isascii() else 2) and len(name) > len(longest):
                 longest, path = name, page.path
     return path
 
@@ -252,7 +259,7 @@ def _named_in(text: str, pages: Sequence[PageName]) -> str:
 
 
 def summarize(request: SummarizeRequest) -> str:
-    """Return how much was said since when, and which pages it went to."""
+    """Return a summary of numbers: how many exchanges since which day, and the pages they went to."""
     events = [*request.archived, *request.remaining]
     if not events:
         return ""
@@ -262,13 +269,13 @@ def summarize(request: SummarizeRequest) -> str:
 
 
 def organize(request: OrganizeRequest) -> Proposals:
-    """Return proposals for what the statistics show: link what is cited together, lift what is used, rest the rest."""
+    """Return proposals by rule: link pages cited together, move used ones up, archive unused ones, split folders."""
     patterns = request.patterns
     proposals = [
         Proposal(action="link", paths=row["paths"], reason=f"cited together {row['cited']} times")
         for row in patterns.get("co_accessed", ())
     ]
-    proposals += [*_moves(patterns.get("frequent", ())), *_rests(patterns.get("unused", ()))]
+    proposals += [*_moves(patterns.get("frequent", ())), *_archivings(patterns.get("unused", ()))]
     proposals += [
         Proposal(action="split", paths=[row["folder"]], reason=f"{row['entries']} entries")
         for row in patterns.get("overgrown", ())
@@ -277,7 +284,7 @@ def organize(request: OrganizeRequest) -> Proposals:
 
 
 def _moves(rows: Rows) -> Iterator[Proposal]:
-    """Lift a page that is cited often by one level, out of a deep folder."""
+    """Yield a move for each page that is cited often: out of a deep folder into the one above."""
     for row in rows:
         path = row["path"]
         if len(path.split("/")) > MIN_DEPTH_TO_LIFT and "/events/" not in f"/{path}":
@@ -285,8 +292,8 @@ def _moves(rows: Rows) -> Iterator[Proposal]:
             yield Proposal(action="move", paths=[path], target=target, reason=f"cited {row['cited']} times")
 
 
-def _rests(rows: Rows) -> Iterator[Proposal]:
-    """Compress unused days month by month; archive every other page that is not used."""
+def _archivings(rows: Rows) -> Iterator[Proposal]:
+    """Yield proposals to compress unused days month by month, and to archive every other unused page."""
     months: dict[str, list[str]] = defaultdict(list)
     for row in rows:
         month = _MONTH.match(row["path"])

@@ -1,6 +1,6 @@
-"""What each error of a provider means here: whether waiting helps, and what a person can do (seeds P3, design 8).
+"""The meaning of providers' errors: whether waiting helps, and what a person can do (seeds P3, design 8).
 
-One table for all exception classes of litellm; a test fails when the installed one has a class that stands not in it.
+One table has all exception classes of litellm; a test fails when the installed version has a class that is not in it.
 """
 
 from __future__ import annotations
@@ -11,21 +11,28 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from brainiac.errors import ModelError, WindowError
 from brainiac.llm.catalog import Endpoint, missing_key
 
-_WAIT = "It is tried again by itself."
+_WAIT = ""  # nothing but time helps; who calls says whether it is tried again by itself
 _REQUEST = "See the message; another model may take it (llm.model, or `model:` in the prompt)."
 _FILTER = "Rephrase the prompt, or choose another model."
 _WINDOW = "Set context.budget_tokens to what the model takes, or choose a larger one."
 
-Failure = tuple[bool, str, str]  # whether waiting helps, what happened, what to do
+
+class Failure(NamedTuple):
+    """The meaning of an error: whether waiting helps, what happened, and what a person can do."""
+
+    is_retryable: bool
+    problem: str
+    advice: str
+
 
 # classes of the same meaning stand in one row
 _ROWS: tuple[tuple[str, bool, str, str], ...] = (
-    ("AuthenticationError", False, "the key was refused", "Check the key in the environment where brainiac runs."),
+    ("AuthenticationError", False, "the key was refused", "Check the key that brainiac is given."),
     ("PermissionDeniedError", False, "the key may not use this model", "Check the account, or choose another model."),
     ("PaymentRequiredError", False, "the account has no credit", "Add credit at the provider."),
     ("NotFoundError", False, "there is no such model or endpoint", "Check llm.model and this machine's api_bases."),
@@ -42,7 +49,7 @@ _ROWS: tuple[tuple[str, bool, str, str], ...] = (
     ("ModifyResponseException", False, "the answer was replaced by a filter", _FILTER),
     ("BudgetExceededError", False, "a budget set outside brainiac is used up", "Raise it where it was set."),
     ("MockException", False, "a mocked call failed", _REQUEST),
-    ("Timeout", True, "no answer in time", _WAIT + " llm.timeout_seconds gives it longer."),
+    ("Timeout", True, "no answer in time", "llm.timeout_seconds gives it longer."),
     ("RateLimitError", True, "the provider asks to slow down", _WAIT),
     ("InternalServerError", True, "the provider has trouble", _WAIT),
     ("ServiceUnavailableError", True, "the provider is overloaded or down", _WAIT),
@@ -54,7 +61,9 @@ _ROWS: tuple[tuple[str, bool, str, str], ...] = (
     ("MidStreamFallbackError", True, "the answer broke off", _WAIT),
 )  # fmt: skip
 FAILURES: dict[str, Failure] = {
-    name: (is_retryable, what, advice) for names, is_retryable, what, advice in _ROWS for name in names.split()
+    name: Failure(is_retryable, problem, advice)
+    for names, is_retryable, problem, advice in _ROWS
+    for name in names.split()
 }
 _BY_STATUS = {
     401: "AuthenticationError",
@@ -64,15 +73,17 @@ _BY_STATUS = {
 }
 _PASSING_STATUSES = (408, 409, 425, 429)
 _REFUSED = ("ConnectError", "ConnectionRefusedError", "ConnectTimeout")
+# litellm puts its classes before the provider's words, some of them twice
+_CLASSES = re.compile(r"\A(?:(?:litellm\.)?\w+(?:Error|Exception)(?::| -)\s*)+")
 _KEY_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)(?:_|$)")
 
 
 def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
-    """Return our error for one of the provider library's.
+    """Return our error for one that litellm, or a library below it, raised.
 
     Args:
-        error: As raised by litellm or below it.
-        endpoint: Where the request went.
+        error: The error.
+        endpoint: The server that the request went to.
     """
     text = str(error)
     if "missing credentials" in text.lower() or "api_key client option must be set" in text.lower():
@@ -81,23 +92,39 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
         return ModelError(
             f"Nothing answers at {endpoint.place} for `{endpoint.model}`.",
             retryable=True,
-            advice="Is the server running, is the address right, is this machine online? It is tried again by itself.",
+            advice="Is the server running, is the address right, is this machine online?",
         )
-    # its own message would repeat it all
+    # litellm's message would repeat the whole text
     if "repeating the same chunk" in text:
         problem = f"`{endpoint.model}` repeated itself without end and was stopped."
         return ModelError(problem, advice="Ask again, or choose another model.")
-    retryable, what, advice = _failure(error)
-    if "insufficient_quota" in text:  # comes as "slow down", but no waiting helps
-        retryable, what, advice = FAILURES["PaymentRequiredError"]
+    failure = _failure(error)
+    if _is_quota_spent(error):  # it comes with the status for "slow down", but waiting does not help
+        failure = FAILURES["PaymentRequiredError"]
+    is_key_refused = failure.problem == FAILURES["AuthenticationError"].problem
     is_window = type(error).__name__ == "ContextWindowExceededError"
-    message = scrub(" ".join(text.split())).removeprefix("litellm.")
+    message = _CLASSES.sub("", scrub(" ".join(text.split()))) or type(error).__name__
+    shown = message if len(message) <= 300 else message[:299] + "…"
     return (WindowError if is_window else ModelError)(
-        f"`{endpoint.model}`: {what} ({message if len(message) <= 300 else message[:299] + '…'}).",
-        retryable=retryable,
-        retry_after_seconds=retry_after_seconds(error) if retryable else None,
-        advice=advice,
+        f"`{endpoint.model}`: {failure.problem} ({shown.rstrip('.')}).",
+        retryable=failure.is_retryable,
+        retry_after_seconds=retry_after_seconds(error) if failure.is_retryable else None,
+        advice=_which_key(endpoint) if is_key_refused else failure.advice,
     )
+
+
+def _is_quota_spent(error: BaseException) -> bool:
+    """Return whether an error, or one in its chain, has the provider's code for a used-up account."""
+    codes = {str(getattr(link, name, "")) for link in _chain(error) for name in ("code", "type")}
+    return "insufficient_quota" in codes or "insufficient_quota" in str(error)
+
+
+def _which_key(endpoint: Endpoint) -> str:
+    """Return what to do about a key that was refused: which variable holds it."""
+    if endpoint.key_variable:
+        return f"Check {endpoint.key_variable} in the environment where brainiac runs."
+    todo = "name the variable that holds one in this machine's config (api_key_variables)"
+    return f"{endpoint.place} is sent no key: {todo}."
 
 
 def is_unreachable(error: BaseException) -> bool:
@@ -106,7 +133,7 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 def retry_after_seconds(error: BaseException) -> float | None:
-    """Return what a `Retry-After` header asks for, as seconds or as a date."""
+    """Return the seconds to wait by a `Retry-After` header, which has seconds or a date; None without one."""
     for link in _chain(error):
         headers: Any = getattr(getattr(link, "response", None), "headers", None) or {}
         extra: Any = getattr(link, "litellm_response_headers", None) or {}
@@ -120,8 +147,8 @@ def retry_after_seconds(error: BaseException) -> float | None:
 
 
 def scrub(text: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Return a provider's message without keys: the environment's, and what looks like one."""
-    # providers repeat the key that they refuse, whole or with its middle starred out
+    """Return a provider's message without the keys of the environment and words that look like keys."""
+    # providers repeat the key that they refuse, whole or with asterisks in its middle
     for name, value in environ.items():
         if len(value) >= 8 and _KEY_NAME.search(name.upper()):
             text = text.replace(value, "[key]")
@@ -130,19 +157,20 @@ def scrub(text: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _failure(error: BaseException) -> Failure:
-    for link in _chain(error):  # litellm trips over some replies: what they were stands behind
+    """Return the meaning of an error by the table: of the first error in its chain that the table has."""
+    for link in _chain(error):  # litellm may fail while it handles an error: the cause behind is the one meant
         for cls in type(link).__mro__:
             if failure := FAILURES.get(cls.__name__):
-                # some refusals come in a class for passing trouble; their status tells them from it
+                # some refusals come as a retryable class; their HTTP status shows what they are
                 status = getattr(link, "status_code", None) or 500
-                if failure[0] and 400 <= status < 500 and status not in _PASSING_STATUSES:
+                if failure.is_retryable and 400 <= status < 500 and status not in _PASSING_STATUSES:
                     return FAILURES[_BY_STATUS.get(status, "BadRequestError")]
                 return failure
-    return True, "the call failed", _WAIT
+    return Failure(True, "the call failed", _WAIT)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    # an error may be its own cause's context
+    """Yield an error, its cause, and so on, each once: an error may be in its own chain."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

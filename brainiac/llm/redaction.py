@@ -1,6 +1,7 @@
-"""Secrets are taken out before anything goes beyond the inbox; they are known by form alone (design 1.10, 3).
+"""Redaction: secrets are taken out of a text before it is kept or sent, by their form alone (design 1.10, 3).
 
-Keys and tokens are found by detect-secrets, all else by the forms below. What is only told in words stays.
+Keys and tokens are found by detect-secrets, other secrets by the patterns below. A secret that is only described in
+words is not found.
 """
 
 from __future__ import annotations
@@ -11,15 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from hashlib import sha256
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from brainiac.formats.markdown import decode_text
 from brainiac.library import Library
 
-Span = tuple[int, int, str]  # start, end, kind
+
+class Span(NamedTuple):
+    """A secret in a text, by its offsets and its kind."""
+
+    start: int
+    end: int
+    kind: str
+
 
 _MASKED = re.compile(r"\[redacted [A-Za-z0-9 ()/-]+\]")
-_REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
+_CACHED_LENGTH = 8192  # longer texts are not cached, so that the cache stays small
 
 _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL
@@ -34,14 +42,14 @@ _PREFIXES = ("aiza", "akia", "asia", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "gi
 _PREFIXED = re.compile(
     r"(?a)\b(?:AIza[\w-]{35}|A[KS]IA[A-Z0-9]{16}\b|gh[oprsu]_\w{36}|github_pat_\w{60,}|[rs]k_live_\w{16,}|xox[a-z]-[\w-]{20,})"
 )
-# Visa, Mastercard and their like by four or in one, American Express by 4-6-5; numbers are looked for by their first
-# digit, and what may not stand before it is looked at then
+# Visa, Mastercard and similar cards in groups of four or in one, American Express in 4-6-5. The pattern begins with the
+# first digit, and checks only then what may not stand before it, which is faster.
 _CARD = re.compile(
     r"(?a)[2-6](?<![\w./].)(?<!\d[ -].)(?:(?:(?<=[46])\d|(?<=5)[1-5]|(?<=2)[2-7]|(?<=3)5)\d\d([ -]?)\d{4}\1\d{4}\1\d{4}"
     r"|(?<=3)[47]\d\d([ -]?)\d{6}\2\d{5})(?![ -]?\d)(?!\w)"
 )
 _SSN = re.compile(r"(?a)\d{3}-(?<![\w.-]....)(?<!000-)(?<!666-)(?<!9..-)(?!00)\d\d-(?!0000)\d{4}(?![\w-])(?!\.\d)")
-# countries by how many signs an IBAN of theirs has (the registry of ISO 13616)
+# countries by the number of characters of their IBANs (the registry of ISO 13616)
 _IBANS = {
     15: "NO", 16: "BE", 18: "DK|FI|FK|FO|GL|NL|SD", 19: "MK|SI", 20: "AT|BA|EE|KZ|LT|LU|MN|XK", 21: "CH|HR|LI|LV",
     22: "BG|BH|CR|DE|GB|GE|IE|ME|RS|VA", 23: "AE|GI|IL|IQ|OM|SO|TL", 24: "AD|CZ|ES|MD|PK|RO|SA|SE|SK|TN|VG",
@@ -64,14 +72,14 @@ _PASSWORD = re.compile(rf"([Pp][Aa][Ss][Ss](?:[Ww][Oo][Rr][Dd]|[Pp][Hh][Rr][Aa][
 _LABEL = re.compile(r"[^\w\n]*(?:[\w'’-]+[ \t]+){0,3}\w*")  # what stands before it on a line that is no more than that
 _END = r"(?=[.,;!)}\]]{0,4}(?:\s*$|\s+[(|#])|[.,;!]\s)"
 _QUOTED = r"([\"'`])(?P<quoted>[^\n]+?)\1"
-_ON_LINE = re.compile(  # several words, too, that ask nothing
+_ON_LINE = re.compile(  # may be several words, but no question
     rf"(?m){_QUOTED}|(?P<word>[^\s\"'`]\S*?)(?=[.,;!?)}}\]]{{0,4}}\s*$)|(?P<words>[^\s\"'`](?:[^\n]*?[^\s?])??){_END}"
 )
 _WITHIN = re.compile(
     rf"(?m){_QUOTED}|(?P<word>[^\W\d_]{{3,}}){_END}"
     r"|(?P<mixed>(?=[^\W\d_]*[\W\d_]\S)[^\s\"'`]{4,}?)(?=[.,;!?)}\]]*(?:\s|$))"
 )
-# what stands there in code and in forms to fill in: a blank, a variable, a call, a type
+# values that are no secret, in code and in forms to fill in: a blank, a variable, a call, a type
 _NO_VALUE = re.compile(
     r"(?i)[\W_x]*|\(.*|[a-z_.]*pass(?:word|phrase)[a-z_.]*(?:\W.*)?|<.*>"
     r"|\$\W*\w+\W*|\{+.*\}+|%\w+%|[a-z_.]+[(\[].*|(?:self|this|process|os)\.\w.*"
@@ -80,17 +88,17 @@ _NO_VALUE = re.compile(
 _NO_MORE = r"(?![.:/-]?\d)(?!\w)"
 _PIN = re.compile(rf"(?a)[Pp][Ii][Nn](?<![A-Za-z]...){_IS}[\"'`]?(?P<secret>\d{{3,12}}#?){_NO_MORE}")
 _CODE = re.compile(rf"(?a)[Cc][Oo][Dd][Ee]{_IS}[\"'`]?(?P<secret>\d{{3,8}}#?){_NO_MORE}")
-# the words of a text by their letters alone; those of recovery phrases have three to eight
+# maps ASCII letters to lower case and every other byte to a space
 _LETTERS = bytes(ord(chr(sign).lower()) if chr(sign).isalpha() and sign < 128 else 32 for sign in range(256))
 _WORD = re.compile(r"[A-Za-z]+")
 _SHORT = re.compile(r"[\x03-\x08]{12}")  # lengths of words: those on the list have three to eight letters
 _LISTED = re.compile("1{12,}")
 _PHRASE_LENGTHS = (24, 12)
 
-# detect-secrets takes 0.25 s to import and 1 ms a line: only a line that could hold a key is shown to it.
-# Each run of letters or digits is begun at its start alone, or a long word would be looked at once from each letter.
+# detect-secrets takes 0.25 s to import and 1 ms a line: it gets only lines that could hold a key. The lookbehinds let
+# each run of letters or digits match from its start alone, or a long word would be tried from each of its letters.
 _MIXED = re.compile(r"(?<![A-Za-z])[A-Za-z]+\d+[A-Za-z]|(?<!\d)\d+[A-Za-z]+\d")
-_BESIDE = re.compile(r"\d(?:(?<=[A-Za-z].)|(?=[A-Za-z]))")  # without it no word is mixed
+_BESIDE = re.compile(r"\d(?:(?<=[A-Za-z].)|(?=[A-Za-z]))")  # a digit beside a letter: every mixed word has one
 _LONG = re.compile(r"[A-Za-z0-9_+/=.:-]{20,}")
 _PLAIN_WORD = re.compile(
     r"[A-Za-z]+(?:[-'/][A-Za-z]+)*|[0-9a-f]{7,64}|(?:uuid:)?[0-9a-f-]{36}|sha\d+:[0-9a-f]+"
@@ -98,33 +106,30 @@ _PLAIN_WORD = re.compile(
 )
 _PIECE = re.compile(r"(?s).{1,4000}(?:(?<=\s)|\Z)|.{1,4000}")  # the detector is quadratic in a line's length
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\],;\u0080-\U0010ffff]+")
-# of a folder: three letters and more, but not at random
+# the name of a folder: three letters or more, not at random
 _NAME = re.compile(r"(?=[A-Za-z_]{3})(?:(?:[A-Z]?[a-z_]{2,}+)++|[A-Z_]{3,})(?:[-.].*)?")
 _SPELLED = re.compile(r"[A-Z]?[a-z]{3,}")
 _ENTROPY_LIMIT, _ENTROPY_LENGTH, _RUN_LENGTH = 4.2, 20, 12
-# of detect-secrets' own: those of entropy flag plain words outside quotes, the keyword one whole sentences
+# detectors of detect-secrets that are not used: they flag plain words outside of quotes, and whole sentences
 _LOOSE = {"Base64HighEntropyString", "HexHighEntropyString", "KeywordDetector", "IPPublicDetector"}
 _OURS = {"BasicAuthDetector", "PrivateKeyDetector"}
 
 
 def redact(library: Library, text: str) -> str:
-    """Return a text without the secrets in it, each named by its kind.
-
-    Plugins' `redact` hooks are asked in turn, each with what the last one left.
-    """
+    """Return a text with `[redacted KIND]` in place of each secret, after the `redact` hooks of plugins too."""
     return str(library.chain_hook("redact", "text", without_secrets(library, text), brain=library)) if text else text
 
 
 def without_secrets(library: Library, text: str) -> str:
-    """Return a text without what is a secret by its form and by the settings; no plugin is asked."""
+    """Return a text with `[redacted KIND]` in place of each secret, by the settings alone; no plugin is called."""
     settings = library.settings.reflection
     if not settings.redact_secrets:
         return text
-    return (_remembered if len(text) <= _REMEMBERED_LENGTH else redact_secrets)(text, settings.redact_codes)
+    return (_redact_cached if len(text) <= _CACHED_LENGTH else redact_secrets)(text, settings.redact_codes)
 
 
 def without_masks(text: str) -> str:
-    """Return a redacted text without what stands for its secrets: those words are nobody's."""
+    """Return a redacted text without the `[redacted KIND]` in it, which nobody wrote."""
     return _MASKED.sub(" ", text)
 
 
@@ -135,11 +140,11 @@ def kinds_of(library: Library, text: str) -> list[str]:
 
 
 def holds_secret(library: Library, path: str, content: bytes) -> bool:
-    """Return whether a file of the inbox holds a secret, so that it is to be the only copy: no journal has its text.
+    """Return whether a file of the inbox holds a secret; the journal then keeps no copy of its text.
 
     Args:
         library: The library.
-        path: Relative, posix.
+        path: Relative, posix; false for a file outside of the inbox.
         content: The file's bytes.
     """
     if not path.startswith(f"{library.tree.layout.inbox}/"):
@@ -149,7 +154,7 @@ def holds_secret(library: Library, path: str, content: bytes) -> bool:
 
 
 def redact_secrets(text: str, has_secret_codes: bool = False) -> str:
-    """Return a text in which every secret stands as `[redacted KIND]`; what stands so, stays so.
+    """Return a text with `[redacted KIND]` in place of each secret; a text redacted before does not change.
 
     Args:
         text: Any text.
@@ -159,12 +164,15 @@ def redact_secrets(text: str, has_secret_codes: bool = False) -> str:
     return "".join(part + mask for part, mask in zip_longest(parts, _MASKED.findall(text), fillvalue=""))
 
 
-# the turns of a conversation are shown with each of its prompts
-_remembered = lru_cache(maxsize=512)(redact_secrets)
+# cached, since the turns of a conversation are redacted again for each of its prompts
+_redact_cached = lru_cache(maxsize=512)(redact_secrets)
 
 
 def _redacted(text: str, has_secret_codes: bool) -> str:
-    spans = sorted([*_of_form(text, has_secret_codes), *_passwords(text), *_ibans(text), *_phrases(text), *_keys(text)])
+    """Return a text, which holds no `[redacted KIND]` yet, with every secret replaced."""
+    spans = sorted(
+        [*_patterns(text, has_secret_codes), *_passwords(text), *_ibans(text), *_phrases(text), *_keys(text)]
+    )
     pieces, at = [], 0
     for start, end, kind in spans:
         if start >= at:
@@ -173,32 +181,33 @@ def _redacted(text: str, has_secret_codes: bool) -> str:
     return "".join(pieces) + text[at:]
 
 
-def _of_form(text: str, has_secret_codes: bool) -> Iterator[Span]:
-    """Yield what one form shows, where the value is not one that this form has by chance."""
+def _patterns(text: str, has_secret_codes: bool) -> Iterator[Span]:
+    """Yield the secrets that match a pattern of `_FORMS` and pass its check."""
     folded = text.lower()
-    for kind, hints, form, is_meant in _FORMS:
-        if not any(hint in folded for hint in hints) or (kind == "code" and not has_secret_codes):
+    for form in _FORMS:
+        if not any(hint in folded for hint in form.hints) or (form.kind == "code" and not has_secret_codes):
             continue
-        for match in form.finditer(text):
-            value = match.lastgroup or 0
-            if is_meant(match[value]):
-                yield *match.span(value), kind
+        for match in form.pattern.finditer(text):
+            group = match.lastgroup or 0
+            if form.is_secret(match[group]):
+                yield Span(*match.span(group), form.kind)
 
 
 def _passwords(text: str) -> Iterator[Span]:
-    """Yield what is named: on a line of its own several words, within a text one word or what is quoted."""
+    """Yield the values after `password:`; on a line of its own several words, within a text one word or a quotation."""
     for key in _PASSWORD.finditer(text):
         is_own_line = _LABEL.fullmatch(text, text.rfind("\n", 0, key.start()) + 1, key.start())
         value = (_ON_LINE if is_own_line else _WITHIN).match(text, key.end())
         if value and value.lastgroup and _is_value(value[value.lastgroup]):
-            yield *value.span(value.lastgroup), key[1].lower()
+            yield Span(*value.span(value.lastgroup), key[1].lower())
 
 
 def _ibans(text: str) -> Iterator[Span]:
+    """Yield the IBANs of a text with right check digits."""
     for check_digits in _CHECK_DIGITS.finditer(text):
         match = _IBAN.match(text, max(0, check_digits.start() - 2))
         if match and _is_iban(match.group()):
-            yield *match.span(), "IBAN"
+            yield Span(*match.span(), "IBAN")
 
 
 def _is_any(value: str) -> bool:
@@ -211,37 +220,52 @@ def _is_value(value: str) -> bool:
 
 
 def _is_card(number: str) -> bool:
-    """Return whether the check digit (Luhn's) is a card's."""
+    """Return whether the check digit of a card number is right (Luhn's algorithm)."""
     digits = [int(sign) for sign in reversed(number) if sign.isdigit()]
     doubled = (sum(divmod(2 * digit, 10)) for digit in digits[1::2])
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
 
 def _is_iban(number: str) -> bool:
-    """Return whether the check digits (ISO 7064, modulo 97) are an IBAN's."""
+    """Return whether the check digits of an IBAN are right (ISO 7064, modulo 97)."""
     signs = re.sub(r"[ \u00a0]", "", number)
     return int("".join(str(int(sign, 36)) for sign in signs[4:] + signs[:4])) % 97 == 1
 
 
-# kind, what a text in lower case holds if it has one, the form, and whether its value is meant
-_FORMS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool]], ...] = (
-    ("private key", ("-----begin",), _KEY_BLOCK, _is_any),
-    ("password", ("://",), _ADDRESS, _is_value),
-    ("access token", ("authorization",), _AUTHORIZATION, _is_any),
-    ("access token", ("bearer",), _BEARER, _is_any),
-    ("key", _PREFIXES, _PREFIXED, _is_any),
-    ("PIN", ("pin",), _PIN, _is_any),
-    ("code", ("code",), _CODE, _is_any),
-    ("card number", ("",), _CARD, _is_card),
-    ("social security number", ("",), _SSN, _is_any),
+class _Form(NamedTuple):
+    """The form of a kind of secret.
+
+    Attributes:
+        kind: The name of the kind.
+        hints: A text without any of these words, in lower case, has no such secret.
+        pattern: It matches the secret; a named group is the secret where the match holds more.
+        is_secret: Whether a match is one, for instance by a check digit.
+    """
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    is_secret: Callable[[str], bool]
+
+
+_FORMS = (
+    _Form("private key", ("-----begin",), _KEY_BLOCK, _is_any),
+    _Form("password", ("://",), _ADDRESS, _is_value),
+    _Form("access token", ("authorization",), _AUTHORIZATION, _is_any),
+    _Form("access token", ("bearer",), _BEARER, _is_any),
+    _Form("key", _PREFIXES, _PREFIXED, _is_any),
+    _Form("PIN", ("pin",), _PIN, _is_any),
+    _Form("code", ("code",), _CODE, _is_any),
+    _Form("card number", ("",), _CARD, _is_card),
+    _Form("social security number", ("",), _SSN, _is_any),
 )
 
 
 def _phrases(text: str) -> Iterator[Span]:
-    """Yield the recovery phrases of BIP-39: so many words of its English list, the last of which holds a checksum."""
+    """Yield recovery phrases (BIP-39): 24 or 12 words of its English list in a row with the right checksum."""
     words = text.encode("ascii", "replace").translate(_LETTERS).split()
     if not _SHORT.search("".join(map(chr, map(len, words)))):
-        return  # most texts have no such run, and the list need not be read
+        return  # most texts have no twelve short words in a row, and the list need not be read
     numbers = [_bip39().get(word, -1) for word in words]
     runs = list(_LISTED.finditer("".join("0" if number < 0 else "1" for number in numbers)))
     places = [match.span() for match in _WORD.finditer(text)] if runs else []
@@ -249,26 +273,33 @@ def _phrases(text: str) -> Iterator[Span]:
         for length in _PHRASE_LENGTHS:
             for first in range(run.start(), run.end() - length + 1):
                 if _has_checksum(numbers[first : first + length]):
-                    yield places[first][0], places[first + length - 1][1], "recovery phrase"
+                    yield Span(places[first][0], places[first + length - 1][1], "recovery phrase")
 
 
 @cache
 def _bip39() -> dict[bytes, int]:
+    """Return the numbers of the words of BIP-39's English list."""
     from mnemonic import Mnemonic
 
     return {word.encode(): number for number, word in enumerate(Mnemonic("english").wordlist)}
 
 
 def _has_checksum(numbers: Sequence[int]) -> bool:
-    """Return whether the last bits, one for each three words of eleven bits, are the first of the others' SHA-256."""
+    """Return whether the words of a phrase, by their numbers of eleven bits each, have the right checksum.
+
+    The checksum are the last bits, one for each three words: the first bits of the SHA-256 of all others.
+    """
     count = len(numbers) // 3
     entropy, checksum = divmod(sum(number << 11 * place for place, number in enumerate(reversed(numbers))), 1 << count)
     return sha256(entropy.to_bytes(4 * count, "big")).digest()[0] >> 8 - count == checksum
 
 
 def _keys(text: str) -> Iterator[Span]:
-    """Yield the keys and tokens that detect-secrets knows, and words too long and random to be anything else."""
-    first = last = word_end = 0  # of the line, and of the word that was looked at
+    """Yield the keys and tokens that detect-secrets finds, and long words that look random.
+
+    Only lines with a word that mixes letters and digits are checked, each once.
+    """
+    first = last = word_end = 0  # the ends of the line, and the end of the last word or line that was checked
     for mixed in _BESIDE.finditer(text):
         at = mixed.start()
         if at < word_end:
@@ -283,28 +314,29 @@ def _keys(text: str) -> Iterator[Span]:
 
 
 def _find(text: str, sign: str, at: int) -> int:
-    """Return where a sign stands next, or the end of the text."""
+    """Return the offset of the next such sign, or the end of the text."""
     end = text.find(sign, at)
     return len(text) if end < 0 else end
 
 
 def _detected(line: str, offset: int) -> Iterator[Span]:
+    """Yield the keys in a line; `offset` is where the line stands in the text."""
     from detect_secrets.core.scan import scan_line
     from detect_secrets.settings import transient_settings
 
     words = [_core(word) for word in _TOKEN.finditer(line)]
-    yield from ((offset + start, offset + end, "key") for start, end in words if _is_random(line[start:end]))
+    yield from (Span(offset + start, offset + end, "key") for start, end in words if _is_random(line[start:end]))
     with transient_settings({"plugins_used": [{"name": name} for name in _detectors()]}):
         secrets = [(secret.secret_value, secret.type.removesuffix("s")) for secret in scan_line(line)]
     for value, kind in secrets:
-        # some detectors report only a part: the whole word that holds it goes
+        # some detectors report only a part of a word: the whole word is taken out
         for start, end in words:
             if value and value in line[start:end] and not _PLAIN_WORD.fullmatch(line, start, end):
-                yield offset + start, offset + end, kind
+                yield Span(offset + start, offset + end, kind)
 
 
 def _core(word: re.Match[str]) -> tuple[int, int]:
-    """Return where a word stands without `NAME=` before it and the signs of a sentence after it."""
+    """Return the offsets of a word without `NAME=` before it and punctuation after it."""
     text = word.group()
     name = text.rfind("=", 0, -_ENTROPY_LENGTH) + 1
     return word.start() + name, word.start() + len(text.rstrip(".,:!?"))
@@ -312,6 +344,7 @@ def _core(word: re.Match[str]) -> tuple[int, int]:
 
 @cache
 def _detectors() -> list[str]:
+    """Return the names of the detectors of detect-secrets that are used."""
     from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 
     classes: Any = get_mapping_from_secret_type_to_class().values()
@@ -319,7 +352,7 @@ def _detectors() -> list[str]:
 
 
 def _could_be_key(word: str) -> bool:
-    """Return whether letters and digits are mixed as no path, date, version, identifier or plain hash mixes them."""
+    """Return whether a word mixes letters and digits, and is no plain word, date, version, uuid or hash."""
     word = word.strip(".,:!?")
     if not _MIXED.search(word) or _PLAIN_WORD.fullmatch(word):
         return False
@@ -336,14 +369,14 @@ def _is_random(word: str) -> bool:
     if re.fullmatch(r"[A-Za-z]\w*_[0-9a-f]{32,}", core):
         return True
     if core.islower() and max(map(len, re.split(r"[^a-z0-9]", core))) < _RUN_LENGTH:
-        return False  # a name with counters and checksums in it
+        return False  # a name with counters and hashes in it
     if 2 * sum(map(len, _SPELLED.findall(core))) > len(core) and not core.islower():
         return False  # a name in camel case, or of a model
     return Base64HighEntropyString().calculate_shannon_entropy(core) >= _ENTROPY_LIMIT
 
 
 def _is_path(word: str) -> bool:
-    """Return whether a word is a path or address rather than a key that happens to hold slashes."""
+    """Return whether a word with slashes is a path or address, and not a key."""
     if re.fullmatch(r"[A-Za-z0-9/+]{40}", word):
         return False  # the form of AWS's secret keys
     parts = re.split(r"[/\\]", word)

@@ -165,7 +165,7 @@ class PageRef(Result):
 
     path: str = ""
     kind: Kind = "concrete"
-    folder: SkipJsonSchema[Annotated[str, Field(max_length=200)]] = ""
+    folder: Annotated[str, Field(max_length=200)] = ""
     title: Annotated[str, Field(max_length=200)] = ""
     aliases: Annotated[list[Annotated[str, Field(max_length=120)]], Field(max_length=8)] = []
     merge: Annotated[list[str], Field(max_length=8)] = []

@@ -1,4 +1,4 @@
-"""Tools by which an answering model sees more than was retrieved: typed, confined, bounded, fenced (seeds R3, R8)."""
+"""The tools of an answering model, to read more of memory than was retrieved: confined and bounded (seeds R3, R8)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -31,6 +32,8 @@ MAX_ENTRIES = 100
 
 
 class _Parameters(BaseModel):
+    """The parameters of a tool; the docstring of each subclass is the tool's description for the model."""
+
     model_config = ConfigDict(extra="ignore", str_max_length=500)
 
 
@@ -66,20 +69,20 @@ class ReadExchange(_Parameters):
 
 
 class _ToolError(Exception):
-    """What a tool could not do, as the model is told."""
+    """A tool cannot do what was asked; the message is shown to the model."""
 
 
 class Toolbox:
-    """The tools of one answer, with what they may still give out.
+    """The tools of one answer, with the number of tokens that they may still return.
 
     Args:
-        library: Whose memory.
-        request: The answer they serve.
-        gate: What may be given out.
-        room_tokens: All that they may give out.
+        library: The memory.
+        request: The request that is answered.
+        gate: Filters all that the tools read.
+        room_tokens: How many tokens all results together may have.
 
     Attributes:
-        read: Paths of long-term memories whose text was given out, for the access log.
+        read: Paths of long-term memories whose text was returned, for the access log.
     """
 
     def __init__(self, library: Library, request: AnswerRequest, gate: Gate, *, room_tokens: int = TOOL_TOKENS) -> None:
@@ -109,18 +112,18 @@ class Toolbox:
         )
 
     def call(self, name: str, arguments: str) -> str:
-        """Run a tool and return its result as data; what went wrong is told to the model, never raised.
+        """Run a tool and return its result as fenced data, or an error message for the model; nothing is raised.
 
         Args:
-            name: As the model wrote it.
-            arguments: JSON as the model wrote it.
+            name: The tool's name as the model wrote it.
+            arguments: Its arguments as the model wrote them, JSON.
         """
         if self._room_tokens <= 0:
             return "Error: the tools have given out all that this answer may read; answer from what you have."
         if name not in self._tools:
             return f"Error: there is no tool `{one_line(name)}`; there are {', '.join(self._tools)}."
         model, run = self._tools[name]
-        # a model told what was wrong calls again; an exception would end the answer
+        # a model that gets a message calls again; an exception would end the answer
         try:
             result = run(model.model_validate_json(arguments or "{}"))
         except ValidationError as error:
@@ -131,47 +134,45 @@ class Toolbox:
         self._room_tokens -= count(result)
         return result
 
-    def _search(self, wanted: SearchMemories) -> str:
-        is_private = self._request.is_private or not self._gate.is_remote  # a model here may repeat what is private
+    def _search(self, parameters: SearchMemories) -> str:
+        """Return the statements and exchanges that a search finds, by page."""
+        # the query of a local model may repeat something private: no remote embedder may see it
+        is_private = self._request.is_private or not self._gate.is_remote
         hits = self._library.recall.search(
-            wanted.query, limit=wanted.limit, now=self._request.now, is_private=is_private
+            parameters.query, limit=parameters.limit, now=self._request.now, is_private=is_private
         )
         pages: dict[str, list[Hit]] = {}
         for hit in self._gate.hits(hits):
-            # kept, so that the exchange behind a hit can be read whole
+            # kept for `read_exchange`, which looks for an exchange on the pages of the hits
             self._hits.append(hit)
             pages.setdefault(hit.path, []).append(hit)
             self._note_read(hit.path)
         return "\n\n".join(page_text(self._library, page, count) for page in pages.values()) or "Nothing found."
 
-    def _read(self, wanted: ReadMemory) -> str:
-        page = self._page(wanted.id)
+    def _read(self, parameters: ReadMemory) -> str:
+        """Return a page, shortened to `RESULT_TOKENS`."""
+        page = self._page(parameters.id)
         text = self._gate.note(page.path, ("memory",))
         if text is None:
-            raise _ToolError(f"no memory `{wanted.id}`.")
+            raise _ToolError(f"no memory `{parameters.id}`.")
         self._note_read(page.path)
         return f"### {reference(page.title, page.path, page.uuid)}\n{quoted(shortened(text, RESULT_TOKENS, count))}"
 
-    def _list(self, wanted: ListDirectory) -> str:
+    def _list(self, parameters: ListDirectory) -> str:
+        """Return the names in a folder of memory, hidden ones left out."""
         tree = self._library.tree
-        folder = tree.confine(wanted.path.strip() or ".", inside=tree.memory)
+        folder = tree.confine(parameters.path.strip() or ".", inside=tree.memory)
         if not folder.is_dir():
-            raise _ToolError(f"no folder `{wanted.path}`.")
-        with os.scandir(folder) as entries:
-            names = sorted(
-                entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
-                for entry in entries
-                # a symbolic link may lead out of the brain
-                if not is_temporary(entry.name) and not entry.is_symlink()
-                if self._gate.knows(tree.relative(entry.path))
-            )
+            raise _ToolError(f"no folder `{parameters.path}`.")
+        names = names_in(self._library, self._gate, folder)
         lines = [f"- {one_line(name)}" for name in names[:MAX_ENTRIES]]
         if len(names) > MAX_ENTRIES:
             lines.append(f"… and {len(names) - MAX_ENTRIES} more")
         return quoted("\n".join(lines)) if lines else "Empty."
 
-    def _follow(self, wanted: FollowLinks) -> str:
-        page = self._page(wanted.id)
+    def _follow(self, parameters: FollowLinks) -> str:
+        """Return the pages that a page links to, and those that link to it."""
+        page = self._page(parameters.id)
         groups = (("Links to", self._pages.linked_from(page)), ("Linked from", self._pages.linking_to(page)))
         lines = []
         for title, pages in groups:
@@ -179,18 +180,19 @@ class Toolbox:
             lines += [f"- {reference(page.title, page.path, page.uuid)}" for page in pages[:MAX_ENTRIES]] or ["- none"]
         return "\n".join(lines)
 
-    def _exchange(self, wanted: ReadExchange) -> str:
-        recent = (event for event in self._request.short_term.events if event.id == wanted.id)
+    def _exchange(self, parameters: ReadExchange) -> str:
+        """Return an exchange word for word: from short-term memory, the inbox, or a page that was found."""
+        recent = (event for event in self._request.short_term.events if event.id == parameters.id)
         event = next(recent, None) or (
-            self._from_inbox(wanted.id) if "/" in wanted.id else self._from_events(wanted.id)
+            self._from_inbox(parameters.id) if "/" in parameters.id else self._from_events(parameters.id)
         )
         if event is None or not self._gate.events([event]):
-            raise _ToolError(f"no exchange `{wanted.id}`.")
+            raise _ToolError(f"no exchange `{parameters.id}`.")
         return event_text(replace(event, at=moment_in(self._library.zone, event.at)), RESULT_TOKENS, count)
 
     def _from_inbox(self, path: str) -> StmEvent | None:
-        """Return what a prompt's file and its response hold, where it is remembered and may be shown."""
-        # models name the response as often as the prompt
+        """Return the exchange of a prompt's file; None where it is off the record or may not be shown."""
+        # models often give the path of the response instead
         path = next(iter(prompt_path_of(path)), path)
         absolute = self._library.tree.confine(path, inside=self._library.tree.inbox)
         raw = self._library.read(absolute)
@@ -203,7 +205,7 @@ class Toolbox:
         return next(map(event_of, self._gate.turns([exchange])), None) if prompt.remember else None
 
     def _from_events(self, exchange_id: str) -> StmEvent | None:
-        """Return an exchange of an episodic page that was found for this answer."""
+        """Return an exchange from the page of a day among the hits of this answer; None where no hit has it."""
         for hit in self._hits:
             if hit.kind == "exchange" and hit.anchor == exchange_id:
                 for event in parse_exchanges(self._gate.note(hit.path, ("memory",)) or ""):
@@ -217,18 +219,39 @@ class Toolbox:
         return ShownPages(self._library, self._gate)
 
     def _page(self, link: str) -> LinkedPage:
+        """Return the page that a link means.
+
+        Raises:
+            _ToolError: It means none, or several.
+        """
         matches = self._pages.find(link)
         if len(matches) != 1:
             raise _ToolError(f"no memory `{link}`.")
         return matches[0]
 
     def _note_read(self, path: str) -> None:
+        """Add a memory to `read`, once."""
         long_term = self._library.tree.relative(self._library.tree.long_term)
         if path.startswith(long_term + "/") and path not in self.read:
             self.read.append(path)
 
 
+def names_in(library: Library, gate: Gate, folder: Path) -> list[str]:
+    """Return the names in a folder that may be shown, sorted; a folder's ends with a slash."""
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        return sorted(
+            entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
+            for entry in entries
+            # a symbolic link may lead out of the brain
+            if not is_temporary(entry.name) and not entry.is_symlink()
+            if gate.knows(library.tree.relative(entry.path))
+        )
+
+
 def _schema(model: type[_Parameters]) -> dict[str, Any]:
+    """Return the JSON schema of a tool's parameters, without titles."""
     schema = model.model_json_schema()
     properties = {
         name: {k: v for k, v in field.items() if k != "title"} for name, field in schema["properties"].items()

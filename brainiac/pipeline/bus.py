@@ -251,7 +251,7 @@ class Bus:
 
     def _saw(self, relative: str, stamp: Stamp | None) -> None:
         is_typed = self._brain.tree.kind_of(relative) in TO_ANSWER
-        self.settler.saw(relative, stamp, self._brain.clock.monotonic(), is_typed=is_typed)
+        self.settler.observe(relative, stamp, self._brain.clock.monotonic(), is_typed=is_typed)
 
     def _finish(self, path: str) -> None:
         """A file's rest is over: unless it changed this very moment, pass it on."""

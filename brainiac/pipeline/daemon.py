@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -27,8 +27,10 @@ from brainiac.errors import (
 )
 from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, new_id
 from brainiac.history.devices import require_active, settle_copies
+from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
+from brainiac.pipeline.inbox import Inbox
 from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
 from brainiac.pipeline.watch import Watcher
 from brainiac.storage.files import locked
@@ -123,6 +125,7 @@ class Daemon:
         self.watcher = Watcher(brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan)
         self.quiet = QuietTimer(brain, self.bus)
         self._state, self._tell = RunState(), tell
+        self._plugins_stamp: object = None
         self._heartbeat = Heartbeat(brain, self._is_asked_to_stop.set)
 
     def run(self) -> bool:
@@ -139,6 +142,7 @@ class Daemon:
         try:
             if not self._start(True, self._wait):
                 return True
+            self._tell_of_plugins(self._brain.plugins.status)
             self._tell(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
             # a signal that another thread received, or that came just before the wait, wakes nobody up
             while not self._is_asked_to_stop.wait(SIGNAL_SECONDS):
@@ -197,13 +201,13 @@ class Daemon:
 
     def _stand_down(self) -> None:
         self._heartbeat.stop()
-        if not self._heartbeat.is_ousted:  # else what still hangs must write no more
+        if not self._heartbeat.is_replaced:  # else what still hangs must write no more
             self._brain.before_commit = None
 
     @property
-    def is_ousted(self) -> bool:
+    def is_replaced(self) -> bool:
         """Whether it ended because another daemon serves by now, behind which it is to begin anew."""
-        return self._heartbeat.is_ousted and not self._is_signalled
+        return self._heartbeat.is_replaced and not self._is_signalled
 
     def stop(self) -> bool:
         """End in order; return whether all work ended in time."""
@@ -212,7 +216,7 @@ class Daemon:
         is_clean = self.bus.stop()
         try:
             with storage_trouble():
-                if not self._heartbeat.is_ousted:
+                if not self._heartbeat.is_replaced:
                     self._brain.committer.check_displaced()
         except StorageError as error:
             self._brain.log.warning("left_for_next_start", problem=error.problem)
@@ -239,10 +243,12 @@ class Daemon:
         brain.answered.refresh()
         brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
         brain.plugins.call("startup", brain=brain)
+        self._plugins_stamp = brain.plugins.stamp()
         self.bus.dispatcher.start()
         self._take_up(adopted)
         self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
         if is_watching:
+            self._brain.is_watched = True
             self.watcher.start()
             self._keep_time()
         self._report()
@@ -286,7 +292,7 @@ class Daemon:
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._heed_devices)
-        self.bus.notice.submit("left", lambda: self.bus.dispatcher.hand_out_left(LEFT_SECONDS))
+        self.bus.notice.submit("left", lambda: self.bus.dispatcher.deliver_open_exchanges(LEFT_SECONDS))
         self.bus.rescan()
 
     def _heed_devices(self) -> None:
@@ -303,6 +309,16 @@ class Daemon:
     def _keep_reporting(self) -> None:
         self.bus.later(REPORT_SECONDS, self._keep_reporting)
         self._report()
+        stamp = self._brain.plugins.stamp()
+        if stamp != self._plugins_stamp:
+            self._plugins_stamp = stamp
+            self.bus.notice.submit("plugins", lambda: self._tell_of_plugins(self._brain.plugins.reload()))
+
+    def _tell_of_plugins(self, plugins: Sequence[PluginStatus]) -> None:
+        """Tell which of the brain's own plugins run, which do not, and why."""
+        for plugin in plugins:
+            if plugin.source == "brain":
+                self._tell(f"Plugin {plugin.name}: {plugin.state}{f', {plugin.detail}' if plugin.detail else ''}.")
 
     def _report(self, pid: int | None = None) -> None:
         """Write how the daemon stands, if that changed."""
@@ -354,6 +370,7 @@ class Outcome:
     answered: int
     reflected: int
     waiting: int
+    reasons: dict[str, str] = field(default_factory=dict)
 
 
 def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
@@ -370,7 +387,9 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
         daemon.bus.wait_idle()
     finally:
         daemon.stop()
-    return Outcome(len(answered), daemon.bus.dispatcher.exchanges, len(daemon.bus.inbox.pending))
+    pending = daemon.bus.inbox.pending
+    reasons = {waiting.prompt: waiting.reason for waiting in pending}
+    return Outcome(len(answered), daemon.bus.dispatcher.exchanges, len(pending), reasons)
 
 
 def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
@@ -394,9 +413,9 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
     known = brain.answered.of(path)
     if prompt.private or not prompt.remember:
-        from brainiac.history.private import keep_in  # most prompts never need it
+        from brainiac.history.private import withdraw_private  # most prompts never need it
 
-        keep_in(brain, prompt)
+        withdraw_private(brain, prompt)
     if not is_again and known and known.response and brain.answered.is_answered(prompt):
         return brain.tree.absolute(known.response)
     events: list[Event] = []
@@ -409,10 +428,36 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         return brain.tree.absolute(known.response)  # another process was quicker
     if event is None or not response:
         raise UserError(f"{path}: no plugin answered it; see `brainiac plugins` and `brainiac log`")
+    _reflect(brain, event)
+    return brain.tree.absolute(response)
+
+
+def capture_one(brain: Brain, path: str) -> None:
+    """Take in one note of `inbox/notes/` in this process, and reflect it; one that was taken in is left alone.
+
+    Args:
+        brain: The brain.
+        path: The note, relative.
+
+    Raises:
+        UserError: Another device does it.
+        LockedError: A daemon of another home serves the folder.
+    """
+    require_active(brain)
+    require_alone(brain)
+    brain.committer.recover()
+    events: list[Event] = []
+    brain.on_event(events.append)
+    Inbox(brain, again=lambda path, seconds: None).take(path)
+    for event in [event for event in events if isinstance(event.what, ExchangeEvent)]:
+        _reflect(brain, event)
+
+
+def _reflect(brain: Brain, event: Event) -> None:
+    """Hand an exchange to the plugins; where that fails, the next daemon hands it out again."""
     exchange = exchange_of(brain, event)
     try:
         if exchange is not None:
             brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
     except (ModelError, ConflictError) as error:
-        brain.log.warning("reflection_postponed", prompt=path, problem=str(error))  # the daemon hands it out again
-    return brain.tree.absolute(response)
+        brain.log.warning("reflection_postponed", event=event.id, problem=str(error))

@@ -1,4 +1,4 @@
-"""Handing changes, exchanges and events to the plugins' hooks, each tier of work in order."""
+"""Calls the plugins' hooks for file changes, exchanges and events, and runs the pipeline's tiers of work."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ from brainiac.storage.external_edits import FOUND
 
 Job = Callable[[], None]
 
-STEP_SECONDS, STAND_BACK_STEPS = 0.02, 500  # a job stands back for ten seconds at most
+STEP_SECONDS, STAND_BACK_STEPS = 0.02, 500  # a job waits for the tier before it for ten seconds at most
 
 
 class KeyedExecutor:
-    """A tier of the pipeline: jobs of one key run in order, jobs of different keys side by side, and keys take turns.
+    """A tier of the pipeline: jobs with one key run in order, jobs with different keys at the same time.
 
-    The turns go to the key that came last and to the one that waits longest, by turns: behind thousands that wait, one
-    that comes fresh is next but one, and the oldest is never passed over for long.
+    A free worker takes alternately the newest key and the key that has waited longest. So a new prompt is answered soon
+    even behind thousands, and the oldest one is not left waiting.
 
     Args:
         name: For its threads.
         workers: How many jobs run at once.
         on_idle: Called, without locks held, whenever the last job is done.
-        on_bug: Called with what a job raised; a job deals with the errors it expects.
-        first: A tier whose jobs go first: while it is crowded, a job here stands back for a while.
+        on_bug: Called with an unexpected error of a job; jobs handle the errors they expect.
+        first: A tier that goes first: while it is crowded, a job here waits up to ten seconds.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class KeyedExecutor:
         self._on_idle, self._on_bug = on_idle, on_bug
         self._workers, self._first = workers, first
         self._mutex = threading.Lock()
-        self._lanes: dict[str, deque[Job]] = {}  # a key stands here while any of its jobs waits or runs
-        self._waiting: OrderedDict[str, None] = OrderedDict()  # keys that wait for their turn, longest first
-        self._fresh: OrderedDict[str, None] = OrderedDict()  # of these, the ones that had none yet
+        self._lanes: dict[str, deque[Job]] = {}  # the waiting and running jobs by key
+        self._waiting: OrderedDict[str, None] = OrderedDict()  # keys that wait for a worker, longest first
+        self._fresh: OrderedDict[str, None] = OrderedDict()  # those of them that never had a worker
         self._is_turn_of_newest = False
         self._pending = self._busy = 0
         self._running: set[Future[None]] = set()
@@ -78,7 +78,7 @@ class KeyedExecutor:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix=name)
 
     def submit(self, key: str, job: Job) -> None:
-        """Run a job after those submitted under the same key; once stopping, not at all."""
+        """Run a job after the earlier jobs of the same key; after `stop` it is dropped."""
         with self._mutex:
             if self._is_stopping:
                 return
@@ -88,7 +88,7 @@ class KeyedExecutor:
                 return
             self._lanes[key] = deque([job])
             self._waiting[key] = self._fresh[key] = None
-            self._start()
+            self._start_next()
 
     def stop(self, wait_seconds: float) -> bool:
         """Start no further job; return whether those that ran ended in time."""
@@ -108,17 +108,17 @@ class KeyedExecutor:
         """How many jobs wait or run."""
         return self._pending
 
-    def _start(self) -> None:
-        """Put a worker to the next turn, if one is free; the mutex is held."""
+    def _start_next(self) -> None:
+        """Start the next job if a worker is free; the caller holds the mutex."""
         if self._waiting and self._busy < self._workers and not self._is_stopping:
             self._busy += 1
-            key = self._next()
+            key = self._take_next_key()
             future = self._pool.submit(self._run, key, self._lanes[key][0])
             self._running.add(future)
-            future.add_done_callback(self._ended)
+            future.add_done_callback(self._on_future_done)
 
-    def _next(self) -> str:
-        """Take the key whose turn it is from those that wait."""
+    def _take_next_key(self) -> str:
+        """Remove and return the waiting key whose turn it is."""
         self._is_turn_of_newest = not self._is_turn_of_newest
         if self._is_turn_of_newest and self._fresh:
             key, _ = self._fresh.popitem()
@@ -130,18 +130,20 @@ class KeyedExecutor:
 
     def _run(self, key: str, job: Job) -> None:
         try:
-            self._stand_back()
+            self._yield_to_first()
             job()
         finally:
-            self._done(key)
+            self._finish_job(key)
 
-    def _stand_back(self) -> None:
+    def _yield_to_first(self) -> None:
+        """Wait while the tier before this one is crowded, ten seconds at most."""
         for _ in range(STAND_BACK_STEPS):
             if self._first is None or not self._first.is_crowded or self._is_stopping:
                 return
             time.sleep(STEP_SECONDS)
 
-    def _done(self, key: str) -> None:
+    def _finish_job(self, key: str) -> None:
+        """Free the worker, and let the key wait again if it has more jobs."""
         with self._mutex:
             self._pending -= 1
             self._busy -= 1
@@ -151,12 +153,12 @@ class KeyedExecutor:
                 self._waiting[key] = None
             else:
                 del self._lanes[key]
-            self._start()
+            self._start_next()
             is_idle = not self._lanes
         if is_idle:
             self._on_idle()
 
-    def _ended(self, future: Future[None]) -> None:
+    def _on_future_done(self, future: Future[None]) -> None:
         self._running.discard(future)
         if not future.cancelled() and (bug := future.exception()) is not None:
             self._on_bug(bug)
@@ -175,42 +177,43 @@ class HookDispatcher:
 
     Args:
         brain: The brain.
-        near: The tier the calls run in.
-        later: Runs a job after so many seconds.
+        near: The tier in which the hooks are called.
+        later: Runs a job after a number of seconds.
     """
 
     def __init__(self, brain: Brain, near: KeyedExecutor, later: Callable[[float, Callable[[], None]], None]) -> None:
         self._brain, self._near, self._later = brain, near, later
         self._mutex = threading.Lock()
-        self._open: set[str] = set()  # exchanges handed out and not yet dealt with
-        self._has_failed = False  # a plugin, at the exchange that is being handed out
+        self._open: set[str] = set()  # ids of exchanges whose delivery has started and not ended
+        self._has_failed = False  # whether a plugin failed at the exchange that is being delivered
         self.exchanges = 0
 
     def start(self) -> None:
-        """Hand out what an earlier run left, and from now on what is recorded."""
+        """Deliver the exchanges that an earlier run left, and from now on every recorded event."""
         _ = self._brain.answered  # before listening, so that it hears of each event first
-        self._brain.on_event(self._recorded)
-        self.hand_out_left()
+        self._brain.on_event(self._on_event)
+        self.deliver_open_exchanges()
 
-    def hand_out_left(self, rest_seconds: float = 0.0) -> None:
-        """Hand out exchanges that nothing followed from: whoever answered them died or met an error.
+    def deliver_open_exchanges(self, rest_seconds: float = 0.0) -> None:
+        """Deliver the exchanges without an outcome: the process that answered them died or met an error.
 
         Args:
-            rest_seconds: Those that were answered this long ago; a younger one may be another process's work.
+            rest_seconds: Only those answered at least this long ago; another process may be at work on a newer one.
         """
         latest = self._brain.clock.now() - timedelta(seconds=rest_seconds)
         for event in self._brain.answered.undelivered():
             if parse_iso(event.at) <= latest or not rest_seconds:
-                self._hand_out(event)
+                self._start_delivery(event)
 
     def changed(self, change: FileChange) -> None:
-        """Tell of a change that came from outside."""
-        self._near.submit(_LANE, lambda: self._tell_file(change))
+        """Call the hooks for a change that a person made."""
+        self._near.submit(_LANE, lambda: self._call_file_hooks(change))
 
     def call(self, hook: str, **arguments: Any) -> BrainiacError | None:
-        """Call a hook that nobody waits for; return what a plugin wants rescheduled.
+        """Call a background hook, unless another device runs the processes.
 
-        Where another device runs the processes nothing is called.
+        Returns:
+            The model, conflict or storage error because of which the call should be repeated later; else None.
         """
         if not self._brain.is_active:
             return None
@@ -221,35 +224,36 @@ class HookDispatcher:
             return error
         return None
 
-    def _recorded(self, event: Event) -> None:
-        """Take an event, in the thread that recorded it."""
+    def _on_event(self, event: Event) -> None:
+        """Submit the hook calls for a recorded event; called in the thread that recorded it."""
         if isinstance(event.what, ExchangeEvent):
-            self._hand_out(event)
+            self._start_delivery(event)
         failed_hook = event.what.hook if isinstance(event.what, PluginFailed) else ""
         self._has_failed |= failed_hook == "response_arrived"
         memories = [change for change in event.changes if self._is_memory(change)]
-        if memories and event.kind not in FOUND:  # what was found, the bus tells of
-            self._near.submit(_LANE, lambda: self._tell_memories(memories))
+        if memories and event.kind not in FOUND:  # the bus reports what a person changed
+            self._near.submit(_LANE, lambda: self._call_memory_hooks(memories))
         is_own_echo = failed_hook == "event_recorded"
         if not is_own_echo and self._brain.plugins.has("event_recorded"):
-            self._near.submit(_LANE, lambda: self._tell_event(event))
+            self._near.submit(_LANE, lambda: self._call_event_recorded(event))
 
     def _is_memory(self, change: RecordedChange) -> bool:
         return change.op in _ACTIONS and self._brain.tree.kind_of(change.path) is PathKind.MEMORY
 
-    def _tell_file(self, change: FileChange) -> None:
+    def _call_file_hooks(self, change: FileChange) -> None:
         if change.kind is PathKind.MEMORY and not change.is_ours:
-            self._tell_of_memory(change.action, change.path, change.old_path)
+            self._call_memory_hook(change.action, change.path, change.old_path)
         self.call("file_changed", change=change)
 
-    def _tell_event(self, event: Event) -> None:
+    def _call_event_recorded(self, event: Event) -> None:
         self.call("event_recorded", event=event)
 
-    def _tell_memories(self, changes: Sequence[RecordedChange]) -> None:
+    def _call_memory_hooks(self, changes: Sequence[RecordedChange]) -> None:
         for change in changes:
-            self._tell_of_memory(_ACTIONS[change.op], change.path, change.source)
+            self._call_memory_hook(_ACTIONS[change.op], change.path, change.source)
 
-    def _tell_of_memory(self, action: str, path: str, old_path: str | None) -> None:
+    def _call_memory_hook(self, action: str, path: str, old_path: str | None) -> None:
+        """Call `memory_created`, `memory_modified`, `memory_moved` or `memory_deleted` for a page."""
         hook = f"memory_{action}"
         if not self._brain.plugins.has(hook):
             return
@@ -260,7 +264,7 @@ class HookDispatcher:
 
         text = self._brain.read_text(path)
         if text is None:
-            return  # gone since: its deletion is told of next
+            return  # deleted since: the hook for that comes next
         try:
             memory = parse_memory(path, text)
         except FormatError as error:
@@ -271,7 +275,7 @@ class HookDispatcher:
 
     # --- exchanges --------------------------------------------------------------------------------------
 
-    def _hand_out(self, event: Event) -> None:
+    def _start_delivery(self, event: Event) -> None:
         with self._mutex:
             if event.id in self._open:
                 return
@@ -282,6 +286,7 @@ class HookDispatcher:
         self._near.submit(_LANE, lambda: self._deliver(event, attempt))
 
     def _deliver(self, event: Event, attempt: int) -> None:
+        """Call `response_arrived` for an exchange; on an error that may pass, try again after a growing wait."""
         if not self._brain.is_active:
             self._later(INACTIVE_SECONDS, lambda: self._submit(event, attempt))
             return
@@ -298,7 +303,7 @@ class HookDispatcher:
         if exchange:
             error = self.call("response_arrived", exchange=exchange)
         if error is None or (isinstance(error, ModelError) and not error.retryable):
-            error = self._end(event)
+            error = self._record_unreflected(event)
         if error is not None:
             seconds = min(MAX_RETRY_SECONDS, 2.0 ** (attempt - 1))
             self._later(seconds, lambda: self._submit(event, attempt + 1))
@@ -308,10 +313,10 @@ class HookDispatcher:
             with self._mutex:
                 self._open.discard(event.id)
 
-    def _end(self, event: Event) -> StorageError | None:
-        """Record that nothing followed from an exchange, unless something did, so that it is not handed out again.
+    def _record_unreflected(self, event: Event) -> StorageError | None:
+        """Record that an exchange has no outcome, if no plugin recorded one, so that it is not delivered again.
 
-        Where a plugin failed, mended perhaps by the next start, it is handed out by that.
+        Where a plugin failed nothing is recorded: the next start, perhaps with a repaired plugin, delivers it again.
         """
         if self._has_failed or not self._brain.answered.is_undelivered(event.id):
             return None
@@ -324,12 +329,7 @@ class HookDispatcher:
 
 
 def exchange_of(brain: Brain, event: Event) -> Exchange | None:
-    """Return the exchange that an event made known, as it stood then; None when its texts are gone.
-
-    Args:
-        brain: The brain.
-        event: Whatever was recorded; None for what is no exchange.
-    """
+    """Return the exchange of an event with its texts of that time; None for another event or when texts are lost."""
     if not isinstance(event.what, ExchangeEvent):
         return None
     hashes: dict[str, str | None] = {change.path: change.after for change in event.changes}
@@ -347,19 +347,19 @@ def exchange_of(brain: Brain, event: Event) -> Exchange | None:
             response = parse_response(response_path, answer)
     except FormatError:
         return None
-    prompt = _as_asked_now(brain, prompt)
+    prompt = _with_present_privacy(brain, prompt)
     return Exchange(event.id, prompt, response, event.at, brain.answered.superseded_by(event.id))
 
 
-def _as_asked_now(brain: Brain, prompt: Prompt) -> Prompt:
-    """Return a prompt as it was answered, kept to itself if its file, or an answer beside it, asks for that by now."""
+def _with_present_privacy(brain: Brain, prompt: Prompt) -> Prompt:
+    """Return a prompt that is also private, or off the record, if its present file or an answer beside it says so."""
     raw = brain.read(prompt.path)
     is_private = prompt.private or is_hidden(brain.tree, prompt.path)
     return replace(prompt, private=is_private, remember=prompt.remember and not is_off_record(raw))
 
 
 def _text_of(brain: Brain, path: str, expected: str | None) -> bytes | None:
-    """Return a file's bytes as an event left them: from the tree when they still stand there, else from the journal."""
+    """Return a file's content with a hash, from the tree or else the journal; where neither has it, the present one."""
     raw = brain.read(path)
     if raw is not None and expected in (None, content_hash(raw)):
         return raw

@@ -1,4 +1,4 @@
-"""What becomes of a finished file in the inbox: asked, taken in, told of, refused, or already dealt with."""
+"""Processes a finished file of the inbox: a prompt is answered, a note captured, a response recorded, or refused."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ from brainiac.storage.answered import Answer
 
 BY = "kernel"
 MAX_RETRY_SECONDS = 300.0
-MAX_STORAGE_SECONDS = 15.0  # a disk that is free again is worth nothing to a prompt that waits long
+MAX_STORAGE_SECONDS = 15.0  # short, since a person who has made room on the disk expects an answer soon
 MAX_NAME_BYTES = 255
 CONFLICT_SECONDS = 0.05
-WITHDRAW_SECONDS = 5.0  # until a promotion may have ended that was running
-UNTOLD = "off the record: why is not kept"
+WITHDRAW_SECONDS = 5.0  # after this a running promotion may have ended
+UNTOLD_REASON = "off the record: why is not kept"
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A prompt that waits, for `status`.
+    """A prompt that waits to be answered, for `status`.
 
     Attributes:
         retry_at: ISO 8601 UTC of the next attempt; None when something must change first.
-        is_held: It belongs to a backlog that waits for a person's word.
+        is_held: It belongs to a backlog that is answered only when a person says so.
     """
 
     prompt: str
@@ -73,11 +73,11 @@ class Pending:
 
 
 class Inbox:
-    """Deals with prompts, notes and responses; each conversation's in one thread at a time.
+    """Processes prompts, notes and responses; those of one conversation in one thread at a time.
 
     Args:
         brain: The brain.
-        again: Called with (path, seconds) to deal with a prompt once more after that time.
+        again: Called with (path, seconds) to process a prompt once more after that time.
     """
 
     def __init__(self, brain: Brain, again: Callable[[str, float], None]) -> None:
@@ -93,25 +93,26 @@ class Inbox:
             return list(self._pending.values())
 
     def hold(self, path: str, reason: str, *, is_backlog: bool = False) -> None:
-        """Leave a prompt unanswered until something changes, or, of a backlog, until a person says so."""
+        """Let a prompt wait until something changes; a prompt of a backlog waits until a person says so."""
         self._wait(Pending(path, reason, is_held=is_backlog))
 
     def take(self, path: str) -> None:
-        """Deal with a finished prompt or note."""
+        """Process a finished prompt or note; where the disk fails, try again later."""
         try:
             with storage_trouble():
-                self._take(path)
+                self._process(path)
         except StorageError as error:
             self._later(path, error.problem, MAX_STORAGE_SECONDS)
 
-    def _take(self, path: str) -> None:
+    def _process(self, path: str) -> None:
+        """Answer a prompt or capture a note, unless that was done; write an error file where it cannot be parsed."""
         try:
             _check_name(path)
             prompt = read_prompt(self._brain, path)
-            is_dealt_with = prompt is None or self._is_dealt_with(prompt)
+            is_answered = prompt is None or self._is_answered(prompt)
             if prompt is not None and (prompt.private or not prompt.remember):
-                self._keep_in(prompt)
-            if prompt is None or is_dealt_with:
+                self._withdraw_private(prompt)
+            if prompt is None or is_answered:
                 self._clear(path)
             elif not self._brain.is_active:
                 self.hold(
@@ -127,10 +128,11 @@ class Inbox:
             self._again(path, CONFLICT_SECONDS)
 
     def take_response(self, path: str) -> None:
-        """Tell of a response that somebody else than we put beside its prompt, once."""
+        """Record a response that a person or another program wrote beside its prompt, once."""
         answered = self._brain.answered
         try:
-            prompt = next((p for each in prompt_path_of(path) if (p := read_prompt(self._brain, each))), None)
+            prompts = (read_prompt(self._brain, prompt_path) for prompt_path in prompt_path_of(path))
+            prompt = next((prompt for prompt in prompts if prompt is not None), None)
             raw = self._brain.read(path)
             if prompt is None or raw is None:
                 return
@@ -138,9 +140,9 @@ class Inbox:
         except FormatError as error:
             self._brain.log.warning("response_unreadable", path=path, problem=str(error))
             return
-        self._follow(prompt)
+        self._move_response_along(prompt)
         if response.private:
-            self._keep_in(prompt)
+            self._withdraw_private(prompt)
         answered.refresh()  # another process of this machine may have answered
         known, hashed = answered.of(prompt.path), content_hash(raw)
         is_foreign = bool(response.prompt_id) and (known is None or known.prompt_id != response.prompt_id)
@@ -155,24 +157,25 @@ class Inbox:
             return
         self._record_exchange(ResponseArrived, prompt, response=path, response_hash=hashed)
 
-    def _keep_in(self, prompt: Prompt) -> None:
-        """Take back what came of a prompt that asks to be kept in, as it did not when it was answered."""
-        from brainiac.history.private import keep_in  # most prompts never need it
+    def _withdraw_private(self, prompt: Prompt) -> None:
+        """Make private what rests on a prompt that became private or off the record after it was answered."""
+        from brainiac.history.private import withdraw_private  # most prompts never need it
 
-        if self._brain.is_active and not keep_in(self._brain, prompt):
+        if self._brain.is_active and not withdraw_private(self._brain, prompt):
             self._again(prompt.path, WITHDRAW_SECONDS)
 
-    def _is_dealt_with(self, prompt: Prompt) -> bool:
-        self._follow(prompt)
+    def _is_answered(self, prompt: Prompt) -> bool:
+        """Return whether a prompt was answered; if it was moved since, move its response along."""
+        self._move_response_along(prompt)
         return self._brain.answered.is_answered(prompt)
 
-    def _follow(self, prompt: Prompt) -> None:
-        """Where an answered prompt was renamed or moved, move its response along."""
+    def _move_response_along(self, prompt: Prompt) -> None:
+        """Move the response of a prompt that was renamed or moved, and record where the prompt is now."""
         former = self._brain.answered.moved_from(prompt)
         if former is None:
             return
         target = response_path(prompt.path) if former.response else None
-        changes = self._response_moved(former, prompt, target)
+        changes = self._response_move(former, prompt, target)
         moved = PromptMoved(
             prompt=prompt.path,
             prompt_id=former.prompt_id,
@@ -182,7 +185,8 @@ class Inbox:
         )
         self._brain.commit(moved, by=BY, changes=changes)
 
-    def _response_moved(self, former: Answer, prompt: Prompt, target: str | None) -> list[Change]:
+    def _response_move(self, former: Answer, prompt: Prompt, target: str | None) -> list[Change]:
+        """Return the change that moves a response beside its moved prompt; [] where there is nothing to move."""
         raw = self._brain.read(former.response) if former.response else None
         if raw is None or target is None or self._brain.read(target) is not None:
             return []  # the person moved it too, or deleted it
@@ -191,6 +195,7 @@ class Inbox:
         return [move(former.response, target, raw, after)]
 
     def _capture(self, prompt: Prompt) -> None:
+        """Record a note, which needs no answer; off the record not even that."""
         if prompt.remember:
             self._record_exchange(NoteCaptured, prompt)
         self._clear(prompt.path)
@@ -198,7 +203,7 @@ class Inbox:
     def _record_exchange(
         self, kind: type[ExchangeEvent], prompt: Prompt, response: str | None = None, response_hash: str = ""
     ) -> None:
-        """Make it known that there is something to reflect; `response_arrived` follows from the event."""
+        """Record an exchange that no plugin answered; the event leads to the hook `response_arrived`."""
         raw = self._brain.read(prompt.path)
         if raw is None:
             return
@@ -213,11 +218,12 @@ class Inbox:
         self._brain.commit(exchange, by=BY, changes=changes)
 
     def _ask(self, prompt: Prompt) -> None:
+        """Call the hook `prompt_arrived`, whose plugin answers; let the prompt wait where none did."""
         prompt = replace(prompt, id=self._id_of(prompt.path))
         try:
             self._brain.plugins.call("prompt_arrived", brain=self._brain, prompt=prompt)
         except ModelError as error:
-            self._failed(prompt, error)
+            self._handle_model_error(prompt, error)
             return
         if self._brain.answered.is_answered(prompt):
             self._clear(prompt.path)
@@ -229,23 +235,24 @@ class Inbox:
         return raw is not None and self._brain.answered.fingerprint(prompt.path, raw) == prompt.sha256
 
     def _id_of(self, path: str) -> str:
+        """Return the id of the prompt at a path: that of its earlier answers, else a new one, kept for retries."""
         known = self._brain.answered.of(path)
         if known is not None:
             return known.prompt_id
         with self._mutex:
             return self._ids.setdefault(path, new_id())
 
-    def _failed(self, prompt: Prompt, error: ModelError) -> None:
-        """Wait for a provider that is down or limited; tell of what waiting does not mend."""
+    def _handle_model_error(self, prompt: Prompt, error: ModelError) -> None:
+        """Try again later where the provider is down or limits us; write an error file for any other model error."""
         if not error.retryable:
             todo = error.advice or "Change `llm` in system/config.yaml, or save the prompt again."
             self._refuse(prompt.path, "This prompt was not answered.", error.problem, todo)
             return
-        reason = error.problem if prompt.remember else UNTOLD
+        reason = error.problem if prompt.remember else UNTOLD_REASON
         self._later(prompt.path, reason, MAX_RETRY_SECONDS, error.retry_after_seconds or 0.0)
 
     def _later(self, path: str, reason: str, max_seconds: float, min_seconds: float = 0.0) -> None:
-        """Let a prompt wait and deal with it again, each time after a longer while."""
+        """Let a prompt wait and process it again later; the wait doubles with each attempt."""
         with self._mutex:
             former = self._pending.get(path)
         attempts = (former.attempts if former else 0) + 1
@@ -257,13 +264,13 @@ class Inbox:
         self._again(path, seconds)
 
     def _refuse(self, path: str, what: str, why: str, todo: str) -> None:
-        """Write why beside the prompt, which stays as it is."""
+        """Write an error file beside a prompt, unless there is one that says the same; the prompt stays as it is."""
         is_kept = not self._is_off_record(path)
-        reason = why if is_kept else UNTOLD  # it may quote the prompt
+        reason = why if is_kept else UNTOLD_REASON  # it may quote the prompt
         self.hold(path, reason)
         target = error_path(path)
         if _is_too_long(target):
-            return  # `status` tells of it
+            return  # `status` shows the reason
         text = render_error(path, what, why, todo, iso(self._brain.clock.now()), remember=is_kept)
         before = self._brain.read_text(target)
         if before is not None and before[split(before)[1] :] == text[split(text)[1] :]:
@@ -278,7 +285,7 @@ class Inbox:
         try:
             return is_off_record(self._brain.read(path))
         except OSError:
-            return False  # what nobody can read, nobody quotes
+            return False  # it cannot be read, so the reason cannot quote it
 
     def _wait(self, pending: Pending) -> None:
         with self._mutex:
@@ -286,7 +293,7 @@ class Inbox:
         self._brain.log.info("prompt_waits", prompt=pending.prompt, reason=pending.reason, retry_at=pending.retry_at)
 
     def _clear(self, path: str) -> None:
-        """Forget that a prompt waited, and remove the error file that told so."""
+        """Remove a prompt from those that wait, and its error file."""
         with self._mutex:
             self._pending.pop(path, None)
             self._ids.pop(path, None)
@@ -300,7 +307,7 @@ def _is_too_long(path: str) -> bool:
 
 
 def _check_name(path: str) -> None:
-    """Refuse a prompt beside which no answer could stand.
+    """Raise for a prompt whose name is so long that its response could have no file name.
 
     Raises:
         FormatError: Its name is too long.

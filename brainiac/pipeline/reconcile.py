@@ -1,6 +1,6 @@
-"""Looking the whole tree over: at start-up and now and then, for what no event told of (design: pipeline).
+"""Scans the whole tree, at start-up and periodically, for changes without a file system event (design: pipeline).
 
-Stats are compared, nothing is read again that did not change: ten thousand files cost a tenth of a second a minute.
+Only stats are compared; unchanged files are not read again: ten thousand files take a tenth of a second a minute.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ FREE_MODEL = "offline"
 
 def scan(tree: Tree) -> dict[str, Stamp]:
     """Return the stamp of every file that is watched, by relative path."""
-    found: dict[str, Stamp] = {}
+    stamps: dict[str, Stamp] = {}
     for entry in tree.walk(*_tops(tree)):
         relative = tree.relative(entry.path)
         try:
-            found[relative] = stamp_from(entry.stat(follow_symlinks=False))
+            stamps[relative] = stamp_from(entry.stat(follow_symlinks=False))
         except OSError:
             continue  # vanished between listing and looking
     log = stamp_of(tree.access_log)
     if log is not None:
-        found[tree.relative(tree.access_log)] = log
-    return found
+        stamps[tree.relative(tree.access_log)] = log
+    return stamps
 
 
 def differences(tree: Tree, known: Mapping[str, Stamp]) -> list[str]:
-    """Return the relative paths that are not as they were known: new, changed or gone.
+    """Return the relative paths that are new, changed or deleted compared with known stamps.
 
-    A whole watched folder that is missing (a drive not mounted) deletes nothing: its files are not reported.
+    Files of a watched folder that is missing as a whole (a drive not mounted) are not reported as deleted.
     """
-    found = scan(tree)
-    changed = [path for path, stamp in found.items() if known.get(path) != stamp]
+    stamps = scan(tree)
+    changed = [path for path, stamp in stamps.items() if known.get(path) != stamp]
     missing = tuple(tree.relative(top) + "/" for top in _tops(tree) if not top.is_dir())
-    gone = [path for path in list(known) if path not in found and not path.startswith(missing)]
-    return changed + gone
+    deleted = [path for path in list(known) if path not in stamps and not path.startswith(missing)]
+    return changed + deleted
 
 
 def read_prompt(brain: Brain, path: str) -> Prompt | None:
-    """Return the prompt or note at a path; None when it is gone, blank or a draft.
+    """Return the prompt or note at a path; None when it is deleted, blank or a draft.
 
     Raises:
         FormatError: It is too large, unreadable, not UTF-8, or its front matter is broken.
@@ -72,12 +72,12 @@ def read_prompt(brain: Brain, path: str) -> Prompt | None:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What stands in the inbox and was not dealt with, by relative path.
+    """The files of the inbox that are still to be processed, by relative path.
 
     Attributes:
-        unanswered: Prompts and notes to answer or take in, and files that cannot be read.
-        moved: Answered prompts that have another place now.
-        withdrawn: Answered prompts that ask to be kept to themselves, as they did not when they were answered.
+        unanswered: Prompts to answer, notes to capture, and files that cannot be parsed.
+        moved: Answered prompts that were moved and whose responses were not.
+        withdrawn: Answered prompts that became private or off the record after they were answered.
     """
 
     unanswered: tuple[str, ...]
@@ -86,7 +86,7 @@ class Backlog:
 
 
 def backlog(brain: Brain, known: Mapping[str, Stamp]) -> Backlog:
-    """Return what waits among the known files; only what is not byte for byte as it was answered is read."""
+    """Return the known files that are to be processed; only files changed since their answer are read."""
     unanswered: list[str] = []
     moved: list[str] = []
     withdrawn: list[str] = []
@@ -110,14 +110,14 @@ def backlog(brain: Brain, known: Mapping[str, Stamp]) -> Backlog:
 
 
 def is_settled(brain: Brain, path: str) -> bool:
-    """Tell without reading it that a prompt is as it was answered, with its response where it belongs."""
+    """Return whether a prompt is unchanged since its answer and its response is beside it, without reading it."""
     return brain.answered.is_unchanged(path, brain.observed.hash_of(path)) and not brain.answered.is_response_elsewhere(
         path
     )
 
 
 def is_free(brain: Brain) -> bool:
-    """Tell whether answering costs nothing: the offline engine serves what a prompt needs."""
+    """Return whether answering costs nothing: the offline engine serves both queries and answers."""
     llm = brain.settings.llm
     return all(llm.models.get(purpose, llm.model) == FREE_MODEL for purpose in ("queries", "answer"))
 

@@ -1,9 +1,9 @@
-"""When a file is finished (design: formats, "Ready"): the bytes on disk say so, never an event's name.
+"""Decides when a file is finished (design: formats, "Ready"), from its size, times and inode alone.
 
-A file that arrives whole (a script, `cp`, `mv`, a first `:w`) is finished once its stat has rested for `settle_ms`.
-A prompt that was seen at rest before, empty or not, and changes again is being typed: an editor saves while one
-thinks, so it rests for `typing_seconds`, or not at all when its last line is `/send`. "Closed after write" plays no
-part: files in fresh nested folders produce no such event.
+A file that arrives whole (a script, `cp`, `mv`, a first `:w`) is finished when it was unchanged for `settle_ms`. A
+prompt that was finished before, or empty, and changes again is being typed: editors save while a person thinks, so it
+must be unchanged for `typing_seconds`, unless its last line is `/send`. "Closed after write" events are not used:
+files in new nested folders produce none.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Stamp = tuple[int, int, int, int]  # size, mtime_ns, inode, ctime_ns: by which a file that was written is known
+Stamp = tuple[int, int, int, int]  # size, mtime_ns, inode, ctime_ns: a write changes at least one of them
 
 SEND_LINE = b"/send"
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long files rest before they count as finished, in seconds."""
+    """How many seconds files must be unchanged to count as finished."""
 
     settle_seconds: float
     typing_seconds: float
@@ -30,24 +30,24 @@ class Pace:
 def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
     """Return the stamp of a regular file; None where there is none, symlinks not followed."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return stamp_from(found) if stat.S_ISREG(found.st_mode) else None
+    return stamp_from(status) if stat.S_ISREG(status.st_mode) else None
 
 
-def stamp_from(found: os.stat_result) -> Stamp:
+def stamp_from(status: os.stat_result) -> Stamp:
     """Return the stamp in a stat result."""
-    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
 
 
 def is_touched(former: Stamp | None, stamp: Stamp | None) -> bool:
-    """Return whether only the time of change moved: by git, a backup, `chmod`, or a writer that put its time back."""
+    """Return whether only the change time differs: after git, a backup, `chmod`, or a write with reset mtime."""
     return former is not None and stamp is not None and former[:3] == stamp[:3]
 
 
 def ends_with_send(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file's last line that is not blank is `/send`."""
+    """Return whether the last line of a file that is not blank is `/send`."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 256))
@@ -59,19 +59,21 @@ def ends_with_send(path: str | os.PathLike[str]) -> bool:
 
 @dataclass(slots=True)
 class _Waiting:
-    stamp: Stamp | None  # None: gone
+    """A changed file with its last stamp, and when (monotonic seconds) it will be finished if it stays so."""
+
+    stamp: Stamp | None  # None: the file was deleted
     due: float
 
 
 class Settler:
-    """Which files are at rest and which are awaited; pure, not thread-safe: one thread owns it.
+    """The files that are finished and those that changed and are waited for; not thread-safe, one thread owns it.
 
     Args:
-        pace: Gives the present settings.
-        is_sent: Tells whether a prompt (by relative path) ends with `/send`.
+        pace: Returns the present settings.
+        is_sent: Whether a prompt (by relative path) ends with `/send`.
 
     Attributes:
-        settled: The stamp of every file that was found finished, by relative path.
+        settled: The stamp of every finished file, by relative path.
     """
 
     def __init__(self, pace: Callable[[], Pace], is_sent: Callable[[str], bool]) -> None:
@@ -79,30 +81,31 @@ class Settler:
         self.settled: dict[str, Stamp] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._heap: list[tuple[float, str]] = []
-        self._typed: set[int] = set()  # inodes of files that were seen empty or growing and did not rest since
+        self._typed: set[int] = set()  # inodes of files that a person types into: empty ones and changing prompts
 
-    def saw(self, path: str, stamp: Stamp | None, now: float, *, is_typed: bool) -> None:
-        """Take in how a file stands.
+    def observe(self, path: str, stamp: Stamp | None, now: float, *, is_typed: bool) -> None:
+        """Note a file's present stamp; a new one starts its waiting time anew.
 
         Args:
             path: Relative path.
-            stamp: Its stamp, or None when it is gone.
+            stamp: Its stamp; None for a deleted file.
             now: Monotonic seconds.
-            is_typed: Whether people type such files while they are watched (prompts and notes).
+            is_typed: Whether people type into such files (prompts and notes).
         """
         waiting = self._waiting.get(path)
         if waiting and waiting.stamp == stamp:
             return
-        if self.settled.get(path) == stamp:  # unchanged, or unknown and gone
+        if self.settled.get(path) == stamp:  # unchanged, or deleted before it was ever known
             self._waiting.pop(path, None)
             return
-        due = now + self._rest(path, stamp, is_typed)
+        due = now + self._seconds_to_wait(path, stamp, is_typed)
         self._waiting[path] = _Waiting(stamp, due)
         heapq.heappush(self._heap, (due, path))
 
-    def _rest(self, path: str, stamp: Stamp | None, is_typed: bool) -> float:
+    def _seconds_to_wait(self, path: str, stamp: Stamp | None, is_typed: bool) -> float:
+        """Return how long a changed file must stay unchanged."""
         pace = self._pace()
-        # a note may be renamed while it is typed: it is known by its inode then
+        # by inode too, since a note may be renamed while it is typed
         if (
             not is_typed
             or stamp is None
@@ -116,17 +119,17 @@ class Settler:
         return pace.typing_seconds
 
     def take_due(self, now: float) -> list[str]:
-        """Return the paths whose rest is over; look at each once more and then call `finish` or `saw`."""
+        """Return the paths whose waiting time is over; the caller checks each file and calls `finish` or `observe`."""
         due: list[str] = []
         while self._heap and self._heap[0][0] <= now:
             at, path = heapq.heappop(self._heap)
             waiting = self._waiting.get(path)
-            if waiting and waiting.due == at:  # otherwise it moved on and has a later entry
+            if waiting and waiting.due == at:  # otherwise it changed again and has a later entry
                 due.append(path)
         return due
 
     def finish(self, path: str, stamp: Stamp | None) -> bool:
-        """Record a file as finished if it still is as it was awaited; return whether it is."""
+        """Mark a file as finished if its stamp is the awaited one; return whether it is."""
         waiting = self._waiting.get(path)
         if waiting is None or waiting.stamp != stamp:
             return False
@@ -137,26 +140,26 @@ class Settler:
         return True
 
     def prime(self, path: str, stamp: Stamp | None) -> None:
-        """Record a file as known and at rest, without reporting it."""
+        """Mark a file as finished without waiting; a stamp of None removes it."""
         if stamp is None:
             self.settled.pop(path, None)
         else:
             self.settled[path] = stamp
 
     def is_waiting(self, path: str) -> bool:
-        """Tell whether a file changed and has not come to rest since."""
+        """Return whether a file changed and is not finished yet."""
         return path in self._waiting
 
     @property
     def waiting(self) -> int:
-        """How many files are awaited."""
+        """How many files changed and are not finished yet."""
         return len(self._waiting)
 
     def next_due(self) -> float | None:
-        """Return when to call `take_due` again, in monotonic seconds; None when nothing is awaited."""
+        """Return when to call `take_due` again, in monotonic seconds; None when no file is waited for."""
         return self._heap[0][0] if self._waiting and self._heap else None
 
     def known_below(self, folder: str) -> list[str]:
-        """List the files known or awaited below a folder, for when it moved or went as a whole."""
+        """Return the finished and waiting files below a folder, to check them when the folder was moved or deleted."""
         prefix = folder + "/"
         return [path for path in {**self.settled, **self._waiting} if path.startswith(prefix)]

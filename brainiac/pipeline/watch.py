@@ -1,7 +1,7 @@
-"""Watching the tree: where to look, as early as the system tells.
+"""Watches the tree with watchdog, which names paths that may have changed.
 
-An event is only a hint to look at a path; what happened is decided from the file itself (`settle.py`), and the
-periodic rescan looks everywhere. So a lost, doubled or misnamed event costs time and nothing else.
+An event is only a hint to look at a path; the file itself decides what happened (`settle.py`), and the periodic rescan
+looks everywhere. So a lost, doubled or misnamed event costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class WatchHealth:
     Attributes:
         mode: `events`, `polling` or `stopped`.
         reason: Why it polls, when nobody asked for it.
-        missing: Watched folders that are not there.
-        overflows: How often the system dropped events; each time everything was looked over.
+        missing: Watched folders that do not exist.
+        overflows: How often the system dropped events; each time the whole tree was scanned.
     """
 
     mode: str
@@ -69,9 +69,9 @@ class Watcher(FileSystemEventHandler):
 
     Args:
         tree: What to watch.
-        settings: Gives the present settings.
-        on_path: Called with each absolute path to look at; a folder stands for all below it.
-        on_loss: Called when events were lost, so that everything is looked over.
+        settings: Returns the present settings.
+        on_path: Called with each absolute path to look at; a folder means all files below it.
+        on_loss: Called when events were lost and the whole tree must be scanned.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Watcher(FileSystemEventHandler):
         self._overflows = 0
         self._watches: dict[str, tuple[ObservedWatch, int]] = {}  # folder: its watch and inode
         self._mutex = threading.RLock()
-        self._overflow_log = _OverflowLog(self._overflowed)
+        self._overflow_log = _OverflowLog(self._note_overflow)
 
     def start(self) -> None:
         """Begin to watch; where the system cannot, poll and say so in `health`."""
@@ -103,7 +103,7 @@ class Watcher(FileSystemEventHandler):
             self._close()
 
     def check(self) -> None:
-        """Watch again what vanished and returned, and follow a changed `watch.polling`; called at each rescan."""
+        """Watch folders again that vanished and came back, and apply a changed `watch.polling`; part of each rescan."""
         with self._mutex:
             if self._observer is None:
                 return
@@ -121,7 +121,7 @@ class Watcher(FileSystemEventHandler):
             self._on_loss()
 
     def health(self) -> WatchHealth:
-        """Tell how well the tree is watched."""
+        """Return how well the tree is watched."""
         with self._mutex:
             if self._observer is None:
                 return WatchHealth("stopped")
@@ -129,22 +129,23 @@ class Watcher(FileSystemEventHandler):
             return WatchHealth("polling" if self._is_polling else "events", self._reason, missing, self._overflows)
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        """Take an event from watchdog, in its thread."""
+        """Pass on the paths of a watchdog event; called in watchdog's thread."""
         source, target = os.fsdecode(event.src_path), os.fsdecode(event.dest_path)
         if event.is_directory and (source in self._watches or os.path.dirname(source) == str(self._tree.root)):
-            # A watched folder came, went or moved. Not in watchdog's thread: its locks are held here.
+            # a watched folder appeared, vanished or moved; in another thread, since watchdog holds its locks here
             threading.Thread(target=self.check, name="watch-check", daemon=True).start()
         for path in filter(None, (source, target)):
             self._on_path(path)
 
     def _folders(self) -> list[tuple[str, bool]]:
-        """List what to watch: each folder and whether with all below it."""
+        """Return the folders to watch, each with whether its subfolders are watched too."""
         tree = self._tree
         deep = {str(top) for top in (tree.inbox, tree.memory, tree.system, tree.plugins)}
-        flat = {str(tree.logs), str(tree.root)}  # not the journal below; the root tells when a folder returns
+        flat = {str(tree.logs), str(tree.root)}  # without the journal below; the root, to see a folder come back
         return [(folder, True) for folder in sorted(deep)] + [(folder, False) for folder in sorted(flat - deep)]
 
     def _open(self, *, is_polling: bool) -> None:
+        """Start an observer; poll where the system has no watches left."""
         self._is_polling, self._reason = is_polling, ""
         if is_polling:
             self._observer = PollingObserver(timeout=self._settings().polling_seconds)
@@ -160,6 +161,7 @@ class Watcher(FileSystemEventHandler):
             self._fall_back(error)
 
     def _fall_back(self, error: OSError) -> None:
+        """Poll instead of watching, and keep the reason for `health`."""
         self._close()
         self._open(is_polling=True)
         self._reason = f"the system cannot watch more files ({error.strerror}); see fs.inotify in docs/settings.md"
@@ -172,7 +174,7 @@ class Watcher(FileSystemEventHandler):
         self._watches.clear()
 
     def _watch_folders(self, observer: BaseObserver) -> bool:
-        """Watch every folder that stands and is not watched as it stands; return whether one was added."""
+        """Watch every existing folder that is not watched yet, or was made anew; return whether there was one."""
         added = False
         for folder, is_deep in self._folders():
             inode = _inode(folder)
@@ -188,13 +190,13 @@ class Watcher(FileSystemEventHandler):
                 added = True
         return added
 
-    def _overflowed(self) -> None:
+    def _note_overflow(self) -> None:
         self._overflows += 1
         self._on_loss()
 
 
 class _OverflowLog(logging.Handler):
-    """Hears of a queue overflow: watchdog repairs its watches, but tells of the lost events only in its log."""
+    """Notices a queue overflow in watchdog's log, the only place where watchdog reports lost events."""
 
     def __init__(self, on_overflow: Callable[[], None]) -> None:
         super().__init__(logging.WARNING)
@@ -206,10 +208,10 @@ class _OverflowLog(logging.Handler):
 
 
 def _event_observer() -> BaseObserver:
-    """Return the system's observer, with renames reported at once.
+    """Return the system's observer, set up to report renames at once.
 
-    watchdog holds everything behind half a rename for 0.5 s to pair it with the other half; renames are told here
-    by content, and our own atomic writes are renames, so that wait would land on answers.
+    watchdog delays all events by 0.5 s after one half of a rename, to pair it with the other half. We recognize moves
+    by content, and our own atomic writes are renames, so the delay would slow every answer.
     """
     # it watches a fresh nested folder twice and then prints all of its watches; the second one replaces the first
     warnings.filterwarnings("ignore", r"Callback with id", RuntimeWarning)
@@ -222,18 +224,19 @@ def _event_observer() -> BaseObserver:
 
 
 def _probe(folder: str) -> None:
-    """Take and release one more watch: watchdog passes over subfolders for which the system had none left.
+    """Add and remove one more watch, since watchdog silently skips subfolders when the system has no watches left.
 
     Raises:
-        OSError: There are none left.
+        OSError: The system has no watches left.
     """
     with _event_observer() as observer:
         observer.schedule(FileSystemEventHandler(), folder, event_filter=_EVENTS)
 
 
 def _inode(folder: str) -> int | None:
+    """Return the inode of a folder; None where there is none, or a link."""
     try:
-        found = os.lstat(folder)
+        status = os.lstat(folder)
     except OSError:
         return None
-    return found.st_ino if os.path.isdir(folder) and not os.path.islink(folder) else None
+    return status.st_ino if os.path.isdir(folder) and not os.path.islink(folder) else None

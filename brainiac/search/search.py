@@ -57,6 +57,11 @@ class Recall:
         self._embedder_problem = ""
         self._parts: tuple[Pages, Retrieval] | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the index was opened, and so what other processes write is not seen without a look."""
+        return self._parts is not None
+
     def search(
         self,
         query: str,

@@ -56,7 +56,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What became of a file at a path: it moved there or away, went, or came back."""
+    """A recorded move, removal or undo that concerns a path; the fields are columns of `changes` in the projection."""
 
     event: str
     position: int
@@ -71,18 +71,18 @@ class _Change:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """What is known of a path as of some moment.
+class _PathHistory:
+    """The answers to the prompt at a path, as of some moment.
 
     Attributes:
-        answers: To what stands there, oldest first: of its revisions, and of those it had where it stood before.
+        answers: To the prompt that is there, oldest first: to each revision, also those at paths it had before.
         gone: Those to what stood there last, where that went.
         gone_at: When it went, ISO 8601.
     """
 
     answers: tuple[Answer, ...] = ()
-    gone: tuple[Answer, ...] = ()
-    gone_at: str = ""
+    removed: tuple[Answer, ...] = ()
+    removed_at: str = ""
 
 
 _Moment = tuple[str, int]  # event and position in it: ids ascend in time, across devices too
@@ -104,8 +104,7 @@ class Answered:
         self.refresh()
 
     def refresh(self) -> None:
-        """Take in what other processes of this device recorded (they hand out their exchanges themselves), and what
-        other devices did."""
+        """Bring the projection up to date with what other processes and other devices recorded."""
         self._projection.follow()
 
     @property
@@ -115,18 +114,18 @@ class Answered:
         return rows[0][0] if rows else None
 
     def of(self, path: str) -> Answer | None:
-        """Return what is known of the prompt at a path, whatever its text is by now."""
-        answers = self._place(path).answers
+        """Return the last answer to the prompt at a path, also where its text was changed since; None for none."""
+        answers = self._history(path).answers
         return answers[-1] if answers else None
 
     def place_of(self, exchange: str) -> str | None:
-        """Return where the prompt of an exchange stood last, moves followed; None for one that is not known."""
+        """Return the last path of an exchange's prompt, moves included; None for an unknown exchange."""
         rows = self._projection.query(
             "SELECT prompt, prompt_id, event FROM exchanges WHERE prompt_id ="
             " (SELECT prompt_id FROM exchanges WHERE event = ? AND is_kept) ORDER BY event DESC LIMIT 1",
             exchange,
         )
-        return self._moved_on(*rows[0]) if rows else None
+        return self._present_path(*rows[0]) if rows else None
 
     def exchanges_at(self, path: str) -> list[str]:
         """Return the exchanges of the prompt at a path, revisions too, that were not made private since."""
@@ -139,12 +138,12 @@ class Answered:
         return [exchange for (exchange,) in rows]
 
     def is_answered(self, prompt: Prompt) -> bool:
-        """Return whether this text at this place was answered: a journal says so, or a response stands beside it."""
-        answers = self._place(prompt.path).answers
+        """Return whether a prompt's text was answered: by a journal, or by a response file beside it."""
+        answers = self._history(prompt.path).answers
         return any(answer.prompt_sha256 == prompt.sha256 for answer in answers) or self._is_standing(prompt)
 
     def has_answered_beside(self, path: str) -> bool:
-        """Return whether any prompt of the same folder was answered: the top level of the inbox is one of them."""
+        """Return whether any other prompt in the same folder (which may be the inbox itself) was answered."""
         folder = posixpath.dirname(path)
         rows = self._projection.query(
             "SELECT DISTINCT prompt FROM exchanges WHERE prompt > ?1 || '/' AND prompt < ?1 || '0'"
@@ -152,44 +151,45 @@ class Answered:
             folder,
         )
         beside = (other for (other,) in rows if posixpath.dirname(other) == folder and other != path)
-        return any(self._place(other).answers for other in beside)
+        return any(self._history(other).answers for other in beside)
 
     def is_unchanged(self, path: str, file_hash: str | None) -> bool:
-        """Return whether a prompt file is as it was answered, by a content hash alone, without reading."""
-        answers = self._place(path).answers
+        """Return whether a prompt file has the content hash with which it was last answered."""
+        answers = self._history(path).answers
         return bool(answers) and file_hash is not None and answers[-1].prompt_hash == file_hash
 
     def knows_response(self, prompt_path: str, response_hash: str) -> bool:
         """Return whether this response to this prompt was seen before."""
-        place = self._place(prompt_path)
-        return any(answer.response_hash == response_hash for answer in (*place.gone, *place.answers))
+        place = self._history(prompt_path)
+        return any(answer.response_hash == response_hash for answer in (*place.removed, *place.answers))
 
     def moved_from(self, prompt: Prompt) -> Answer | None:
-        """Return the answer of a prompt that moved here: its text was answered where it is gone now.
+        """Return the answer of a prompt that was moved to its present path and whose response was not.
 
-        Or it is known here already, by the journal of a move, and its response was not moved along yet.
+        Its text was answered at a path where no file is now; or the journal has the move already, without the
+        response. None for a prompt that was not moved.
         """
         if (standing := self.of(prompt.path)) is not None:
             return standing if self.is_response_elsewhere(prompt.path) else None
         rows = self._projection.query("SELECT prompt, prompt_id, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
-        paths = {self._moved_on(*row) for row in rows} | {path for path, _, _ in rows}
+        paths = {self._present_path(*row) for row in rows} | {path for path, _, _ in rows}
         candidates = [
             answer
-            for place in map(self._place, paths)
-            for answer in (place.answers or (place.gone if self._is_fresh(place.gone_at) else ()))[-1:]
+            for place in map(self._history, paths)
+            for answer in (place.answers or (place.removed if self._is_recent(place.removed_at) else ()))[-1:]
             if answer.prompt_sha256 == prompt.sha256
         ]
-        # as many files are looked at as were ever answered with these very words
+        # a file is looked for at each path where this very text was answered
         absent = [answer for answer in candidates if not os.path.isfile(self._store.tree.absolute(answer.prompt))]
         return max(absent, key=lambda answer: answer.exchange, default=None)
 
     def is_response_elsewhere(self, path: str) -> bool:
-        """Return whether the response of the prompt at a path lies where the prompt does not."""
+        """Return whether the response to the prompt at a path is not beside it (it is where the prompt was before)."""
         answer = self.of(path)
         return answer is not None and answer.response is not None and path not in prompt_path_of(answer.response)
 
     def superseded_by(self, exchange: str) -> str | None:
-        """Return the exchange that one revises."""
+        """Return the exchange of which an exchange is the revision; None where it is the first."""
         rows = self._projection.query(
             "SELECT max(event) FROM exchanges WHERE event < ?1"
             " AND prompt_id = (SELECT prompt_id FROM exchanges WHERE event = ?1)",
@@ -198,28 +198,28 @@ class Answered:
         return rows[0][0] if rows else None
 
     def is_undelivered(self, exchange: str) -> bool:
-        """Return whether nothing followed from an exchange of this device yet."""
-        return bool(self._open("event = ?", exchange))
+        """Return whether an exchange of this device has no outcome yet: no process handled it after the answer."""
+        return bool(self._undelivered_lines("event = ?", exchange))
 
     def has_outcome(self, exchange: str) -> bool:
-        """Return whether it stands in a journal what followed from an exchange."""
+        """Return whether a journal has an outcome of an exchange."""
         return bool(self._projection.query("SELECT 1 FROM outcomes WHERE exchange = ? LIMIT 1", exchange))
 
     def undelivered(self) -> list[Event]:
-        """Return this device's exchanges that nothing followed from yet."""
-        return [from_line(line.encode()) for line in self._open("1 = 1")]
+        """Return the events of this device's exchanges that have no outcome yet."""
+        return [from_line(line.encode()) for line in self._undelivered_lines("1 = 1")]
 
-    def _open(self, where: str, *values: str) -> list[str]:
-        """Return the journal lines of exchanges of ours that nothing followed from."""
+    def _undelivered_lines(self, where: str, *values: str) -> list[str]:
+        """Return the journal lines of this device's exchanges without outcome for which a SQL condition holds."""
         sql = f"""SELECT line FROM lines JOIN exchanges USING (event)
                   WHERE exchanges.device IN (SELECT value FROM json_each(?)) AND {where} ORDER BY event"""
         return [line for (line,) in self._projection.query(sql, self._devices, *values)]
 
     def response_target(self, prompt: Prompt) -> Target:
-        """Return where a prompt's answer goes and what stands there now.
+        """Return the path for a prompt's answer and the file that is there now.
 
-        Our own last answer, untouched, is replaced by that of a revision; what a person wrote or edited is kept,
-        and the answer takes the next number.
+        The answer to a revision replaces our last answer if that is unchanged. A response that a person wrote or
+        edited is kept, and the answer gets the next number.
         """
         answer, number = self.of(prompt.path), 1
         while True:
@@ -231,7 +231,7 @@ class Answered:
             number += 1
 
     def error_removal(self, prompt: Prompt) -> list[Change]:
-        """Return the change that removes the error file of a prompt; none when there is no such file."""
+        """Return the change that removes a prompt's error file; an empty list when there is no such file."""
         path = error_path(prompt.path)
         before = self._store.read(path)
         return [] if before is None else [remove(path, before)]
@@ -244,52 +244,55 @@ class Answered:
             return None
 
     def _is_standing(self, prompt: Prompt) -> bool:
-        """Return whether a response file beside a prompt answers its text; one saved by hand names no text."""
+        """Return whether a response file beside a prompt answers its text, by the hash it names.
+
+        A response that a person wrote names no hash; it counts for a prompt that no journal knows.
+        """
         is_known, number = self.of(prompt.path) is not None, 1
         while (raw := self._store.read(path := response_path(prompt.path, number))) is not None:
             try:
                 response = parse_response(path, raw)
             except FormatError:
-                return not is_known  # somebody's, if broken: not to be written over
+                return not is_known  # broken, but it may be a person's answer: it is not overwritten
             is_by_hand = not response.prompt_sha256 and not is_known and bool(response.text.strip())
             if is_by_hand or response.prompt_sha256 == prompt.sha256:
                 return True
             number += 1
         return False
 
-    def _place(self, path: str, until: _Moment = _NOW) -> _Place:
-        """Return what is known of a path before some moment."""
-        place = _Place()
-        for step in self._steps(path, until):
+    def _history(self, path: str, until: _Moment = _NOW) -> _PathHistory:
+        """Return the answers at a path as they were before some moment, by replaying what happened there."""
+        place = _PathHistory()
+        for step in self._history_steps(path, until):
             if isinstance(step, Answer):
                 place = replace(place, answers=(*place.answers, step))
             elif step.path == path and step.source is not None:
                 place = self._with_arrival(place, step)
             elif step.source is not None:
-                place = _Place()
+                place = _PathHistory()
             elif step.op == "remove":
-                place = _Place((), place.answers or place.gone, step.at if place.answers else place.gone_at)
-            elif not place.answers:  # its going was undone: it was dealt with before
-                former = self._place(path, (str(step.about), 0)).answers[-1:]
-                place = _Place(former) if former and former[0].prompt_hash == step.after else place
+                place = _PathHistory((), place.answers or place.removed, step.at if place.answers else place.removed_at)
+            elif not place.answers:  # its removal was undone: the answers from before count again
+                former = self._history(path, (str(step.about), 0)).answers[-1:]
+                place = _PathHistory(former) if former and former[0].prompt_hash == step.after else place
         return place
 
-    def _with_arrival(self, place: _Place, move: _Change) -> _Place:
-        """Return what is known of a path that something moved to, with what was known of that where it was."""
-        former = place if move.source == move.path else self._place(str(move.source), (move.event, move.position))
+    def _with_arrival(self, place: _PathHistory, move: _Change) -> _PathHistory:
+        """Return a path's history after a prompt moved there, with the answers it had at its former path."""
+        former = place if move.source == move.path else self._history(str(move.source), (move.event, move.position))
         answers = former.answers
-        if move.kind == PromptMoved.kind:  # the inbox tells it from the text, and it may have gone before
-            answers = answers or former.gone
+        if move.kind == PromptMoved.kind:  # the inbox recognized it by its text after the old path was removed
+            answers = answers or former.removed
         if not answers:
             return place
         last = replace(answers[-1], prompt=move.path)
         if move.kind == PromptMoved.kind:
             last = replace(last, response=move.response, response_hash=move.after or last.response_hash)
         stayed = () if former is place else place.answers
-        return _Place((*stayed, *answers[:-1], last))
+        return _PathHistory((*stayed, *answers[:-1], last))
 
-    def _steps(self, path: str, until: _Moment) -> list[Answer | _Change]:
-        """Return what happened at a path, oldest first."""
+    def _history_steps(self, path: str, until: _Moment) -> list[Answer | _Change]:
+        """Return the answers and file changes at a path before some moment, oldest first."""
         sql = f"SELECT {_ANSWER} FROM exchanges WHERE prompt = ? AND event <= ?"
         answers = [Answer(*row) for row in self._projection.query(sql, path, until[0])]
         steps: list[tuple[_Moment, Answer | _Change]] = [((answer.exchange, -1), answer) for answer in answers]
@@ -297,6 +300,7 @@ class Answered:
         return [step for moment, step in sorted(steps, key=itemgetter(0)) if moment < until]
 
     def _changes(self, path: str) -> list[_Change]:
+        """Return the moves from and to a path, its removals and undos, oldest first."""
         rows = self._projection.query(
             "SELECT event, position, at, kind, op, path, source, after, about, response FROM changes"
             " WHERE (path = ?1 OR source = ?1) AND (source IS NOT NULL OR op = 'remove' OR kind = ?2)"
@@ -306,17 +310,17 @@ class Answered:
         )
         return [_Change(*row) for row in rows]
 
-    def _moved_on(self, path: str, prompt_id: str, since: str) -> str:
-        """Return where a prompt is that was answered at a path by some event."""
-        is_gone = False
+    def _present_path(self, path: str, prompt_id: str, since: str) -> str:
+        """Return the present path of a prompt that was at a path when the event `since` answered it."""
+        is_removed = False
         for change in self._changes(path):
             if change.event <= since:
                 continue
-            is_this = change.about == prompt_id if change.kind == PromptMoved.kind else not is_gone
+            is_this = change.about == prompt_id if change.kind == PromptMoved.kind else not is_removed
             if change.source == path != change.path and is_this:
-                return self._moved_on(change.path, prompt_id, change.event)
-            is_gone = change.op == "remove" or (is_gone and change.op != "create")
+                return self._present_path(change.path, prompt_id, change.event)
+            is_removed = change.op == "remove" or (is_removed and change.op != "create")
         return path
 
-    def _is_fresh(self, at: str) -> bool:
+    def _is_recent(self, at: str) -> bool:
         return bool(at) and (self._store.clock.now() - parse_iso(at)).total_seconds() <= MOVE_SECONDS

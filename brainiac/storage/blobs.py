@@ -19,13 +19,15 @@ from brainiac.events import content_hash
 from brainiac.storage.files import Disk, make_folders, read_bytes, temporary_beside
 
 MAX_DEPTH = 32
-MAX_SYNCED_SINGLY = 64  # nobody can commit meanwhile: a thousand files and their folders would take seconds
+MAX_SYNCED_SINGLY = 64  # the commit lock is held meanwhile: a thousand single fsyncs would take seconds
 _SUFFIX = ".splice"
 _WORTHWHILE_SHARE = 0.5  # a splice must be at most this share of the whole text
 
 
 @dataclass(frozen=True, slots=True)
 class _Splice:
+    """A text as a difference: the text `base` with `removed` bytes from `start` on replaced by `inserted`."""
+
     base: str
     start: int
     removed: int
@@ -61,31 +63,32 @@ class BlobStore:
         return os.path.exists(whole) or os.path.exists(f"{whole}{_SUFFIX}")
 
     def put(self, content: bytes, *, near: str | None = None, is_verified: bool = False) -> str:
-        """Keep a text; it is on the disk only after `sync`.
+        """Store a text; it is safe on the disk only after `sync`.
 
         Args:
             content: Any bytes.
-            near: Hash of a text that this one grew from, to keep only the difference.
-            is_verified: Read back what is there already and mend it; for after a power failure.
+            near: Hash of an earlier version of this text, to store only the difference.
+            is_verified: Read back a text that is there already and write it again where it is damaged; for use after a
+                power failure.
 
         Returns:
             Its hash.
         """
         digest = content_hash(content)
-        if digest in self and (not is_verified or self._holds(digest, content)):
+        if digest in self and (not is_verified or self._has_intact(digest, content)):
             return digest
         splice = self._splice(content, near) if near and near != digest else None
         if splice is None:
-            self._place(self._whole(digest), content)
+            self._write_file(self._whole(digest), content)
         else:
-            self._place(self._spliced(digest), splice.to_bytes())
+            self._write_file(self._spliced(digest), splice.to_bytes())
         return digest
 
     def get(self, digest: str) -> bytes:
         """Return a text.
 
         Raises:
-            BlobError: It, or a text it is spliced on, is missing or does not have its hash.
+            BlobError: The text, or one that it is spliced on, is missing or damaged.
         """
         splices: list[_Splice] = []
         name = digest
@@ -110,20 +113,20 @@ class BlobStore:
 
     def delete(self, *digests: str) -> None:
         """Destroy texts for good; others that are spliced on them are written out whole first."""
-        gone = set(digests)
-        # before anything goes: a crash in the middle leaves every other text readable
+        doomed = set(digests)
+        # before anything is deleted, so that a crash in the middle leaves every other text readable
         for dependent, base in list(self._splices()):
-            if base in gone and dependent not in gone:
+            if base in doomed and dependent not in doomed:
                 content = self.get(dependent)
-                self._place(self._whole(dependent), content)
+                self._write_file(self._whole(dependent), content)
                 self._disk.fsync(self._whole(dependent))
                 self._disk.unlink(self._spliced(dependent))
-        for digest in sorted(gone):
+        for digest in sorted(doomed):
             self._disk.unlink(self._whole(digest))
             self._disk.unlink(self._spliced(digest))
 
     def sync(self, digests: set[str]) -> None:
-        """Bring texts to the disk, each of their folders once; many at once with all that its filesystem holds back."""
+        """Fsync the files of these texts and their folders; for many texts sync the whole filesystem instead."""
         if len(digests) > MAX_SYNCED_SINGLY and self.folder.is_dir():
             self._disk.sync_filesystem(self.folder)
             return
@@ -145,16 +148,18 @@ class BlobStore:
     def _spliced(self, digest: str) -> Path:
         return self.folder / digest[:2] / (digest[2:] + _SUFFIX)
 
-    def _holds(self, digest: str, content: bytes) -> bool:
+    def _has_intact(self, digest: str, content: bytes) -> bool:
+        """Return whether a stored text can be read back unchanged."""
         try:
             return self.get(digest) == content
         except BlobError:
             return False
 
-    def _place(self, path: Path, content: bytes) -> None:
-        if path.parent.is_symlink():  # git carries links too: what is ours is written nowhere else
+    def _write_file(self, path: Path, content: bytes) -> None:
+        """Write a file of the store so that readers see it whole or not at all."""
+        if path.parent.is_symlink():  # a checkout may bring a link here: texts are never written outside the brain
             raise ConfinementError(f"{path.parent} is a link; put a folder there: texts are kept within the brain")
-        # whole or not there: other processes read while this one writes
+
         make_folders(self._disk, path.parent)
         temporary = Path(temporary_beside(str(path)))
         self._disk.write(temporary, content)
@@ -167,6 +172,7 @@ class BlobStore:
             raise BlobError(f"{self._spliced(digest)}: not a splice ({error}); restore it from a backup") from error
 
     def _splice(self, content: bytes, near: str) -> _Splice | None:
+        """Return a text as a difference from an earlier one; None where that would save little or read slowly."""
         try:
             base = self.get(near)
             depth = self._depth(near) + 1
@@ -180,6 +186,7 @@ class BlobStore:
         return _Splice(near, start, len(base) - tail - start, depth, inserted)
 
     def _depth(self, digest: str) -> int:
+        """Return how many splices must be applied to read a text; 0 for one that is stored whole."""
         raw = None if self._whole(digest).exists() else read_bytes(self._spliced(digest))
         return 0 if raw is None else self._parse(digest, raw).depth
 
@@ -193,7 +200,7 @@ class BlobStore:
 
 
 def _common_prefix(first: bytes, second: bytes) -> int:
-    """Length of the common beginning, by halving: comparing slices runs at memory speed."""
+    """Return the length of the common beginning, by halving: comparing slices is far faster than bytes."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2

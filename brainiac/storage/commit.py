@@ -20,11 +20,11 @@ from brainiac.tree import OUR_TEMPORARY_PREFIX, Tree
 
 @dataclass(slots=True)
 class Recovery:
-    """What was done at a start.
+    """What `recover` did when the program started.
 
     Attributes:
-        finished: Ids of the events that a crash had left unfinished and that are finished now.
-        left: Paths of those events that a person changed meanwhile; they stand as the person left them.
+        finished: Ids of the events that a crash had interrupted and that are finished now.
+        left: Paths of those events that a person changed meanwhile; they were not written.
         merged: Paths into which a displaced save was merged, or put back.
         swept: Hash by path of temporary files of ours that belonged to no commit; their texts are kept as blobs.
     """
@@ -36,11 +36,11 @@ class Recovery:
 
 
 class Committer(Transactions):
-    """Makes commits in a brain: transactions before which what a person did to the same files is recorded."""
+    """Makes commits in a brain; before each one, a person's unseen edits of the same files are recorded."""
 
     @cached_property
     def edits(self) -> ExternalEdits:
-        """What a person does to the tree."""
+        """Detects and records what a person does to the tree."""
         return ExternalEdits(self)
 
     def commit(
@@ -58,7 +58,7 @@ class Committer(Transactions):
         Args:
             event: What happens; a plugin may give its own kind by name, past tense with hyphens.
             by: Who does it.
-            changes: Made with `brainiac.events`; each holds what it was decided on.
+            changes: Made with `brainiac.events`; each holds the content of the file on which it was decided.
             data: Plain JSON values of a plugin's own kind.
             cause: Id of the event that led here.
             expect: Further files the decision rested on: path to hash, None for "must not exist".
@@ -76,14 +76,14 @@ class Committer(Transactions):
             changes = [self._confined_change(change) for change in changes]
             expect = {self._confined(path): digest for path, digest in (expect or {}).items()}
             paths = {p for change in changes if change.op != "append" for p in (change.path, change.source) if p}
-            standing = self.edits.notice(sorted(paths | set(expect)))
-            recorded = self.run(event, changes, standing, by=by, data=data, cause=cause, expect=expect)
+            contents = self.edits.notice(sorted(paths | set(expect)))
+            recorded = self.run(event, changes, contents, by=by, data=data, cause=cause, expect=expect)
             if "displaced" in recorded.data:  # a person saved in that very moment
                 self.edits.saves.check_displaced()
             return recorded
 
     def recover(self) -> Recovery:
-        """Finish what a crash left unfinished; the tree is otherwise never changed by the journal."""
+        """Finish the commit that a crash interrupted; nothing else is ever replayed from the journal onto the tree."""
         report = Recovery()
         with self.commit_lock():
             for event in self.finish_pending():
@@ -96,7 +96,7 @@ class Committer(Transactions):
         return report
 
     def check_displaced(self) -> None:
-        """Look at what our writes swapped out and bring what is done to the disk; every ten seconds and at the end."""
+        """Merge saves from files that our writes swapped out, then checkpoint; called every ten seconds."""
         with self.commit_lock():
             self.finish_pending()
             if self.write_ahead.size:
@@ -117,7 +117,7 @@ class Committer(Transactions):
             self.journal.blobs.delete(*digests)
 
     def close(self) -> None:
-        """End; what was displaced less than ten seconds ago is looked at again by the next start."""
+        """Close the files; what was displaced less than ten seconds ago is checked again at the next start."""
         try:
             with suppress(StorageError), storage_trouble():
                 self.check_displaced()
@@ -125,7 +125,7 @@ class Committer(Transactions):
             self.file_states.close()
 
     def _confined(self, path: str) -> str:
-        """Return the relative path of a file that may be written; refuse a link, and what leads out of the brain."""
+        """Return the relative path of a file that may be written; refuse a link and a path outside the brain."""
         absolute = self.tree.confine(path)
         if absolute.is_symlink():
             raise UserError(f"{path}: a symbolic link; Brainiac changes files, not links; replace it by the file")
@@ -136,7 +136,7 @@ class Committer(Transactions):
         return replace(change, path=self._confined(change.path), source=source)
 
     def _sweep(self) -> dict[str, str]:
-        """Remove temporary files that belong to no commit, keeping a text that is nowhere else."""
+        """Remove our temporary files that belong to no commit; return the hash of each text kept as a blob, by path."""
         waiting, swept = {file for _, _, file in self.displaced()}, {}
         for path in _leftovers(self.tree) - waiting:
             content, relative = read_bytes(path), self.tree.relative(path)
@@ -150,7 +150,9 @@ class Committer(Transactions):
 
 
 def _leftovers(tree: Tree) -> set[Path]:
-    """Return the temporary files of ours in the tree."""
-    tops = {tree.inbox, tree.memory, tree.system, tree.logs}
-    folders = (entry for top in tops for entry in os.walk(top))
-    return {Path(top, name) for top, _, names in folders for name in names if name.startswith(OUR_TEMPORARY_PREFIX)}
+    """Return our temporary files in the tree, those of commits in flight included."""
+    leftovers: set[Path] = set()
+    for top in {tree.inbox, tree.memory, tree.system, tree.logs}:
+        for folder, _, names in os.walk(top):
+            leftovers.update(Path(folder, name) for name in names if name.startswith(OUR_TEMPORARY_PREFIX))
+    return leftovers

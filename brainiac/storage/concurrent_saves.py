@@ -1,8 +1,8 @@
-"""Saves that a person made without having seen what we wrote: they are merged, none is overwritten.
+"""Merges saves that a person made without having seen our last writes; none is overwritten.
 
-Two kinds. A stale save comes from an editor that was opened before our last writes. A displaced one was made while our
-write swapped the file out, or went into the old file ten seconds later, by an editor that still held it open.
-See docs/decisions/saves-and-merges.md.
+There are two kinds. A stale save comes from an editor that loaded the file before our last writes. A displaced save
+was made at the moment when our write swapped the file, or up to ten seconds later into the old file, by an editor that
+still had it open. See docs/decisions/saves-and-merges.md.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ from brainiac.storage.transactions import Transactions
 from brainiac.storage.write_ahead import Intent, Step
 
 REST_SECONDS = 10  # an editor may hold a file open that we replaced, and write into it, for so long
-TORN_NS = 200_000_000  # an empty or shortened file is believed after this rest
-SIGHTS = 3  # a save that has seen what came after three versions grew from none before: merges have two parents
-UNLIKE, UNLIKE_LINES = 1 / 3, 20  # of the lines of both: a save differs by more from what it did not grow from
+TORN_NS = 200_000_000  # an empty or shortened file counts as fully saved after this time
+# A save that has lines added after three consecutive versions was made later than these: no older base is looked for.
+SIGHTS = 3
+# A save that differs from a version by more than this share of the lines of both, and more lines, was not made from it.
+UNLIKE, UNLIKE_LINES = 1 / 3, 20
 
 
 class ConcurrentSaves:
-    """Merges them; all calls are made under the commit lock.
+    """Merges stale and displaced saves; all calls need the commit lock.
 
     Args:
-        transactions: They carry out the merges, and know which files were swapped out.
-        notice: Records what stands at (relative) paths, and returns it.
+        transactions: Carries out the merges, and knows which files were swapped out.
+        notice: Records a person's edits at (relative) paths, and returns the files' contents.
     """
 
     def __init__(
@@ -46,83 +48,85 @@ class ConcurrentSaves:
         self._write_ahead = transactions.write_ahead
 
     def merge_stale(self, state: FileState, save: bytes) -> bool:
-        """Put back what we added, where the save was made without having seen it; return whether that was so."""
+        """Merge a save with our version if it was made without having seen that; return whether it was."""
         base = self._base_of(state.versions, save)
         if base is None:
             return False
-        # merged as if the person had saved that version; the journal has ours, so that nothing of theirs is guessed
+        # a three-way merge with that version as the base
         text, ours = self._transactions.text_of(base), self._transactions.text_of(state.hash)
         if line_distance(text, save) > max(UNLIKE_LINES, UNLIKE * (text.count(b"\n") + save.count(b"\n"))):
-            text = common_lines(ours, save)  # it grew from a version that nobody knows any more: nothing is taken out
+            text = common_lines(ours, save)  # the true base is not known any more: no line is removed
         merged = merge_lines(text, ours, save, is_ours_first=False)
         if merged is None:
             return False
         changes = [update(state.path, save, merged[0])] if merged[0] != save else []
-        with contextlib.suppress(ConflictError):  # saved once more meanwhile; that save is looked at next
+        with contextlib.suppress(ConflictError):  # the person saved once more; that save is looked at next
             event = self._transactions.run_merge(NoteMerged(stale=state.hash), changes, state.path, base, save)
             if "displaced" in event.data:
                 self.check_displaced()
         return True
 
     def _base_of(self, versions: Sequence[str], save: bytes) -> str | None:
-        """Return the hash of the earlier version that a save grew from without having seen what we made of it.
+        """Return the hash of the earlier version that an editor had loaded when it made a save.
 
-        None when it was made in sight of the last version, or equals what stood here once: that is a revert.
+        None when the editor had the last version, or when the save equals an earlier text: that is a revert.
 
         Args:
-            versions: As `FileState.versions` has them; the last stood when the save was made.
+            versions: `FileState.versions`; the last one was the file's content before the save.
             save: What a person saved.
         """
         ours = self.text_of(versions[-1].removeprefix(PERSONS))
         if ours is None:
             return None
-        bases = [base for base in self._untouched(versions, ours, save) if is_stale(base[1], ours, save)]
+        bases = [base for base in self._possible_bases(versions, ours, save) if is_stale(base[1], ours, save)]
         nearest = min(reversed(bases), key=lambda base: line_distance(base[1], save), default=None)
-        return None if nearest is None or self._has_stood(save) else nearest[0]
+        return None if nearest is None or self._is_revert(save) else nearest[0]
 
-    def _has_stood(self, text: bytes) -> bool:
-        """Return whether a text stood in a note before, as far as this device's journal tells."""
+    def _is_revert(self, text: bytes) -> bool:
+        """Return whether a text was the content of some note before, by this device's journal."""
         journal, digest = self._transactions.journal, content_hash(text)
         return digest in journal.blobs and journal.names(digest)
 
-    def _untouched(self, versions: Sequence[str], ours: bytes, save: bytes) -> Iterator[tuple[str, bytes]]:
-        """Yield hash and text of versions, newest first, that were followed by something of ours a save may lack.
+    def _possible_bases(self, versions: Sequence[str], ours: bytes, save: bytes) -> Iterator[tuple[str, bytes]]:
+        """Yield hash and text of the versions, newest first, from which a save may have been made.
 
-        It still shows in what stands (`ours`), and nothing that was added since then is in the save.
+        After such a version we changed something that is still in the present text (`ours`), and no line that was
+        added after it is in the save.
         """
-        saved, shows, sights = nonblank_lines(save), False, 0
-        standing = following = nonblank_lines(ours)
+        saved_lines, is_visible, sightings = nonblank_lines(save), False, 0
+        standing = lines_after = nonblank_lines(ours)
         reach = 2 * line_distance(ours, save)  # a version further from what stands is further from the save, too
-        for marked, later in zip(reversed(versions[:-1]), reversed(versions), strict=False):
-            digest = marked.removeprefix(PERSONS)
+        for version, following_version in zip(reversed(versions[:-1]), reversed(versions), strict=False):
+            digest = version.removeprefix(PERSONS)
             text = self.text_of(digest)
             if text is None:
                 continue
-            lines = nonblank_lines(text)
-            if not later.startswith(PERSONS):
-                shows |= bool((following - lines) & standing or (lines - following) - standing)
-            following = lines
-            is_seen = not (standing - lines).isdisjoint(saved)  # made in sight of what was added since
-            sights = sights + 1 if is_seen else 0
-            if sights >= SIGHTS and line_distance(ours, text) > reach:
+            text_lines = nonblank_lines(text)
+            if not following_version.startswith(PERSONS):
+                is_visible |= bool((lines_after - text_lines) & standing or (text_lines - lines_after) - standing)
+            lines_after = text_lines
+            is_seen = not (standing - text_lines).isdisjoint(saved_lines)  # made in sight of what was added since
+            sightings = sightings + 1 if is_seen else 0
+            if sightings >= SIGHTS and line_distance(ours, text) > reach:
                 return  # not before: many a line is like one that stood there long ago
-            if shows and not is_seen:
+            if is_visible and not is_seen:
                 yield digest, text
 
     def looks_torn(self, path: str, content: bytes) -> bool:
-        """Return whether a file may be in the middle of being written: it is empty, or a beginning of what it held."""
+        """Return whether a file may be half written: it is empty, or equals the beginning of an earlier version."""
         state = self._states.get(path)
         if state is None or state.hash == content_hash(content):
             return False
-        # an editor may write a version anew that it had before our last few writes
+        # the editor may be writing a version from before our last few writes
         texts = (self.text_of(digest.removeprefix(PERSONS)) for digest in state.versions[-4:])
         return not content or any(text is not None and text.startswith(content) for text in texts)
 
     def check_displaced(self) -> list[str]:
-        """Look at every displaced file; remove those that rested unchanged for ten seconds.
+        """Merge saves that were made into displaced files; remove displaced files after ten unchanged seconds.
 
-        Whatever is found there that was not there when we decided is a person's save: it is merged into the file, or
-        put back as the file with a line in `memory/review.md`. The journal keeps all texts in either case.
+        A displaced file with another content than our commit expected has a person's save in it. It is merged into
+        the file or put in its place; lines that do not fit get a line in `memory/review.md`. The journal keeps all
+        texts.
 
         Returns:
             Paths whose saves were merged or put back.
@@ -132,23 +136,23 @@ class ConcurrentSaves:
             content = read_bytes(file)
             if content is None:
                 continue
-            # an event's time is cut to the second
+            # one second more, since an event's time has no fractions
             due = parse_iso(intent.event.at) + timedelta(seconds=REST_SECONDS + 1)
             is_due = self._transactions.clock.now() >= due
             if content_hash(content) != self._write_ahead.base_of(step):
-                content = self._rested(file, step, content)
+                content = self._read_when_whole(file, step, content)
                 if not is_due and self.looks_torn(step.path, content):  # looked at again
                     continue
                 if not self._rescue(intent, step, content):
                     continue
                 rescued.append(step.path)
-            # read once more: an editor may have written in the meantime, and that is no reason to lose it
+            # read once more, in case an editor has written in the meantime
             if is_due and content == read_bytes(file):
                 self._transactions.disk.unlink(file)
         return rescued
 
-    def _rested(self, file: Path, step: Step, content: bytes) -> bytes:
-        """Return a displaced file; one that lacks lines is waited for a moment: it may be in the middle of a save."""
+    def _read_when_whole(self, file: Path, step: Step, content: bytes) -> bytes:
+        """Return a displaced file's content; wait a moment where it lacks lines, since it may be half saved."""
         base = nonblank_lines(self.text_of(self._write_ahead.base_of(step)) or b"")
         while base - nonblank_lines(content) and 0 <= age_ns(file) <= TORN_NS:
             time.sleep(0.01)
@@ -156,7 +160,7 @@ class ConcurrentSaves:
         return content
 
     def _rescue(self, intent: Intent, step: Step, save: bytes) -> bool:
-        """Bring a displaced save into its file; return False when that moves too fast, to be tried again."""
+        """Merge a displaced save into its file; return False where the file keeps changing, to be tried again later."""
         try:
             self._merge_displaced(intent, step, self._notice([step.path])[step.path], save)
         except ConflictError:
@@ -165,18 +169,21 @@ class ConcurrentSaves:
         return True
 
     def _merge_displaced(self, intent: Intent, step: Step, standing: bytes | None, save: bytes) -> None:
-        """Merge a save into what stands; where both changed the same lines, the person's stand, or their later ones."""
+        """Merge a displaced save into the present file.
+
+        Where both changed the same lines, the person's win over ours, and their later ones over their earlier ones.
+        """
         path, event = step.path, NoteMerged(displaced_by=intent.event.id, save=content_hash(save))
         if standing is None:
             swapped_out = self._write_ahead.base_of(step)
             self._transactions.run_merge(event, [create(path, save)], path, swapped_out, save)
             return
         base, state = self._base_of_displaced(step, save), self._states.get(path)
-        # ours gives way to the person; between two saves of theirs, the one that stands is the later
+        # of two saves by the person, the one in the present file is the later
         text = self.text_of(base) or b""
         is_ours = state is not None and state.is_ours and state.hash == content_hash(standing)
         if self._tree.kind_of(path) is PathKind.ACCESS_LOG and save.startswith(text):
-            merged, is_clean = standing + save[len(text) :], True  # what was added, whatever was cleared meanwhile
+            merged, is_clean = standing + save[len(text) :], True  # the added lines, though the log may be cleared
         else:
             woven_text = merge_lines(text, standing, save, is_ours_first=not is_ours)
             merged, is_clean = woven_text or (save if is_ours else standing, False)
@@ -188,10 +195,10 @@ class ConcurrentSaves:
         self._transactions.run_merge(event, changes, path, base, save)
 
     def _base_of_displaced(self, step: Step, save: bytes) -> str | None:
-        """Return the hash of what a save grew from: never of a version later than the one that it was swapped out of.
+        """Return the hash of the version from which a displaced save was made.
 
-        Mostly that one, or what the same file held when it was last dealt with; where an editor held an earlier one,
-        the nearest of those.
+        It is the version that our write swapped out, or the content that was last merged from this file; or an
+        earlier one, where the editor had that loaded and it is more like the save.
         """
         swapped_out = self._write_ahead.base_of(step)
         earlier = self._base_of(step.versions, save) if step.versions else None
@@ -200,7 +207,7 @@ class ConcurrentSaves:
         return min((swapped_out, earlier), key=lambda digest: line_distance(self.text_of(digest) or b"", save))
 
     def _review_line(self, intent: Intent, path: str, *, is_ours: bool) -> Change:
-        """Return the line of `memory/review.md` that tells what gave way."""
+        """Return the change that adds a line to `memory/review.md` saying whose lines were not kept in the file."""
         if is_ours:
             text = f"{path}: you saved it while `{intent.event.kind}` wrote it; your lines stand, ours are kept"
         else:

@@ -1,8 +1,8 @@
-"""What a person did to the tree: looked at file by file as they settle, and adopted as a whole at a start.
+"""Detects what a person did to the tree: file by file as files settle, and the whole tree at a start.
 
-Recognized by content alone, never by path or time, and recorded before anything else happens. The tree is never
-rewritten to match a record. Deletions of many memories at once are not forgetting (an unmounted drive, a checkout):
-they are held until the files come back or a person confirms.
+An edit is detected by content alone, never by time, and recorded before anything else happens. The tree is never
+rewritten to match the journal. Deletions of many memories at once may be an unmounted drive or a checkout: they are
+held until the files come back or a person confirms them.
 """
 
 from __future__ import annotations
@@ -37,19 +37,20 @@ from brainiac.storage.file_state import FileState, size_stamp, stamp_of
 from brainiac.storage.files import read_bytes
 from brainiac.storage.transactions import Transactions
 
-MAX_BYTES = 5_000_000  # larger files are known by their stat, their texts are not kept
-REST_SECONDS = 10.0  # short-term memory saved without its headings is believed after this
-MOVE_SECONDS = 10.0  # a file that appears with the content of one that vanished within this was moved
-ADOPT_SECONDS = 2.0  # what a start may take to merge saves; the rest is looked at one by one
+MAX_BYTES = 5_000_000  # larger files are known by size and time alone; their texts are not kept
+REST_SECONDS = 10.0  # short-term memory saved without its headings is accepted after this time
+MOVE_SECONDS = 10.0  # a new file with the content of one that vanished within this time was moved
+ADOPT_SECONDS = 2.0  # what a start may take to merge saves; the remaining files are looked at one by one
 HELD_COUNT, HELD_SHARE = 20, 0.3
 FOUND = kinds_of(FoundEvent)  # by a person
-_STAMP_AGE_NS = 2_000_000_000  # a file written just before it was hashed may be written again within one tick
+# A file that was written just before it was hashed may be written again with the same time stamp.
+_STAMP_AGE_NS = 2_000_000_000
 _MEMORIES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
 
 
 class NotRestedError(BrainiacError):
-    """Short-term memory stands empty or without its headings, as an editor leaves it for a moment; look again later.
+    """Short-term memory is empty or lacks its headings, as while an editor saves it; look again later.
 
     Args:
         path: The file.
@@ -63,13 +64,13 @@ class NotRestedError(BrainiacError):
 
 @dataclass(slots=True)
 class _Scan:
-    """What a look over the whole tree found.
+    """The result of a scan of the whole tree.
 
     Attributes:
-        texts: Content of the files that are not as last seen.
-        hidden: Files off the record.
-        stamps: Stamps of files that are as last seen.
-        standing: All paths that stand.
+        texts: Content by path of the files that are not as last seen.
+        hidden: Paths of hash-only files.
+        stamps: New stamps by path, of files that were written long enough ago.
+        standing: All tracked paths that exist.
     """
 
     texts: dict[str, bytes] = field(default_factory=dict)
@@ -79,14 +80,14 @@ class _Scan:
 
 
 class ExternalEdits:
-    """What each tracked file was when last seen, and what is new.
+    """Compares the tracked files with their last seen states and records what a person changed.
 
     Args:
-        transactions: They record what is found.
+        transactions: Records the edits.
 
     Attributes:
-        saves: Merges what a person saved without having seen ours.
-        open_paths: What the last adoption left to be looked at again: in the middle of being saved, or just merged.
+        saves: Merges what a person saved without having seen our last writes.
+        open_paths: Paths that the last `adopt` left to be looked at again: being saved at that moment, or just merged.
     """
 
     def __init__(self, transactions: Transactions) -> None:
@@ -94,9 +95,10 @@ class ExternalEdits:
         self._states = transactions.file_states
         self.saves = ConcurrentSaves(transactions, self.notice)
         self.open_paths: list[str] = []
-        self._bare: tuple[str, float] | None = None  # short-term memory without its headings: its hash, since when
-        self._vanished: deque[tuple[float, str, str]] = deque(maxlen=1000)  # moment, hash and path
-        self._counted: tuple[float, list[str]] = (float("-inf"), [])  # the memories that are gone, and when counted
+        # short-term memory without its headings: its hash, and when it was first seen so
+        self._headless: tuple[str, float] | None = None
+        self._vanished: deque[tuple[float, str, str]] = deque(maxlen=1000)  # time, hash and path of removed files
+        self._missing_cache: tuple[float, list[str]] = (float("-inf"), [])  # when counted, and the missing memories
 
     def hash_of(self, relative: str) -> str | None:
         """Return the content hash of a note as last seen."""
@@ -104,13 +106,13 @@ class ExternalEdits:
         return state.hash if state else None
 
     def standing(self, digests: Iterable[str]) -> set[str]:
-        """Return which of these contents a note holds, as far as the journal tells."""
+        """Return those of the content hashes that some tracked file has, as last seen."""
         with self._transactions.commit_lock():
             self._transactions.finish_pending()
         return {digest for digest in digests if self._states.with_hash(digest)}
 
     def held_deletions(self) -> list[str]:
-        """Return the notes whose deletion waits to be confirmed."""
+        """Return the paths of the notes whose deletion waits to be confirmed."""
         return [state.path for state in self._states.held_deletions()]
 
     # one file
@@ -119,7 +121,7 @@ class ExternalEdits:
         """Look at one file that settled; record an outside edit, and merge a stale editor buffer.
 
         Returns:
-            What is new; None for our own writes, for what is known, and for a deletion that is held.
+            The change; None for our own writes, for what was recorded already, and for a deletion that is held.
 
         Raises:
             NotRestedError: Short-term memory is in the middle of being saved; come again when it says.
@@ -128,24 +130,22 @@ class ExternalEdits:
             return None
         with self._transactions.commit_lock():
             self._transactions.finish_pending()
-            change = self._look(relative)
+            change = self._record_path(relative)
             state = self._states.get(relative)
             if change is None and state is not None:
                 if not os.path.lexists(self._tree.absolute(relative)):
                     return self._note_deletion(state)
-                if not state.is_reported:  # a commit saw the edit first
+                if not state.is_reported:  # a commit saw and recorded the edit first
                     change = self._change("modified", relative)
             if state is not None and not state.is_reported:
                 self._states.set_reported(relative, True)
             return change
 
     def notice(self, paths: Sequence[str]) -> dict[str, bytes | None]:
-        """Record what a person did to these (relative) paths and nobody has seen; the caller holds the commit lock.
-
-        Whatever is decided or merged then rests on what the history has as theirs.
+        """Record a person's edits of these (relative) paths before a commit changes them; needs the commit lock.
 
         Returns:
-            Path → content as it is recorded now; None where nothing stands.
+            Content by path as it is recorded now; None where there is no file.
 
         Raises:
             ConflictError: A file is being saved at this moment.
@@ -154,8 +154,8 @@ class ExternalEdits:
         for relative in paths:
             is_tracked = self._tree.is_tracked(relative)
             try:
-                # recorded here, a commit before the bus looked: it is to hear of the edit all the same
-                if is_tracked and self._look(relative) is not None:
+                # the bus has not looked yet: it is to be told of the edit although it is recorded here
+                if is_tracked and self._record_path(relative) is not None:
                     self._states.set_reported(relative, False)
             except NotRestedError as error:
                 raise ConflictError([relative]) from error
@@ -165,12 +165,12 @@ class ExternalEdits:
         return contents
 
     def _is_recorded(self, path: str, content: bytes) -> bool:
-        """Return whether this is what was last seen there; also for what is not kept."""
+        """Return whether a content is the last seen one of a path; of a text that is not kept this is always true."""
         is_kept = len(content) <= MAX_BYTES and not self._transactions.is_hash_only(path, content)
         return not is_kept or self.hash_of(path) == content_hash(content)
 
-    def _look(self, path: str) -> FileChange | None:
-        """Record what stands at a path; None when nothing is new."""
+    def _record_path(self, path: str) -> FileChange | None:
+        """Record the present content of a path; return the change, None when nothing is new."""
         try:
             info = os.lstat(self._tree.absolute(path))
         except (FileNotFoundError, NotADirectoryError):
@@ -181,8 +181,8 @@ class ExternalEdits:
         if content is None:
             return None
         if self._transactions.is_hash_only(path, content):
-            return self._look_off_record(path, content_hash(content))
-        return self._look_at_content(path, content)
+            return self._record_hash_only(path, content_hash(content))
+        return self._record_content(path, content)
 
     def _read_settled(self, path: str) -> bytes | None:
         """Read a file, waiting a moment where an editor seems to be writing it."""
@@ -196,31 +196,33 @@ class ExternalEdits:
             time.sleep(0.002)
         return content
 
-    def _look_at_content(self, path: str, content: bytes) -> FileChange | None:
+    def _record_content(self, path: str, content: bytes) -> FileChange | None:
+        """Record or merge a file's new content; return the change, None when the content is the last seen one."""
         digest, state = content_hash(content), self._states.get(path)
         if state is not None and state.hash == digest:
             if state.is_held:
                 self._states.set_held([path], False)
             return None
         self._wait_for_rest(path, content, digest)
-        self._states.set_hash_only(path, None)  # it was off the record until now, perhaps
+        self._states.set_hash_only(path, None)  # it may have been off the record until now
         if state is None:
-            return self._appeared(path, digest, {digest: content})
+            return self._record_new(path, digest, {digest: content})
         if not self.saves.merge_stale(state, content):
             change = RecordedChange("update", path, state.hash, digest)
             self._transactions.record(NoteEdited(), [change], {digest: content})
         return self._change("modified", path)
 
-    def _appeared(self, path: str, digest: str, texts: Mapping[str, bytes]) -> FileChange:
+    def _record_new(self, path: str, digest: str, texts: Mapping[str, bytes]) -> FileChange:
+        """Record a file that was not there before, as moved where its content has just vanished elsewhere."""
         for state in self._states.with_hash(digest):
-            # the same content elsewhere, and gone from there: a move; still there: a copy
+            # another file had the same content: a move where that file is missing now, else a copy
             if not self._tree.absolute(state.path).exists():
                 change = RecordedChange("move", path, digest, digest, state.path)
                 self._transactions.record(NoteMoved(), [change], texts)
                 return self._change("moved", path, state.path)
         self._transactions.record(NoteEdited(), [RecordedChange("create", path, None, digest)], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
-        # the bus may hear of the old place first: then it was recorded as deleted, and only the hooks hear of a move
+        # the old path may have settled first: then a deletion was recorded, and only the returned change is a move
         for entry in reversed(self._vanished):
             if entry[0] >= since and entry[1] == digest:
                 self._vanished.remove(entry)
@@ -228,31 +230,31 @@ class ExternalEdits:
         return self._change("created", path)
 
     def _wait_for_rest(self, path: str, content: bytes, digest: str) -> None:
-        """Refuse short-term memory without its headings until it has stood so for a while."""
+        """Raise `NotRestedError` while short-term memory has lacked its headings for less than ten seconds."""
         if self._tree.kind_of(path) is not PathKind.SHORT_TERM:
             return
         if all(heading in content for heading in _HEADINGS):
-            self._bare = None
+            self._headless = None
             return
-        if self._bare is None or self._bare[0] != digest:
-            self._bare = (digest, self._clock.monotonic())
-        rest = self._bare[1] + REST_SECONDS - self._clock.monotonic()
+        if self._headless is None or self._headless[0] != digest:
+            self._headless = (digest, self._clock.monotonic())
+        rest = self._headless[1] + REST_SECONDS - self._clock.monotonic()
         if rest > 0 and age_ns(self._tree.absolute(path)) < REST_SECONDS * 1e9:
             raise NotRestedError(path, rest)
 
-    def _look_off_record(self, path: str, digest: str) -> FileChange | None:
-        """Record the hash of a file whose text is not kept, and that its former text is gone."""
+    def _record_hash_only(self, path: str, digest: str) -> FileChange | None:
+        """Record the hash of a file whose text is not kept, and that its former text no longer stands there."""
         # the hash is kept so that the same text is reported once, and a purge can find it
-        unkept, state = self._states.hash_only(path), self._states.get(path)
-        if unkept == digest:
+        digest_before, state = self._states.hash_only(path), self._states.get(path)
+        if digest_before == digest:
             return None
         changes = [] if state is None else [RecordedChange("observe", path, state.hash, None)]
         self._transactions.record(NoteOffRecord(off_record=(digest,)), changes)
         self._states.set_hash_only(path, digest)
-        return self._change("created" if state is None and unkept is None else "modified", path)
+        return self._change("created" if state is None and digest_before is None else "modified", path)
 
     def _note_hash_only(self, path: str, stamp: str | None) -> FileChange | None:
-        """Note what stands where no text is kept: its stamp, None for nothing."""
+        """Store the stamp of a file that is not hashed, None for no file; return the change if the stamp is new."""
         former = self._states.hash_only(path)
         if former == stamp:
             return None
@@ -264,13 +266,13 @@ class ExternalEdits:
     # the whole tree
 
     def adopt(self) -> list[FileChange]:
-        """Take the tree as it is found and record in one event what is new; the first time, all of it.
+        """Compare the whole tree with its last seen state and record all changes in one event.
 
-        Saves that were made without having seen what we had written are merged as while running; what is in the
-        middle of being saved waits in `open_paths`, and nothing of it is recorded.
+        The first time every file is new. Stale saves are merged as while running. Files that are being saved at this
+        moment are named in `open_paths`, and nothing of them is recorded.
 
         Returns:
-            What changed since it was last seen, moves recognized by equal content.
+            The changes since the tree was last seen; a move is recognized by equal content.
         """
         with self._transactions.commit_lock():
             self._transactions.finish_pending()
@@ -284,8 +286,8 @@ class ExternalEdits:
             if changes or is_first:
                 self._keep_texts(scan.texts.values())
                 self._transactions.record(TreeAdopted() if is_first else NotesEdited(), changes)
-            reported += [change for path in scan.hidden if (change := self._look(path))]
-            # last: a file whose stamp is not noted is hashed once more at the next start, and that is all
+            reported += [change for path in scan.hidden if (change := self._record_path(path))]
+            # last, since a crash before it costs no more than hashing these files again at the next start
             self._states.set_stamps(scan.stamps.items())
             unreported = [path for path, state in states.items() if not state.is_reported and path in scan.standing]
             for path in unreported:
@@ -294,19 +296,22 @@ class ExternalEdits:
             return reported + [self._change("modified", path) for path in unreported if path not in mentioned]
 
     def changed(self) -> list[str]:
-        """Return the tracked paths whose stat tells that they may not be as last seen; for a rescan."""
+        """Return the tracked paths whose size, times or inode differ from when they were last seen; for a rescan."""
         with self._transactions.commit_lock():
-            self._transactions.finish_pending()  # a journal that git took back makes every file one to be looked at
-        states, unkept = self._states.all(), self._states.all_hash_only()
+            self._transactions.finish_pending()  # after git took the journal back, every file counts as changed
+        states, hash_only = self._states.all(), self._states.all_hash_only()
         paths, standing = [], set()
         for path, info in self._files():
             standing.add(path)
-            is_same = states[path].stamp == stamp_of(info) if path in states else unkept.get(path) == size_stamp(info)
+            is_same = (
+                states[path].stamp == stamp_of(info) if path in states else hash_only.get(path) == size_stamp(info)
+            )
             if not is_same:
                 paths.append(path)
         return paths + [path for path, state in states.items() if path not in standing and not state.is_held]
 
     def _files(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield path and stat of every tracked file of the tree."""
         for entry in self._tree.walk(self._tree.inbox, self._tree.memory, self._tree.system):
             path = self._tree.relative(entry.path)
             if self._tree.is_tracked(path):
@@ -316,6 +321,7 @@ class ExternalEdits:
                     continue
 
     def _scan(self, states: Mapping[str, FileState]) -> _Scan:
+        """Read the files of the tree whose stamps differ from their last seen states."""
         scan, newest = _Scan(), time.time_ns() - _STAMP_AGE_NS  # compared with file times: the system's own clock
         for path, info in self._files():
             scan.standing.add(path)
@@ -325,7 +331,7 @@ class ExternalEdits:
             try:
                 content = read_bytes(self._tree.absolute(path))
             except OSError:
-                continue  # nobody lets us read it: it counts as it was known, and keeps nothing else waiting
+                continue  # no permission: it counts as unchanged, and the other files are adopted all the same
             if content is None:
                 continue
             if self._transactions.is_hash_only(path, content):
@@ -338,7 +344,7 @@ class ExternalEdits:
         return scan
 
     def _keep_texts(self, texts: Collection[bytes]) -> None:
-        """Make blobs of many texts and bring them to the disk at once: a line in the write-ahead file has no room."""
+        """Store many texts as blobs and sync them at once: one line of the write-ahead file cannot hold them all."""
         blobs = self._transactions.journal.blobs
         for text in texts:
             blobs.put(text)
@@ -346,13 +352,17 @@ class ExternalEdits:
             self._transactions.disk.sync_filesystem(blobs.folder)
 
     def _merge_saves(self, states: Mapping[str, FileState], scan: _Scan) -> list[str]:
-        """Merge the stale saves among the texts found; take out those and the ones that do not rest yet."""
+        """Merge the stale saves of a scan; remove from it these and the files that are being saved now.
+
+        Returns:
+            The paths that were merged.
+        """
         merged: list[str] = []
         self.open_paths = []
-        until = self._clock.monotonic() + ADOPT_SECONDS
+        deadline = self._clock.monotonic() + ADOPT_SECONDS
         for path in [path for path in scan.texts if path in states]:
             content = scan.texts[path]
-            if self._clock.monotonic() > until or not self._is_at_rest(states[path], content):
+            if self._clock.monotonic() > deadline or not self._is_at_rest(states[path], content):
                 self.open_paths.append(path)
             elif self.saves.merge_stale(states[path], content):
                 self.open_paths.append(path)  # it may have been saved once more in that moment
@@ -364,10 +374,7 @@ class ExternalEdits:
         return merged
 
     def _is_at_rest(self, state: FileState, content: bytes) -> bool:
-        """Return whether a file that changed may be taken at its word now, or is to be looked at again.
-
-        One that was written this very moment and lacks lines may be in the middle of being saved.
-        """
+        """Return whether a changed file is fully saved; one written this very moment that lacks lines may not be."""
         try:
             self._wait_for_rest(state.path, content, content_hash(content))
         except NotRestedError:
@@ -380,88 +387,93 @@ class ExternalEdits:
     def _differences(
         self, states: Mapping[str, FileState], scan: _Scan
     ) -> tuple[list[RecordedChange], list[FileChange]]:
-        gone = self._gone(states, scan)
-        by_hash = {state.hash: state for state in gone}
+        """Return what to record for the files of a scan and for missing files, and what to report to the bus."""
+        missing = self._removed_states(states, scan)
+        by_hash = {state.hash: state for state in missing}
         changes, reported = [], []
         for path, content in scan.texts.items():
             digest, state = content_hash(content), states.get(path)
             if state is None and (source := by_hash.pop(digest, None)) is not None:
                 changes.append(RecordedChange("move", path, digest, digest, source.path))
                 reported.append(self._change("moved", path, source.path))
-                gone.remove(source)
+                missing.remove(source)
             elif state is None:
                 changes.append(RecordedChange("create", path, None, digest))
                 reported.append(self._change("created", path))
             else:
                 changes.append(RecordedChange("update", path, state.hash, digest))
                 reported.append(self._change("modified", path))
-        changes += [self._removed(state) for state in gone]
-        reported += [self._change("deleted", state.path) for state in gone]
+        changes += [self._removal(state) for state in missing]
+        reported += [self._change("deleted", state.path) for state in missing]
         return changes, reported
 
     # deletions
 
     def confirm_deletions(self) -> list[FileChange]:
-        """Record the deletions that were held, of files that are still gone."""
+        """Record the held deletions of files that are still missing; a person confirmed them."""
         with self._transactions.commit_lock():
             self._transactions.finish_pending()
             held = self._states.held_deletions()
-            gone = [state for state in held if not os.path.lexists(self._tree.absolute(state.path))]
+            missing = [state for state in held if not os.path.lexists(self._tree.absolute(state.path))]
             self._states.set_held([state.path for state in held], False)
-            if gone:
-                self._transactions.record(NotesDeleted(), [self._removed(state) for state in gone])
-            return [self._change("deleted", state.path) for state in gone]
+            if missing:
+                self._transactions.record(NotesDeleted(), [self._removal(state) for state in missing])
+            return [self._change("deleted", state.path) for state in missing]
 
     def _note_deletion(self, state: FileState) -> FileChange | None:
+        """Record that a file was deleted; hold the deletion instead where many memories vanish at once."""
         if state.is_held:
             return None
         if self._tree.kind_of(state.path) in _MEMORIES:
-            missing, since = self._missing(), self._clock.monotonic() - MOVE_SECONDS
-            # single deletions come one by one, also when a folder goes: those a moment ago count
+            missing, since = self._missing_memories(), self._clock.monotonic() - MOVE_SECONDS
+            # the deletion of a folder arrives file by file, so recently vanished files count too
             if self._is_mass(len(missing) + sum(moment >= since for moment, _, _ in self._vanished)):
-                self._hold(missing)
+                self._hold_deletions(missing)
                 return None
-        self._transactions.record(NoteDeleted(), [self._removed(state)])
+        self._transactions.record(NoteDeleted(), [self._removal(state)])
         return self._change("deleted", state.path)
 
-    def _gone(self, states: Mapping[str, FileState], scan: _Scan) -> list[FileState]:
-        """Return the notes that vanished; too many memories at once are held instead."""
+    def _removed_states(self, states: Mapping[str, FileState], scan: _Scan) -> list[FileState]:
+        """Return the states of files that are missing now; of too many memories at once, deletions are held instead."""
         self._states.set_held(
             [path for path, state in states.items() if state.is_held and path in scan.standing], False
         )
-        gone = [state for path, state in states.items() if path not in scan.standing and not state.is_held]
-        # a folder that was renamed takes its memories elsewhere: nothing is lost
+        missing = [state for path, state in states.items() if path not in scan.standing and not state.is_held]
+        # memories of a renamed folder stand elsewhere with the same content: they are not lost
         moved = {content_hash(content) for path, content in scan.texts.items() if path not in states}
-        lost = {s.path for s in gone if self._tree.kind_of(s.path) in _MEMORIES and s.hash not in moved}
+        lost = {s.path for s in missing if self._tree.kind_of(s.path) in _MEMORIES and s.hash not in moved}
         if not self._is_mass(len(lost)):
-            return gone
-        self._hold(sorted(lost))
-        return [state for state in gone if state.path not in lost]
+            return missing
+        self._hold_deletions(sorted(lost))
+        return [state for state in missing if state.path not in lost]
 
-    def _missing(self) -> list[str]:
-        """Return the memories that are gone now and not held; counted anew at most once a second."""
-        moment, missing = self._counted
+    def _missing_memories(self) -> list[str]:
+        """Return the memories that are missing now and not held; counted anew at most once a second."""
+        moment, missing = self._missing_cache
         now = self._clock.monotonic()
         if now - moment >= 1:
             missing = [path for path in self._memories() if not os.path.lexists(self._tree.absolute(path))]
-            self._counted = (now, missing)
+            self._missing_cache = (now, missing)
         return missing
 
     def _memories(self) -> list[str]:
+        """Return the paths of all memories as last seen, archived ones included, held ones not."""
         states = self._states.below(self._tree.layout.memory)
         return [p for p, state in states.items() if not state.is_held and self._tree.kind_of(p) in _MEMORIES]
 
     def _is_mass(self, count: int) -> bool:
+        """Return whether so many deletions at once are to be held: more than 20, and 30 % of all memories."""
         return count > HELD_COUNT and count > HELD_SHARE * len(self._memories())
 
-    def _hold(self, paths: list[str]) -> None:
-        self._counted = (float("-inf"), [])
+    def _hold_deletions(self, paths: list[str]) -> None:
+        """Mark the deletions of these paths as held, and record it."""
+        self._missing_cache = (float("-inf"), [])
         self._states.set_held(paths, True)
         event = DeletionsHeld(count=len(paths), paths=tuple(sorted(paths)[:20]))
         self._transactions.record(event, by="kernel")
 
-    def _removed(self, state: FileState) -> RecordedChange:
-        """Return the record of a note that is gone, and remember it in case it turns up elsewhere."""
+    def _removal(self, state: FileState) -> RecordedChange:
+        """Return the recorded removal of a file, and remember its hash in case the file appears elsewhere."""
         self._vanished.append((self._clock.monotonic(), state.hash, state.path))
         return RecordedChange("remove", state.path, state.hash, None)
 

@@ -1,6 +1,6 @@
-"""What each tracked note was when last seen: the journal's fold, kept in SQLite so that a start reads little of it.
+"""The state of each tracked file as last seen, folded from the journal and kept in SQLite so that a start is fast.
 
-Derived: the file may be deleted or damaged at any moment. It follows the journal by the last event's `seq` and id;
+Derived: the file may be deleted or damaged at any moment. It remembers the `seq` and id of the last event it applied;
 when the journal does not continue from there (a git checkout took it back), it is folded anew.
 """
 
@@ -21,7 +21,7 @@ from brainiac.storage.journal import Journal
 from brainiac.tree import Tree
 
 T = TypeVar("T")
-PERSONS = "-"  # marks in a trail what a person made
+PERSONS = "-"  # stands in a trail before the hash of a version that a person made
 _TRAIL_LENGTH = 64  # an editor that is left open for days holds a version that many exchanges follow
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS seen(
@@ -35,17 +35,17 @@ CREATE TABLE IF NOT EXISTS position(only INTEGER PRIMARY KEY CHECK (only = 0), s
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """One tracked note.
+    """One tracked file.
 
     Attributes:
         path: Relative.
         hash: Of its content.
-        trail: Hashes of earlier versions, oldest first, from the first that we changed; a stale editor buffer
-            holds one. `-` stands before those that a person made.
+        trail: Hashes of earlier versions, oldest first, from the first that a process changed: an editor may still
+            show one of them. `-` stands before those that a person made.
         is_ours: Whether a process wrote this version.
-        is_reported: Whether the bus has heard of the last outside edit.
+        is_reported: Whether the bus was told of the last outside edit.
         is_held: It vanished among too many others; its deletion waits to be confirmed.
-        stamp: What `stamp_of` gave when it was hashed; "" when it must be hashed again.
+        stamp: The file's `stamp_of` when it was hashed; "" when it must be hashed again.
     """
 
     path: str
@@ -58,7 +58,7 @@ class FileState:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The trail and what stands, marked in the same way."""
+        """The trail and the present version, marked in the same way."""
         return (*self.trail, self.hash if self.is_ours else f"{PERSONS}{self.hash}")
 
 
@@ -83,16 +83,16 @@ class FileStates:
             self._database.close()
 
     def check(self) -> None:
-        """Look the file over, and make it anew where it is damaged; ten milliseconds for ten thousand notes."""
-        self._healed(self._check)
+        """Check the SQLite file and rebuild it where it is damaged; takes ten milliseconds for ten thousand notes."""
+        self._with_repair(self._check)
 
     def catch_up(self) -> None:
-        """Follow the journal to its end; the caller holds the commit lock, which comes before that of this table."""
-        self._healed(self._follow)
+        """Apply the journal's new events; the caller holds the commit lock, which is taken before this table's."""
+        self._with_repair(self._follow)
 
     def apply(self, event: Event) -> None:
-        """Take in an event that was just recorded after the last one."""
-        self._healed(lambda: self._take(event))
+        """Apply the event that was just recorded after the last one."""
+        self._with_repair(lambda: self._apply_next(event))
 
     def get(self, path: str) -> FileState | None:
         """Return a note, or None when it is not known."""
@@ -116,34 +116,36 @@ class FileStates:
         return self._states("WHERE is_held ORDER BY path")
 
     def set_stamps(self, stamps: Iterable[tuple[str, str]]) -> None:
-        """Note (path, stamp) of files that hold what is recorded here."""
-        self._many("UPDATE seen SET stamp = ? WHERE path = ?", [(stamp, path) for path, stamp in stamps])
+        """Store the stamps of files whose content is the recorded one, as pairs of path and stamp."""
+        self._execute_many("UPDATE seen SET stamp = ? WHERE path = ?", [(stamp, path) for path, stamp in stamps])
 
     def set_reported(self, path: str, is_reported: bool) -> None:
         """Note whether the bus has heard of a note's last outside edit."""
-        self._many("UPDATE seen SET is_told = ? WHERE path = ?", [(is_reported, path)])
+        self._execute_many("UPDATE seen SET is_told = ? WHERE path = ?", [(is_reported, path)])
 
     def set_held(self, paths: Iterable[str], is_held: bool) -> None:
         """Note whether deletions wait to be confirmed."""
-        self._many("UPDATE seen SET is_held = ? WHERE path = ?", [(is_held, path) for path in paths])
+        self._execute_many("UPDATE seen SET is_held = ? WHERE path = ?", [(is_held, path) for path in paths])
 
     def hash_only(self, path: str) -> str | None:
-        """Return what is known of a file whose text is not kept (off the record, oversized)."""
+        """Return the digest of a hash-only file (off the record, secret, oversized); None where it is not one."""
         return self.all_hash_only("WHERE path = ?", path).get(path)
 
     def all_hash_only(self, where: str = "", *values: str) -> dict[str, str]:
-        """Return path → digest of the files whose texts are not kept."""
-        return self._healed(lambda: dict(self._database.execute(f"SELECT path, digest FROM unkept {where}", values)))
+        """Return the digests of hash-only files by path."""
+        return self._with_repair(
+            lambda: dict(self._database.execute(f"SELECT path, digest FROM unkept {where}", values))
+        )
 
     def set_hash_only(self, path: str, digest: str | None) -> None:
-        """Note a file whose text is not kept; None forgets it."""
+        """Store the digest of a hash-only file; None removes it."""
         if digest is None:
-            self._many("DELETE FROM unkept WHERE path = ?", [(path,)])
+            self._execute_many("DELETE FROM unkept WHERE path = ?", [(path,)])
         else:
-            self._many("INSERT OR REPLACE INTO unkept VALUES (?, ?)", [(path, digest)])
+            self._execute_many("INSERT OR REPLACE INTO unkept VALUES (?, ?)", [(path, digest)])
 
-    def _healed(self, work: Callable[[], T]) -> T:
-        """Do some work on the file; where that proves damaged, make it anew from the journal and do it once more."""
+    def _with_repair(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns; where the SQLite file is damaged, rebuild it from the journal and try again."""
         try:
             with self._mutex:
                 return work()
@@ -165,7 +167,7 @@ class FileStates:
         last, position = self._journal.last(), self._position()
         if last == position:
             return
-        # from the event that was taken in last: it must stand there still
+        # read from the last applied event on: it must still be in the journal
         events = list(self._journal.events(since_seq=max(position[0] - 1, 0)))
         is_followed = bool(position[0] and events and (events[0].seq, events[0].id) == position)
         if position[0] and not is_followed:  # another journal than was followed
@@ -174,14 +176,14 @@ class FileStates:
             if not is_followed:
                 self._database.execute("DELETE FROM seen")
             for event in events[1:] if is_followed else events:
-                self._fold(event)
+                self._apply_changes(event)
             self._set_position(*last)
 
-    def _take(self, event: Event) -> None:
+    def _apply_next(self, event: Event) -> None:
         if self._position() == (event.seq, event.id):
             return  # taken from the journal, after damage
         with self._database:
-            self._fold(event)
+            self._apply_changes(event)
             self._set_position(event.seq, event.id)
 
     def _position(self) -> tuple[int, str]:
@@ -192,7 +194,7 @@ class FileStates:
         self._database.execute("INSERT OR REPLACE INTO position VALUES (0, ?, ?)", (seq, event_id))
 
     def _states(self, where: str, *values: str) -> list[FileState]:
-        return self._healed(lambda: self._rows(where, *values))
+        return self._with_repair(lambda: self._rows(where, *values))
 
     def _rows(self, where: str, *values: str) -> list[FileState]:
         query = f"SELECT path, hash, trail, is_ours, is_told, is_held, stamp FROM seen {where}"
@@ -201,22 +203,22 @@ class FileStates:
             for path, digest, trail, ours, told, held, stamp in self._database.execute(query, values).fetchall()
         ]
 
-    def _many(self, statement: str, rows: list[tuple[object, ...]]) -> None:
+    def _execute_many(self, statement: str, rows: list[tuple[object, ...]]) -> None:
         def work() -> None:
             with self._database:
                 self._database.executemany(statement, rows)
 
-        self._healed(work)
+        self._with_repair(work)
 
-    def _fold(self, event: Event) -> None:
+    def _apply_changes(self, event: Event) -> None:
         if event.kind == TreeAdopted.kind:
             self._database.execute("DELETE FROM seen")
         for change in event.changes:
             if change.op != "append":
-                self._fold_change(change, event)
+                self._apply_change(change, event)
 
-    def _fold_change(self, change: RecordedChange, event: Event) -> None:
-        # the row goes with its flags and its stamp, which were of the version before
+    def _apply_change(self, change: RecordedChange, event: Event) -> None:
+        # flags and stamp belong to the version before, so the row is replaced as a whole
         source = change.source or change.path
         former = next(iter(self._rows("WHERE path = ?", source)), None)
         self._database.executemany("DELETE FROM seen WHERE path = ?", [(source,), (change.path,)])
@@ -227,21 +229,21 @@ class FileStates:
 
 
 def stamp_of(stat: os.stat_result) -> str:
-    """Return what tells that a file was not written since: its size, both its times, its inode.
+    """Return a file's size, both its times and its inode: while they are the same, it was not written.
 
-    The modification time can be put back; the time of change cannot, and moves also when nothing was written (git,
-    rsync, a backup, `chmod`): a file whose stamp moved is hashed again, and that alone tells.
+    The modification time can be set back; the change time cannot. The change time moves also when nothing was written
+    (git, rsync, a backup, `chmod`), so a file with a new stamp is hashed again, and the hash decides.
     """
     return f"{size_stamp(stat)}:{stat.st_ctime_ns}"
 
 
 def size_stamp(stat: os.stat_result) -> str:
-    """Return by what a file is known that is not hashed, being too large or no regular file."""
+    """Return size, modification time and inode, the identity of a file that is too large to hash or not regular."""
     return f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
 
 
 def _successor(former: FileState | None, change: RecordedChange, after: str, event: Event) -> FileState:
-    """Return a note after a change, with the versions that an editor may hold still."""
+    """Return the state of a file after a change, with the trail of versions that an editor may still show."""
     if former is not None and former.hash == after:
         return replace(former, path=change.path)
     is_persons = event.by == "person" or change.op == "observe"
@@ -252,10 +254,17 @@ def _successor(former: FileState | None, change: RecordedChange, after: str, eve
 
 
 def _trail(former: FileState | None, change: RecordedChange, *, is_persons: bool) -> tuple[str, ...]:
+    """Return the trail of a file after a change (see `FileState.trail`).
+
+    Args:
+        former: The file before; None for a new one.
+        change: What changed.
+        is_persons: Whether a person made the change.
+    """
     if former is None:
         return () if is_persons or change.before is None else (change.before,)
     trail, is_in_sight = former.trail, change.before in (None, former.hash)
-    # of several saves by persons that follow one another the last counts: whoever holds an earlier one has it from them
+    # of consecutive saves by a person only the last counts: a process never wrote on top of an earlier one
     if former.is_ours or not (is_persons and is_in_sight):
         trail = former.versions
     if change.before is not None and change.before not in {digest.removeprefix(PERSONS) for digest in former.versions}:

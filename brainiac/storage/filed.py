@@ -1,4 +1,4 @@
-"""What became of exchanges that left short-term memory, and which of them are not to be quoted for now."""
+"""Exchanges that were filed on pages: which still wait to be consolidated, and which must not be quoted for now."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AND NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.supersedes = it.exchang
 
 
 class Filed:
-    """Which exchanges were filed, and which are to be dealt with yet; what was undone does not count.
+    """Queries on filed exchanges; events that were undone do not count.
 
     Args:
         store: Whose journals are asked.
@@ -40,7 +40,7 @@ class Filed:
 
     @property
     def bare(self) -> set[str]:
-        """Exchanges that were noted while no model could extract anything from them."""
+        """Exchanges that were noted without a model, so that nothing was extracted from them yet."""
         later = """NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.exchange = it.exchange AND later.is_extracted
                    AND later.event > it.event AND later.event NOT IN (SELECT value FROM json_each(?1)))"""
         return set(self._exchanges("outcomes", f"is_extracted = 0 AND {later} AND {_NOT_DONE}"))
@@ -73,37 +73,39 @@ def waiting_events(store: Store) -> tuple[list[StmEvent], list[str], bool]:
     """Return the oldest exchanges that wait to be consolidated, as their pages have them by now.
 
     Returns:
-        They, oldest first; the ids of those that stand on no page any more (a person took them out); whether more wait.
+        The exchanges, oldest first; the ids of those that are on no page any more (a person removed them); whether
+        more than these wait.
     """
     exchanges = Filed(store)
     waiting = exchanges.waiting
     ids = waiting[:MAX_WAITING]
-    events = _standing(store, {exchanges.place_of(exchange) for exchange in ids}, ids)
-    if missing := [exchange for exchange in ids if exchange not in events]:  # perhaps their page was moved
+    events = _exchanges_on_pages(store, {exchanges.place_of(exchange) for exchange in ids}, ids)
+    if any(exchange not in events for exchange in ids):  # a person may have moved their page
         tree = store.tree
         paths = {tree.relative(entry.path) for entry in tree.walk(tree.long_term / "events", tree.archive)}
-        events |= _standing(store, paths, missing)
-    gone = [exchange for exchange in ids if exchange not in events]
-    return sorted(events.values(), key=lambda event: (event.at, event.id)), gone, len(waiting) > len(ids)
+        events |= _exchanges_on_pages(store, paths, [exchange for exchange in ids if exchange not in events])
+    missing = [exchange for exchange in ids if exchange not in events]
+    return sorted(events.values(), key=lambda event: (event.at, event.id)), missing, len(waiting) > len(ids)
 
 
-def _standing(store: Store, paths: Collection[str], wanted: Collection[str]) -> dict[str, StmEvent]:
-    """Return those of the wanted exchanges that stand on some pages, by id."""
+def _exchanges_on_pages(store: Store, paths: Collection[str], wanted: Collection[str]) -> dict[str, StmEvent]:
+    """Return the wanted exchanges that are on these pages, by id."""
     return {event.id: event for path in paths for event in _exchanges_of(store, path) if event.id in wanted}
 
 
 def _exchanges_of(store: Store, path: str) -> Iterator[StmEvent]:
+    """Yield the exchanges on a page; all are private where its front matter says so or cannot be parsed."""
     text = store.read_text(path) or ""
     try:
         meta, offset = split(text, path)
     except FormatError:
-        meta, offset = {"private": True}, 0  # nobody can say whether it is
+        meta, offset = {"private": True}, 0  # it may say `private`, so it counts as private
     for placed in find_events(text, offset):
         yield replace(placed.event, is_private=True) if is_private(meta) else placed.event
 
 
 def undecided_deletions(store: Store) -> dict[str, tuple[str, ...]]:
-    """Return the exchanges that a deleted page rests on while a person has not said what is meant, by page."""
+    """Return, by deleted page, the exchanges it rested on, while a person has not decided whether to forget them."""
     store.projection.follow()
     rows = store.projection.query(
         "SELECT deleted, data FROM proposals WHERE deleted != '' AND id NOT IN (SELECT proposal FROM decisions)"
@@ -117,5 +119,5 @@ def undecided_deletions(store: Store) -> dict[str, tuple[str, ...]]:
 
 
 def muted_exchanges(store: Store) -> frozenset[str]:
-    """Return the exchanges that are not to be quoted: the page they led to was deleted, and nobody has said yet."""
+    """Return the exchanges that must not be quoted until a person decides what the deletion of their page means."""
     return frozenset(exchange for exchanges in undecided_deletions(store).values() for exchange in exchanges)

@@ -1,7 +1,7 @@
-"""Files as everything else uses them: written, read, set aside when they are damaged, and locked.
+"""Reading, writing and locking files, setting damaged ones aside, and opening derived SQLite files.
 
-`Disk` holds the few system calls that durability rests on, each atomic or repeatable. It is the seam for faults: tests
-subclass it to stop at the n-th operation; the product uses it as it is.
+`Disk` has the few system calls on which durability rests, each atomic or repeatable. Crash tests subclass it to stop
+at the n-th operation; the program uses it as it is.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def temporary_beside(path: str) -> str:
 
 
 class Disk:
-    """What writes. Each method is one operation that a crash can precede or follow."""
+    """All writing system calls. A crash may come before or after each method, and nothing else need be tested."""
 
     def write(self, path: Path, content: bytes, mode: int = 0o600) -> None:
         """Make a new file; a file that exists is never overwritten."""
@@ -166,7 +166,10 @@ def read_bytes(path: Path) -> bytes | None:
 
 
 def read_end(path: Path, start: int | None = None) -> tuple[int, bytes]:
-    """Return a log's size and its last byte, or what it holds from an offset on: all where it was cut to less since."""
+    """Return a log's size and its content from an offset on; without an offset its last byte.
+
+    A log that is shorter than the offset by now (it was cleared) is returned whole.
+    """
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -194,6 +197,7 @@ def _full_fsync(handle: int) -> None:
 
 @lru_cache(maxsize=1)
 def _system_rename() -> Callable[[bytes, bytes, int, int], int] | None:
+    """Return the system's rename with flags (old, new, Linux flag, macOS flag); None where it has none."""
     libc = ctypes.CDLL(None, use_errno=True)
     if renameat2 := getattr(libc, "renameat2", None):
         return lambda old, new, linux, _: int(renameat2(_AT_FDCWD, old, _AT_FDCWD, new, ctypes.c_uint(linux)))
@@ -203,6 +207,7 @@ def _system_rename() -> Callable[[bytes, bytes, int, int], int] | None:
 
 
 def _rename_with(source: Path, target: Path, linux_flag: int, macos_flag: int) -> bool:
+    """Rename with a flag; return False where the system or the filesystem does not know it."""
     rename = _system_rename()
     if rename is None:
         return False
@@ -215,24 +220,24 @@ def _rename_with(source: Path, target: Path, linux_flag: int, macos_flag: int) -
 
 
 def free_name(path: Path) -> Path:
-    """Return the name under which what stands at a path is set aside."""
+    """Return the first unused name for setting aside the file at a path: `NAME.damaged`, `NAME.damaged-1`, …"""
     names = (path.with_name(f"{path.name}{DAMAGED}{f'-{number}' if number else ''}") for number in count())
     return next(name for name in names if not os.path.lexists(name))
 
 
 def set_aside_non_file(path: Path) -> None:
-    """Set aside what is no file where a file is to be."""
+    """Rename a folder or another non-file that is in the place of a file."""
     if os.path.lexists(path) and not path.is_file():
         os.rename(path, free_name(path))
 
 
 def set_aside_files(folder: Path) -> list[Path]:
-    """Return what was set aside in a folder."""
+    """Return the damaged files that were set aside in a folder."""
     return sorted(folder.glob(f"*{DAMAGED}*"))
 
 
 def is_damage(error: Exception) -> bool:
-    """Return whether an error of SQLite tells of a damaged file rather than of trouble that passes."""
+    """Return whether an error means that a SQLite file is damaged, and not a passing problem such as a full disk."""
     if not isinstance(error, sqlite3.Error):
         return isinstance(error, ValueError | TypeError)  # a value of another kind than was written
     code = getattr(error, "sqlite_errorcode", None)
@@ -241,11 +246,11 @@ def is_damage(error: Exception) -> bool:
 
 
 def open_derived(path: Path | str, schema: str) -> sqlite3.Connection:
-    """Open a SQLite file of what can be made anew, for all threads; one that is damaged is thrown away.
+    """Open a SQLite file of derived data for all threads; a damaged one is deleted and begun anew.
 
     Args:
-        path: The file, in a folder that is there; ":memory:" for none.
-        schema: What makes the tables, where they are not there.
+        path: The file, in an existing folder; ":memory:" for none.
+        schema: SQL that creates the missing tables.
     """
     for part in _parts_of(path):
         set_aside_non_file(part)
@@ -257,13 +262,14 @@ def open_derived(path: Path | str, schema: str) -> sqlite3.Connection:
 
 
 def remove_derived(path: Path | str) -> None:
-    """Throw such a file away; whoever had it open closed it."""
+    """Delete a SQLite file of derived data, which must be closed."""
     for part in _parts_of(path):
         set_aside_non_file(part)
         part.unlink(missing_ok=True)
 
 
 def _parts_of(path: Path | str) -> list[Path]:
+    """Return the files of a SQLite database: the file itself, its write-ahead log and its index."""
     endings = () if path == ":memory:" else ("", "-wal", "-shm")
     return [Path(f"{path}{ending}") for ending in endings]
 
@@ -285,12 +291,14 @@ def _connect(path: Path | str, schema: str) -> sqlite3.Connection:
 # handle on the file releases it. So each lock file has one handle per process, kept here with a lock for its threads.
 @dataclass(slots=True)
 class _Lock:
+    """The one handle of this process on a lock file, the lock among its threads, and how often they entered."""
+
     between_processes: fasteners.InterProcessLock
     within: threading.RLock = field(default_factory=threading.RLock)
     depth: int = 0
 
 
-_locks: dict[str, _Lock] = {}  # by real path, and by every spelling of it that was asked for
+_locks: dict[str, _Lock] = {}  # by real path, and by every other spelling of it that was used
 _registry = threading.Lock()
 
 
@@ -314,7 +322,7 @@ def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
         wait_seconds: How long to wait; None: without limit; 0: not at all.
 
     Raises:
-        LockedError: Somebody else held it all that time.
+        LockedError: Another process or thread held it all that time.
     """
     lock = _lock_of(path)
     if not lock.within.acquire(timeout=-1 if wait_seconds is None else wait_seconds):
@@ -334,6 +342,7 @@ def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
 
 
 def _lock_of(path: Path) -> _Lock:
+    """Return the lock of a path; two spellings of one file share a lock."""
     spelled = os.fspath(path)
     with _registry:
         if spelled not in _locks:
@@ -344,7 +353,8 @@ def _lock_of(path: Path) -> _Lock:
 
 
 def _acquire(lock: fasteners.InterProcessLock, wait_seconds: float | None) -> bool:
-    # a commit lasts a few milliseconds: fasteners' own steps of 10 ms would be most of the wait
+    """Acquire a lock between processes; return False when the time is over."""
+    # a commit takes a few milliseconds: fasteners' own steps of 10 ms would be most of the wait
     acquire = partial(lock.acquire, blocking=wait_seconds != 0, delay=0.001, max_delay=0.02, timeout=wait_seconds)
     try:
         return bool(acquire())

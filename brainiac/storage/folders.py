@@ -1,4 +1,4 @@
-"""`_index.md` of every folder that a promotion touched: made where missing, its manifest as it will stand (S8)."""
+"""Updates `_index.md` of every folder whose pages a commit changes, and creates it where it is missing (S8)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _ABOUT = {
 
 
 class Folders:
-    """Writes index pages for the folders of changed pages.
+    """The index pages of the folders in which a commit changes pages.
 
     Args:
         store: The store.
         changes: The page changes of the commit.
-        related: (from page, to page) paths of pages that are named by statements of this run.
-        is_whole: Describe every page of the folders anew; otherwise what a manifest says of pages that do not change
-            stays, since a folder may hold thousands.
+        related: Paths of two pages each: one with a new statement, and one that the statement names.
+        is_whole: Make the manifest entry of every page anew; otherwise only of the changed pages, since a folder may
+            hold thousands.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Folders:
     ) -> None:
         self._store, self._is_whole, self._related = store, is_whole, list(related)
         self._pages, self._now = store.pages(), iso(store.clock.now())
-        # What will stand at the paths of the changes; None for what goes.
+        # The texts that the changes will leave at their paths; None for a page that is removed.
         self._texts = {
             change.path: None if change.op == "remove" else (change.after or b"").decode("utf-8", "surrogateescape")
             for change in changes
@@ -58,32 +58,34 @@ class Folders:
 
     def changes(self) -> list[Change]:
         """Return the index pages to be written, deepest folder first."""
-        folders = {folder for path in self._texts for folder in _up_to(posixpath.dirname(path), self._pages.root)}
+        folders = {
+            folder for path in self._texts for folder in _folders_up_to(posixpath.dirname(path), self._pages.root)
+        }
         deepest_first = sorted(folders, key=lambda folder: (-folder.count("/"), folder))
         for folder in deepest_first:
-            self._open(folder)
-        for folder in deepest_first:  # a folder's entry above tells what its own index page will say
+            self._open_index(folder)
+        for folder in deepest_first:  # a parent's manifest has the summaries of its subfolders' new index pages
             if folder in self._indexes:
                 self._indexes[folder] = self._indexes[folder].with_manifest(self._entries(folder))
         for source, target in self._related:
-            self._relate(posixpath.dirname(source), target)
-        return [change for folder, index in self._indexes.items() for change in self._written(folder, index)]
+            self._add_related(posixpath.dirname(source), target)
+        return [change for folder, index in self._indexes.items() for change in self._index_changes(folder, index)]
 
-    def _written(self, folder: str, index: IndexDocument) -> Iterator[Change]:
+    def _index_changes(self, folder: str, index: IndexDocument) -> Iterator[Change]:
         path = f"{folder}/{INDEX}"
-        standing = self._pages.pages.get(path)
-        if standing is None:
+        former = self._pages.pages.get(path)
+        if former is None:
             yield create(path, str(index))
-        elif str(index) != standing.text:
-            yield update(path, standing.text, str(index.set_meta(updated_at=self._now)))
+        elif str(index) != former.text:
+            yield update(path, former.text, str(index.set_meta(updated_at=self._now)))
 
-    def _open(self, folder: str) -> None:
-        """Take an index page up, or begin one; what a person left broken is theirs to mend: `doctor` names it."""
+    def _open_index(self, folder: str) -> None:
+        """Load a folder's index page, or begin a new one; a broken one is left to the person (`doctor` names it)."""
         path = f"{folder}/{INDEX}"
         if path in self._pages.pages:
             self._indexes[folder] = IndexDocument(self._pages.pages[path].text, path)
-        elif not os.path.lexists(self._store.tree.absolute(path)):  # a folder or a link may stand there
-            about = _about(folder, posixpath.basename(folder))
+        elif not os.path.lexists(self._store.tree.absolute(path)):  # a folder or a link may have that name
+            about = _default_summary(folder, posixpath.basename(folder))
             text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=about)
             self._indexes[folder] = IndexDocument(text, path)
 
@@ -92,8 +94,8 @@ class Folders:
         for path in self._texts:
             if path.startswith(f"{folder}/"):
                 children.add(f"{folder}/{path[len(folder) + 1 :].partition('/')[0]}")
-        standing = () if self._is_whole else self._indexes[folder].page.manifest
-        entries = {entry.path: entry for entry in standing}
+        former = () if self._is_whole else self._indexes[folder].page.manifest
+        entries = {entry.path: entry for entry in former}
         for path in sorted(children):
             name = posixpath.basename(path)
             if name in entries and path not in self._texts:
@@ -101,10 +103,10 @@ class Folders:
             elif self._store.tree.kind_of(path) is PathKind.MEMORY:
                 yield from self._page_entry(path, name)
             elif index := self._index_of(path):
-                # A link in the summary leads from the folder's own index page: here from beside that folder.
-                about = with_rooted_links(self._store, _first_sentence(index.summary), [path])
+                # A link in the summary is relative to the subfolder's index page; here it must be from this folder.
+                summary = with_rooted_links(self._store, _first_sentence(index.summary), [path])
                 yield IndexEntry(
-                    index.title, f"{name}/{INDEX}", index.uuid, with_links_from(self._store, about, f"{path}.md")
+                    index.title, f"{name}/{INDEX}", index.uuid, with_links_from(self._store, summary, f"{path}.md")
                 )
 
     def _index_of(self, folder: str) -> IndexPage | None:
@@ -116,7 +118,7 @@ class Folders:
     def _page_entry(self, path: str, name: str) -> Iterator[IndexEntry]:
         memory = self._memory(path)
         if memory is not None and not memory.is_off_record:
-            yield IndexEntry(memory.title, name, memory.uuid, _line(memory))
+            yield IndexEntry(memory.title, name, memory.uuid, _summary_of(memory))
 
     def _memory(self, path: str) -> Memory | None:
         if path not in self._texts:
@@ -127,8 +129,8 @@ class Folders:
         except FormatError:
             return None
 
-    def _relate(self, folder: str, target: str) -> None:
-        """Link a page that this folder's statements name, from its index."""
+    def _add_related(self, folder: str, target: str) -> None:
+        """Add a page that a statement in this folder names to the index page's Related Memories."""
         memory, index = self._memory(target), self._indexes.get(folder)
         if memory is None or index is None or not memory.uuid or posixpath.dirname(target) == folder:
             return
@@ -137,7 +139,7 @@ class Folders:
             self._indexes[folder] = index.with_related(memory.title, relative, memory.uuid, "named here")
 
 
-def _up_to(folder: str, root: str) -> Iterator[str]:
+def _folders_up_to(folder: str, root: str) -> Iterator[str]:
     while folder.startswith(root + "/"):
         yield folder
         folder = posixpath.dirname(folder)
@@ -146,8 +148,8 @@ def _up_to(folder: str, root: str) -> Iterator[str]:
 
 def title_of_folder(folder: str) -> str:
     """Return a folder's name as a title: `2026/03` as `March 2026`, `water-quality` as `Water quality`."""
-    if found := re.search(r"/(\d{4})(?:/(\d\d))?(?:/(\d\d))?$", folder):
-        year, month, day = found.groups()
+    if match := re.search(r"/(\d{4})(?:/(\d\d))?(?:/(\d\d))?$", folder):
+        year, month, day = match.groups()
         if month and not day:
             return f"{date(int(year), int(month), 1):%B %Y}"
         return f"{int(day)} {date(int(year), int(month), 1):%B %Y}" if day else year
@@ -155,28 +157,28 @@ def title_of_folder(folder: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _about(folder: str, name: str) -> str:
+def _default_summary(folder: str, name: str) -> str:
     if re.search(r"/\d{4}(/\d\d){0,2}$", folder):
         return f"What was said and what happened {'on' if folder.count('/') >= 5 else 'in'} {title_of_folder(folder)}."
     return _ABOUT.get(name, f"What is known about {title_of_folder(folder)}.")
 
 
-def _line(memory: Memory) -> str:
-    """Return what a manifest says of a page: how much was said that day, its summary, else its first open statement.
+def _summary_of(memory: Memory) -> str:
+    """Return the one line that a manifest has about a page; "" for a page that is private as a whole.
 
-    Of a page that is private as a whole, nothing.
+    It is the number of exchanges or steps, else the page's own summary, else its first statement.
     """
-    rest = shareable_text(memory.text)
-    if rest is None:
+    text = shareable_text(memory.text)
+    if text is None:
         return ""
-    said = len(list(find_events(memory.text)))
-    if said:
-        return f"{said} exchange{'' if said == 1 else 's'}"
+    exchanges = len(list(find_events(memory.text)))
+    if exchanges:
+        return f"{exchanges} exchange{'' if exchanges == 1 else 's'}"
     if memory.steps:
         return f"{len(memory.steps)} steps"
     if summary := str(memory.meta.get("summary") or ""):
         return summary
-    statements = parse_memory(memory.path, rest).statements
+    statements = parse_memory(memory.path, text).statements
     first = next((statement.text for statement in statements if not statement.is_history), "")
     return first if len(first) <= _MAX_SUMMARY else first[: _MAX_SUMMARY - 1].rsplit(" ", 1)[0] + "…"
 

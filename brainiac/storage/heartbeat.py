@@ -1,9 +1,9 @@
 """How two daemons on one folder, from two homes (a container, another user), see each other: one serves, others wait.
 
 Each writes a heartbeat beside its journal, `logs/journal/<device>/.~brainiac-heartbeat.tmp`, a name that git, Syncthing
-and other sync tools pass over. Nothing rests on anybody's clock: whose heartbeat is seen to change lives, whose is not
-for `DEAD_SECONDS` is dead. A heartbeat names its own inode, so one that was copied or synced here is told from one that
-is written here. Decision: docs/decisions/two-homes.md.
+and other sync tools skip. No clocks are compared: a daemon whose heartbeat changes is alive, one whose heartbeat did
+not change for `DEAD_SECONDS` is dead. A heartbeat names its own inode, so that a copied or synced one is ignored.
+Decision: docs/decisions/two-homes.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from brainiac.storage.store import Store
 FILE = ".~brainiac-heartbeat.tmp"
 BEAT_SECONDS = 1.0
 DEAD_SECONDS = 10.0
-STILL_SECONDS = 7.0  # who did not beat for so long, short of dead, may have been taken for dead
+STILL_SECONDS = 7.0  # a daemon that wrote no beat for so long may soon be taken for dead, and checks before it writes
 _LOOK_SECONDS = 0.1
 _BYTES = 1024
 _SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -34,15 +34,15 @@ _SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a heartbeat tells of its daemon.
+    """The content of a heartbeat.
 
     Attributes:
-        since: ISO 8601 UTC, when it began to want to serve; of two that begin at once the earlier one goes first.
+        since: ISO 8601 UTC, when the daemon asked to serve; the earlier of two that start at once goes first.
         beat: Grows with every beat.
         inode: Of the file that this was written to.
-        is_active: It is the device that the settings name to run the processes, or they name none.
-        is_serving: It works; False while it still looks whether it may.
-        is_ended: It ended, or was found dead; whoever serves next deals with what it left.
+        is_active: The settings name this device to run the processes, or name none.
+        is_serving: It runs the processes; False while it waits for its turn.
+        is_ended: It stopped, or was found dead; the next daemon finishes its work.
     """
 
     device: str
@@ -57,15 +57,30 @@ class Beat:
 
     @property
     def rank(self) -> tuple[bool, bool, str, str]:
-        """Of several that want to serve, the least may: the named device, who serves already, who came first."""
+        """Sort key, the lowest serves: the device of the settings, then one that serves already, then the earliest."""
         return not self.is_active, not self.is_serving, self.since, self.device
 
     def __str__(self) -> str:
         return f"the daemon of {self.device} (process {self.pid} on {self.host or 'an unknown host'})"
 
 
+@dataclass(frozen=True, slots=True)
+class _Sighting:
+    """A heartbeat as last read.
+
+    Attributes:
+        content: Of the file.
+        since: Monotonic time when this content was first seen.
+        has_changed: Whether the content was ever seen to change.
+    """
+
+    content: bytes
+    since: float
+    has_changed: bool = False
+
+
 class OtherDaemons:
-    """The daemons of other homes on this folder, as they are seen to live.
+    """The daemons of other homes on this folder, and whether they are alive.
 
     Args:
         store: Whose folder.
@@ -73,28 +88,28 @@ class OtherDaemons:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._seen: dict[str, tuple[bytes, float, bool]] = {}  # by path: content, since when it is so, whether it moved
+        self._seen: dict[str, _Sighting] = {}  # by the heartbeat's path
 
     def look(self) -> list[Beat]:
-        """Return those that live or have not been shown to be dead."""
+        """Return the daemons that are not known to be dead: their heartbeat changed less than ten seconds ago."""
         now, beats = time.monotonic(), []
         for path, raw, beat in _beats(self._store):
-            known, since, has_moved = self._seen.get(path, (raw, now, False))
-            if raw != known:
-                known, since, has_moved = raw, now, True
-            self._seen[path] = known, since, has_moved
-            if not beat.is_ended and now - since < DEAD_SECONDS:
+            sighting = self._seen.setdefault(path, _Sighting(raw, now))
+            if raw != sighting.content:
+                sighting = self._seen[path] = _Sighting(raw, now, has_changed=True)
+            if not beat.is_ended and now - sighting.since < DEAD_SECONDS:
                 beats.append(beat)
         return beats
 
     def moving(self) -> list[Beat]:
-        """Return those that were seen to live."""
+        """Return the daemons that are known to be alive: their heartbeat was seen to change."""
         beats = self.look()
-        alive = {os.path.basename(os.path.dirname(path)) for path, (_, _, moved) in self._seen.items() if moved}
+        changed = [path for path, sighting in self._seen.items() if sighting.has_changed]
+        alive = {os.path.basename(os.path.dirname(path)) for path in changed}
         return [beat for beat in beats if beat.device in alive]
 
     def end_dead(self) -> None:
-        """Mark those that are dead, so that nobody waits for them again."""
+        """Mark the heartbeats of dead daemons as ended, so that no daemon waits for them again."""
         living = {beat.device for beat in self.look()}
         for path, _, beat in list(_beats(self._store)):
             if beat.device not in living and not beat.is_ended:
@@ -103,36 +118,40 @@ class OtherDaemons:
 
 
 class Heartbeat:
-    """This process's own.
+    """The heartbeat of this process.
 
     Args:
         store: Whose folder it is to serve.
-        ousted: Called once, in a thread of its own, when another daemon serves instead.
+        on_replaced: Called once, in the heartbeat's thread, when another daemon serves instead.
     """
 
-    def __init__(self, store: Store, ousted: Callable[[], None]) -> None:
-        self._store, self._ousted, self._others = store, ousted, OtherDaemons(store)
+    def __init__(self, store: Store, on_replaced: Callable[[], None]) -> None:
+        self._store, self._on_replaced, self._others = store, on_replaced, OtherDaemons(store)
         self._path = store.tree.confine(store.tree.journal / store.journal.device / FILE)
         self._own = Beat(store.journal.device, socket.gethostname(), os.getpid(), is_serving=False)
         self._mutex = threading.RLock()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._beat_on, name="heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._last = 0.0  # monotonic, of the last beat
-        self.is_ousted = False
+        self.is_replaced = False
 
     def claim(self, wait: Callable[[Beat], bool]) -> bool:
         """Become the one daemon that serves this folder.
 
-        Nothing is written while another serves. Who wants to serve says so first and looks then: of two that do so at
-        once at least one sees the other, and the one of lesser rank withdraws.
+        Nothing else is written to the brain while another serves. A daemon first writes that it wants to serve and
+        looks for others then: of two that do so at once at least one sees the other, and the one of higher `rank`
+        withdraws.
 
         Args:
-            wait: Called again and again while another serves, with that one; False gives up.
+            wait: Called repeatedly with the serving daemon while there is one; returns False to give up.
+
+        Returns:
+            Whether this daemon serves now.
         """
         self._own = replace(self._own, since=iso(self._store.clock.now()))
         is_first = False
         try:
-            is_first = self._is_first(wait)
+            is_first = self._wait_for_turn(wait)
         finally:
             if not is_first:
                 self._withdraw()
@@ -140,71 +159,74 @@ class Heartbeat:
             return False
         self._others.end_dead()
         self._own = replace(self._own, is_serving=True)
-        self._tell()
+        self._write_beat()
         self._thread.start()
         return True
 
-    def _is_first(self, wait: Callable[[Beat], bool]) -> bool:
-        """Wait until nobody else serves or wants to; return whether that came to be."""
+    def _wait_for_turn(self, wait: Callable[[Beat], bool]) -> bool:
+        """Wait until no other daemon serves or wants to; return False where `wait` gave up."""
         while True:
             self._own = replace(self._own, is_active=self._store.is_active)
             others = self._others.look()
-            better = [beat for beat in others if beat.rank < self._own.rank]
-            if better:
+            ahead = [beat for beat in others if beat.rank < self._own.rank]
+            if ahead:
                 self._withdraw()
             elif not self._last:
-                self._tell()
+                self._write_beat()
                 continue
             elif others:
-                self._tell()  # they see it and withdraw, or turn out to be dead
+                self._write_beat()  # the others see it and withdraw, or prove to be dead
             else:
                 return True
-            if not wait(min(better or others, key=lambda beat: beat.rank)):
+            if not wait(min(ahead or others, key=lambda beat: beat.rank)):
                 return False
 
     def _withdraw(self) -> None:
+        """Mark the own heartbeat as ended, if one was written."""
         if self._last:
             self._end()
         self._last = 0.0
 
     def check(self) -> None:
-        """Refuse to go on for one that stood still so long that another may serve by now; called before each commit.
+        """Raise if another daemon serves by now, as it may after this process was suspended; called before each commit.
 
         Raises:
-            StorageError: It must not write any more.
+            StorageError: This process must not write any more.
         """
         if time.monotonic() - self._last > STILL_SECONDS:
             self._beat()
-        if self.is_ousted:
+        if self.is_replaced:
             raise StorageError("Another daemon serves this brain by now; this one stands back and begins anew.")
 
     def stop(self) -> None:
-        """End; whoever waits takes over at once."""
+        """Stop beating and mark the heartbeat as ended; a waiting daemon takes over at once."""
         self._stopping.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(BEAT_SECONDS + 5)
         with self._mutex:
-            if self._last and not self.is_ousted:
+            if self._last and not self.is_replaced:
                 self._end()
 
-    def _beat_on(self) -> None:
-        while not self._stopping.wait(BEAT_SECONDS) and not self.is_ousted:
+    def _run(self) -> None:
+        """Write a beat every second until the daemon stops or another one serves; runs in its own thread."""
+        while not self._stopping.wait(BEAT_SECONDS) and not self.is_replaced:
             self._beat()
-        if self.is_ousted:
-            self._ousted()
+        if self.is_replaced:
+            self._on_replaced()
 
     def _beat(self) -> None:
+        """Write a beat and look for other daemons; give up serving where one of lower `rank` is alive."""
         with self._mutex:
             stood_still = time.monotonic() - self._last > STILL_SECONDS
             self._own = replace(self._own, is_active=self._store.is_active)
-            self._tell()  # before looking: one of two that do this at once sees the other
+            self._write_beat()  # before looking: of two that do this at once, one sees the other
             others = self._others.look() if stood_still else self._others.moving()
             if (stood_still and others) or any(beat.rank < self._own.rank for beat in others):
-                self.is_ousted = True
+                self.is_replaced = True
                 self._end()
 
-    def _tell(self) -> None:
-        """Write the next beat; a disk that takes nothing more takes nobody else's either."""
+    def _write_beat(self) -> None:
+        """Write the next beat; an error is ignored, since a full disk stops the other daemons' beats too."""
         self._own, self._last = replace(self._own, beat=self._own.beat + 1), time.monotonic()
         with suppress(OSError):
             if self._store.tree.is_there:
@@ -217,9 +239,9 @@ class Heartbeat:
 
 
 def other_daemon(store: Store) -> Beat | None:
-    """Return the daemon of another home that serves this folder.
+    """Return the daemon of another home that serves this folder; None where there is none.
 
-    It may take as long as a beat, and `DEAD_SECONDS` once where one died.
+    Takes up to one beat, and `DEAD_SECONDS` once where a daemon died.
     """
     others = OtherDaemons(store)
     while others.look():
@@ -231,7 +253,7 @@ def other_daemon(store: Store) -> Beat | None:
 
 
 def require_alone(store: Store) -> None:
-    """Refuse what only one home at a time may do.
+    """Raise if a daemon of another home serves this folder; for work that only one home at a time may do.
 
     Raises:
         LockedError: A daemon of another home serves this folder.
@@ -241,19 +263,19 @@ def require_alone(store: Store) -> None:
 
 
 def serving_message(store: Store, other: Beat) -> str:
-    """Say who serves the folder of a brain."""
+    """Return a sentence that says which daemon serves the folder of a brain."""
     return f"{other} serves {store.root}"
 
 
 def recently_seen_daemon(store: Store) -> Beat | None:
-    """Return the daemon of another home that serves this folder by all appearances, without waiting to see it move."""
+    """Return a daemon of another home whose heartbeat was written lately by its file time, without waiting for more."""
     now = time.time()  # file times are the system clock's
     fresh = [beat for path, _, beat in _beats(store) if not beat.is_ended and now - _changed_at(path) < DEAD_SECONDS]
     return fresh[0] if fresh else None
 
 
 def ended_devices(store: Store) -> set[str]:
-    """Return the devices whose daemons served this very folder and ended: what they left undone is for the next."""
+    """Return the devices whose daemons served this very folder and ended; the next daemon finishes their work."""
     return {beat.device for _, _, beat in _beats(store) if beat.is_ended}
 
 
@@ -263,7 +285,7 @@ def devices_in_folder(store: Store) -> set[str]:
 
 
 def _beats(store: Store) -> Iterator[tuple[str, bytes, Beat]]:
-    """Yield path, content and meaning of the heartbeats that others wrote to this folder."""
+    """Yield path, content and parsed beat of the heartbeats that other daemons wrote to this folder."""
     with suppress(OSError), os.scandir(store.tree.journal) as folders:
         for folder in folders:
             path = os.path.join(folder.path, FILE)
@@ -274,7 +296,7 @@ def _beats(store: Store) -> Iterator[tuple[str, bytes, Beat]]:
             except OSError:
                 continue
             beat = _parsed(folder.name, raw, inode)
-            if beat.inode == inode:  # else it came from elsewhere: a sync, a copy, a backup
+            if beat.inode == inode:  # else a sync, a copy or a backup brought it here
                 yield path, raw, beat
 
 
@@ -286,16 +308,16 @@ def _read(path: str) -> tuple[bytes, int]:
     """
     file = os.open(path, os.O_RDONLY | _SAFELY)
     try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
+        info = os.fstat(file)
+        if not stat.S_ISREG(info.st_mode):
             raise OSError(f"{path} is no regular file")
-        return os.read(file, _BYTES), found.st_ino
+        return os.read(file, _BYTES), info.st_ino
     finally:
         os.close(file)
 
 
 def _parsed(device: str, raw: bytes, inode: int) -> Beat:
-    """Return what a heartbeat says; one that cannot be read may be half written: it lives while it changes."""
+    """Return the beat in a heartbeat file; of one that cannot be parsed (half written) only device and inode."""
     unknown = Beat(device, inode=inode)
     try:
         beat = Beat(**{**json.loads(raw), "device": device})
@@ -306,14 +328,13 @@ def _parsed(device: str, raw: bytes, inode: int) -> Beat:
 
 
 def _write(path: Path, beat: Beat) -> None:
-    """Write a heartbeat in place, so that its inode stays and its folder is not touched, and at once, so that it is
-    whole."""
+    """Write a heartbeat in place and in one write, so that its inode stays and readers see it whole."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | _SAFELY, 0o644)
     try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
+        info = os.fstat(file)
+        if not stat.S_ISREG(info.st_mode):
             raise OSError(f"{path} is no regular file")
-        text = json.dumps(asdict(replace(beat, inode=found.st_ino)))
+        text = json.dumps(asdict(replace(beat, inode=info.st_ino)))
         os.write(file, text.ljust(_BYTES - 1).encode() + b"\n")
     finally:
         os.close(file)

@@ -1,6 +1,7 @@
-"""What happened, one JSON line an event, append-only, a folder a device: audit, provenance, undo, time travel.
+"""The journal: one JSON line for each event, append-only, a folder for each device; why and undo rest on it.
 
-Several processes of one device append, always under the brain's commit lock. The order is `seq`, never time.
+Several processes of one device append, always under the brain's commit lock. Events are ordered by `seq`, never by
+time.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import os
 import re
 import secrets
 import socket
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import BinaryIO
 
 from brainiac.clock import SYSTEM
 from brainiac.events import Event, EventData, RecordedChange, TreeAdopted, kinds_of
@@ -33,14 +36,14 @@ from brainiac.tree import LocalPlaces, Tree
 DEVICE_ID = "device_id"
 _DEVICE_ID = re.compile(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{6}\n")
 _BLOCK_BYTES = 65_536
-_MARK_BYTES = 64  # the end of a line, with ids and hashes: no two are alike
-_COARSE_SECONDS = 2  # a folder's time tells no two changes apart that are closer, on the coarsest of filesystems
+_MARK_BYTES = 64  # the end of a line has ids and hashes, so that no two are alike
+_COARSE_SECONDS = 2  # the coarsest file times: two changes of a folder within this may have the same one
 _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 
 
 def to_line(event: Event) -> bytes:
     """Render an event as its journal line, newline included."""
-    # `seq` first, and no spaces: readers tell by the bytes of a line whether it is worth parsing
+    # `seq` first, and no spaces: readers search the bytes of a line before they parse it
     fields = ("seq", "id", "at", "kind", "by", "cause", "data")  # `asdict` would copy everything, deeply
     record = {name: getattr(event, name) for name in fields}
     record["changes"] = [
@@ -72,12 +75,12 @@ def from_line(line: bytes) -> Event:
 
 
 def lines_back(path: Path) -> Iterator[bytes]:
-    """Yield the whole lines of a file, last first; no more of it is read than is asked for."""
-    return islice(_pieces_back(path), 1, None)  # what follows the last newline is torn or nothing
+    """Yield the whole lines of a file, last first, reading the file block by block from its end."""
+    return islice(_pieces_back(path), 1, None)  # the piece after the last newline is empty or torn
 
 
 def _pieces_back(path: Path) -> Iterator[bytes]:
-    """Yield what stands between newlines, last first."""
+    """Yield the pieces of a file between its newlines, last first."""
     with suppress(FileNotFoundError), open(path, "rb") as file:
         at, rest = file.seek(0, os.SEEK_END), b""
         while at > 0:
@@ -89,27 +92,60 @@ def _pieces_back(path: Path) -> Iterator[bytes]:
 
 
 def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
-    """Yield the whole lines of a file as it stands now, first first, each with the file."""
+    """Yield the whole lines of a file in order, each with its path; lines appended meanwhile are left out."""
     with suppress(FileNotFoundError), open(path, "rb") as file:
-        left = os.fstat(file.fileno()).st_size  # whoever reads may append meanwhile
+        bytes_left = os.fstat(file.fileno()).st_size  # the caller may append while it iterates
         for line in file:
-            left -= len(line)
-            if left < 0 or not line.endswith(b"\n"):
-                return  # what follows the last newline is torn or nothing
+            bytes_left -= len(line)
+            if bytes_left < 0 or not line.endswith(b"\n"):
+                return  # appended meanwhile, or torn
             yield path, line[:-1]
+
+
+def _first_seq(path: Path) -> int:
+    """Return the `seq` that a file begins with; 0 for one that cannot be read."""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        numbered = _SEQ.match(file.readline())
+        return int(numbered[1]) if numbered else 0
+    return 0
+
+
+def _line_with(path: Path, seq: int) -> bytes:
+    """Return the line of a file that has a `seq`, or where there is none the next; lines ascend, so few are read."""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        low, high = 0, os.fstat(file.fileno()).st_size
+        while low < high:
+            middle = (low + high) // 2
+            if _numbered_line(file, middle)[0] < seq:
+                low = middle + 1
+            else:
+                high = middle
+        return _numbered_line(file, low)[1]
+    return b""
+
+
+def _numbered_line(file: BinaryIO, offset: int) -> tuple[float, bytes]:
+    """Return the first line that begins at an offset or behind it, with its `seq`; infinity at the end."""
+    file.seek(max(offset - 1, 0))
+    if offset:
+        file.readline()
+    for line in file:
+        if (numbered := _SEQ.match(line)) and line.endswith(b"\n"):
+            return int(numbered[1]), line[:-1]
+    return float("inf"), b""
 
 
 def device_id(folder: Path, copy: Path | None = None) -> str:
     """Return this machine's name in journals, made once: a readable part and a random one.
 
     Args:
-        folder: Where all brains of this machine have it.
-        copy: Where one brain keeps it too, by which it is made again when it is damaged.
+        folder: The folder with the id for all brains of this machine.
+        copy: A second file with it, of one brain, from which a damaged one is restored.
     """
     path = folder / DEVICE_ID
     name = _id_in(path)
     if name is None:
-        # two processes may start at once on a new machine; a damaged file is replaced, whoever comes first
+        # two processes may start at once on a new machine: the first id written counts
         is_damaged = os.path.lexists(path)
         former = _id_in(copy) if is_damaged and copy is not None else None
         set_aside_non_file(path)
@@ -124,8 +160,9 @@ def device_id(folder: Path, copy: Path | None = None) -> str:
 
 
 def _id_in(path: Path) -> str | None:
+    """Return the device id in a file; None where it is missing or damaged (the id becomes a folder name)."""
     text = (read_bytes(path) or b"").decode("ascii", "replace")
-    return text.strip() if _DEVICE_ID.fullmatch(text) else None  # it names a folder: nothing else may stand there
+    return text.strip() if _DEVICE_ID.fullmatch(text) else None
 
 
 def _new_id() -> str:
@@ -134,6 +171,7 @@ def _new_id() -> str:
 
 
 def _place_id(path: Path, name: str, *, is_damaged: bool) -> None:
+    """Write an id file; one that another process has written meanwhile is kept, a damaged one replaced."""
     draft = path.with_name(f".{DEVICE_ID}-{secrets.token_hex(4)}")
     draft.write_text(f"{name}\n")
     if is_damaged:
@@ -149,7 +187,7 @@ def _place_id(path: Path, name: str, *, is_damaged: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """Where the journal ends, and by what that is known to be still so."""
+    """The last event of the journal, and path, inode and size of its file, which change when somebody appends."""
 
     path: Path | None
     inode: int
@@ -165,7 +203,7 @@ class ForeignPart:
     Attributes:
         events: In order.
         end: Where its last whole line ends, in bytes.
-        mark: The last bytes before that.
+        mark: The last bytes before that, by which is seen later whether the file was rewritten.
     """
 
     events: Sequence[Event]
@@ -204,7 +242,7 @@ class Journal:
     def record(self, event: Event) -> Event:
         """Append an event and return it with its `seq`; until `sync`, the write-ahead file must hold it too."""
         with locked(self.lock):
-            tail = self._refresh()
+            tail = self._current_tail()
             numbered = replace(event, seq=tail.seq + 1)
             path = self.folder / f"{numbered.at[:10]}.jsonl"
             if tail.path is not None:
@@ -220,7 +258,7 @@ class Journal:
     def last(self) -> tuple[int, str]:
         """Return `seq` and id of this device's last event; (0, "") when there is none."""
         with locked(self.lock):
-            tail = self._refresh()
+            tail = self._current_tail()
         return tail.seq, tail.last_id
 
     def sync(self) -> None:
@@ -244,12 +282,12 @@ class Journal:
             lines = newest_first if reverse else reversed(list(newest_first))
         else:
             lines = chain.from_iterable(map(_lines_of, self._files()))
-        return self._parsed(lines, kinds)
+        return self._parse(lines, kinds)
 
     def foreign_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
-        """Stream (device, event) of the other devices: provenance, never folded."""
+        """Yield (device, event) of the other devices."""
         for path in map(Path, self.foreign_sizes()):
-            for event in self._parsed(_lines_of(path), kinds):
+            for event in self._parse(_lines_of(path), kinds):
                 yield path.parent.name, event
 
     def all_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
@@ -258,9 +296,9 @@ class Journal:
         yield from (("", event) for event in self.events(kinds=kinds))
 
     def foreign_sizes(self) -> dict[str, int]:
-        """Return the size of each file of the other devices, by which is seen whether they have more to tell."""
+        """Return the size of each journal file of the other devices; a changed size means new events."""
         sizes: dict[str, int] = {}
-        with suppress(FileNotFoundError):  # asked for again and again, of a file a day and device: no `Path` is made
+        with suppress(FileNotFoundError):  # called often, for a file a day and device: plain `scandir` is fast
             for folder in os.scandir(self._all):
                 if folder.name in (self.device, "blobs") or not folder.is_dir(follow_symlinks=False):
                     continue  # a link may lead anywhere
@@ -270,15 +308,15 @@ class Journal:
         return dict(sorted(sizes.items()))
 
     def foreign_part(self, path: str, start: int, mark: str) -> ForeignPart | None:
-        """Return what a file of another device has behind a place up to which it was read.
+        """Return the new events of another device's file.
 
         Args:
             path: Of the file.
-            start: Bytes that were read.
-            mark: The last of them, by which is seen whether the file still goes on from there.
+            start: How many bytes of it were read before.
+            mark: The last of these bytes, to check that the file was only appended to.
 
         Returns:
-            The events, and the new place; None where other bytes stand before it: the file was written anew.
+            The events after `start`, and how far they reach; None where the bytes before `start` are others now.
         """
         try:
             with open(path, "rb") as file:
@@ -288,17 +326,27 @@ class Journal:
             return None
         if before.decode("latin-1") != mark:
             return None
-        whole = after[: after.rfind(b"\n") + 1]  # what follows is torn: it is read when the rest has arrived
-        events = list(self._parsed(((Path(path), line) for line in whole.splitlines()), None))
+        whole = after[: after.rfind(b"\n") + 1]  # a torn last line is read when a sync tool has brought the rest
+        events = list(self._parse(((Path(path), line) for line in whole.splitlines()), None))
         return ForeignPart(events, start + len(whole), (before + whole)[-_MARK_BYTES:].decode("latin-1"))
 
     def find(self, event_id: str, since_seq: int = 0) -> Event | None:
         """Return this device's event of that id, looking from the newest back."""
-        return next((event for event in self.events(since_seq, reverse=True) if event.id == event_id), None)
+        mark = f'"id":"{event_id}"'.encode()
+        lines = (placed for placed in self._lines_after(since_seq) if mark in placed[1])
+        return next((event for event in self._parse(lines, None) if event.id == event_id), None)
+
+    def event_at(self, seq: int, device: str) -> Event | None:
+        """Return the event that a device gave a `seq`; None where it is not here (any more)."""
+        files = self._files(device)
+        number = bisect_right(files, seq, key=_first_seq)
+        path = files[number - 1] if number else None
+        events = self._parse([(path, _line_with(path, seq))], None) if path else iter(())
+        return next((event for event in events if event.seq == seq), None)
 
     def names(self, digest: str) -> bool:
-        """Return whether an event of this device left a note with that content."""
-        # looked for in the bytes: a save waits for this, and a year of events takes seconds to parse
+        """Return whether some event of this device left a note with that content."""
+        # searched for in the bytes: a person's save waits for this, and parsing a year of events takes seconds
         mark = f'"after":"{digest}"'.encode()
         return any(mark in line for _, line in self._lines_after(0))
 
@@ -317,7 +365,10 @@ class Journal:
         return tree
 
     def rewrite(self, cleaned: Callable[[Event], Event]) -> int:
-        """Put other data into lines of this device's journal, for a purge; a line keeps its `seq`, id and changes.
+        """Replace the data of events in this device's journal, for a purge; `seq`, id and changes stay.
+
+        Args:
+            cleaned: Returns an event as it is to be; an equal one leaves its line byte for byte.
 
         Returns:
             How many lines were changed.
@@ -330,7 +381,7 @@ class Journal:
                 after = [_cleaned_line(line, cleaned) for line in lines]
                 changed = sum(old != new for old, new in zip(lines, after, strict=True))
                 if changed:
-                    # swept at the next start where a crash leaves it
+                    # where a crash leaves this file, the next start removes it
                     draft = Path(temporary_beside(str(path)))
                     self._disk.write(draft, b"".join(after))
                     copy_attributes(path, draft)
@@ -340,27 +391,27 @@ class Journal:
                 count += changed
         return count
 
-    def _files(self) -> list[Path]:
-        """Return this device's files, which are named by days, oldest first."""
-        return [self.folder / name for name in sorted(self._names())]
+    def _files(self, device: str = "") -> list[Path]:
+        """Return a device's files, this one's if none is named, which are named by days, oldest first."""
+        folder = self._all / device if device else self.folder
+        return [folder / name for name in sorted(self._names(folder))]
 
-    def _names(self) -> list[str]:
+    def _names(self, folder: Path) -> list[str]:
         try:
-            names = os.listdir(self.folder)
+            names = os.listdir(folder)
         except FileNotFoundError:
             return []
         return [name for name in names if name[0].isdigit() and name.endswith(".jsonl")]
 
     def _newest(self) -> Path | None:
-        """Return the last file; the folder, which gets a file a day, is listed only when its time does not rule out
-        that another process, git or sync put one there since."""
+        """Return this device's last file; the folder is listed again only when its time has changed."""
         try:
             stat = os.stat(self.folder)
         except FileNotFoundError:
             return None
         stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
         if self._listed is None or self._listed[0] != stamp:
-            name = max(self._names(), default=None)
+            name = max(self._names(self.folder), default=None)
             is_settled = SYSTEM.now().timestamp() - max(stat.st_mtime, stat.st_ctime) > _COARSE_SECONDS
             self._listed = (stamp if is_settled else None), (self.folder / name if name else None)
         return self._listed[1]
@@ -371,13 +422,13 @@ class Journal:
             for line in lines_back(path):
                 numbered = _SEQ.match(line)
                 if numbered and int(numbered[1]) <= since_seq:
-                    return  # all that follow are older
+                    return  # all lines before it are older still
                 yield path, line
 
-    def _parsed(
+    def _parse(
         self, lines: Iterable[tuple[Path, bytes]], kinds: Collection[type[EventData] | str] | None
     ) -> Iterator[Event]:
-        """Yield the events of lines, if they are of these kinds."""
+        """Yield the events in lines that are of these kinds; a line that is no event goes into `warnings`."""
         names = None if kinds is None else kinds_of(*kinds)
         marks = [f'"kind":"{kind}"'.encode() for kind in names or ()]
         for path, line in lines:
@@ -393,8 +444,8 @@ class Journal:
             if names is None or event.kind in names:
                 yield event
 
-    def _refresh(self) -> _Tail:
-        """Look whether the journal still ends where it did; another process, git or sync may have written."""
+    def _current_tail(self) -> _Tail:
+        """Return the end of the journal, read again where another process, git or sync has written to its file."""
         path, tail = self._newest(), self._tail
         if path is None:
             return _Tail(None, 0, 0, 0, "")

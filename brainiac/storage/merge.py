@@ -1,4 +1,4 @@
-"""Three-way merging of what a process wrote and what a person saved, and recognizing a stale editor buffer.
+"""Three-way merges of what a process wrote and what a person saved, and detection of stale editor buffers.
 
 Text in, text out; lines are compared as bytes, so that line ends and odd encodings survive.
 """
@@ -19,39 +19,45 @@ Lines = list[bytes]
 
 
 def three_way(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Merge two texts that grew from one; None when both changed the same lines, or lines next to each other.
+    """Merge two changed versions of a base; None when both changed the same or adjacent lines.
 
-    Where both only added at the same place, both additions stand, ours first; what one holds of the other, once.
+    Where both only added lines at one place, both additions are kept, ours first, equal lines once.
     """
     merged = _merged(base, ours, theirs, lambda *texts: None)
     return None if merged is None else merged[0]
 
 
 def merge_lines(base: bytes, ours: bytes, theirs: bytes, *, is_ours_first: bool) -> tuple[bytes, bool] | None:
-    """Merge two texts that grew from one, line by line; where both changed the same lines, one side's stand.
+    """Merge two changed versions of a base; where both changed the same lines, those of one side win.
 
-    What the other side added beside or within such lines stands all the same: an addition is never dropped.
+    Lines that the other side added there are kept all the same: an addition is never dropped.
+
+    Args:
+        base: The common earlier version.
+        ours: The one version.
+        theirs: The other version.
+        is_ours_first: Whether ours wins where both changed the same lines.
 
     Returns:
-        The text, and whether no change had to give way; None when the texts are too large to compare.
+        The text, and whether no change was dropped; None when the texts are too large to compare.
     """
-    return _merged(base, ours, theirs, partial(_woven, is_ours_first=is_ours_first))
+    return _merged(base, ours, theirs, partial(_with_both_changes, is_ours_first=is_ours_first))
 
 
 def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
-    """Return whether a save grew from `base` without having seen what we made of it.
+    """Return whether a save was made from `base` by an editor that had not loaded our later version.
 
-    It must lack every line that we added, undo something that we did, and still hold a line of `base`; a save that
-    has some of our lines was made in sight of them, and what it lacks a person removed.
+    It must lack every line that we added, undo some change of ours, and still have a line of `base`. A save that has
+    some of our lines was made by somebody who saw them; the lines it lacks were removed on purpose.
     """
     if not base or theirs in (base, ours) or max(len(base), len(ours), len(theirs)) > MAX_BYTES:
         return False
-    before, lines, behind = _trimmed(_lines(base), _lines(ours), _lines(theirs))
-    added = {line for line in lines[1] if line.strip()} - set(lines[0])
-    if not added.isdisjoint(lines[2]):
+    head, lines, tail = _trimmed(_lines(base), _lines(ours), _lines(theirs))
+    our_lines = {line for line in lines[1] if line.strip()} - set(lines[0])
+    if not our_lines.isdisjoint(lines[2]):
         return False
-    kept = {line for line in (*before, *lines[0], *behind) if line.strip()}
-    if kept.isdisjoint((*before, *lines[2], *behind)):
+    common_base = {line for line in (*head, *lines[0], *tail) if line.strip()}
+    if common_base.isdisjoint((*head, *lines[2], *tail)):
         return False  # written anew
     groups = _groups(*lines)
     # where both did the same, the person had seen ours
@@ -72,24 +78,28 @@ def common_lines(text: bytes, other: bytes) -> bytes:
 
 
 def _is_undone(kind: str, texts: list[Lines]) -> bool:
-    """Return whether a save lacks in a group what we did there, and the person did nothing to the same lines."""
+    """Return whether a save lacks our change in a group of lines that the person did not change."""
     if kind != "conflict":
         return kind == "a"
     base, ours, theirs = texts
-    rivals = _hunks(base, theirs)
-    return any(not any(_clash(rival, hunk) for rival in rivals) for hunk in _hunks(base, ours))
+    overlapping = _hunks(base, theirs)
+    return any(not any(_overlap(other, hunk) for other in overlapping) for hunk in _hunks(base, ours))
 
 
 def _merged(
-    base: bytes, ours: bytes, theirs: bytes, settle: Callable[[Lines, Lines, Lines], tuple[Lines, bool] | None]
+    base: bytes, ours: bytes, theirs: bytes, resolve: Callable[[Lines, Lines, Lines], tuple[Lines, bool] | None]
 ) -> tuple[bytes, bool] | None:
-    """Merge two texts.
+    """Merge two changed versions of a base.
 
     Args:
-        base: What both grew from.
-        ours: The one.
-        theirs: The other.
-        settle: Gives lines for those that both changed, and whether no change had to give way; None to give up.
+        base: The common earlier version.
+        ours: The one version.
+        theirs: The other version.
+        resolve: Returns the lines for a group that both changed (base, ours, theirs), and whether no change was
+            dropped; None to give up.
+
+    Returns:
+        The text, and whether no change was dropped; None when it gave up or the texts are too large.
     """
     if base == theirs or ours == theirs:
         return ours, True
@@ -97,25 +107,25 @@ def _merged(
         return theirs, True
     if max(len(base), len(ours), len(theirs)) > MAX_BYTES:
         return None
-    before, lines, behind = _trimmed(_lines(base), _lines(ours), _lines(theirs))
-    merged, is_clean = before, True
+    head, lines, tail = _trimmed(_lines(base), _lines(ours), _lines(theirs))
+    merged, is_clean = head, True
     for kind, texts in _groups(*lines):
         if kind != "conflict":
             merged += texts[0]
-        elif not texts[0]:  # both only added something
-            merged += _both(*texts[1:])
-        elif settled := settle(*texts):
-            merged += settled[0]
-            is_clean &= settled[1]
+        elif not texts[0]:  # both only added lines
+            merged += _joined(*texts[1:])
+        elif resolved := resolve(*texts):
+            merged += resolved[0]
+            is_clean &= resolved[1]
         else:
             return None
-    whole = b"".join([*merged, *behind])
+    whole = b"".join([*merged, *tail])
     return whole if _is_ended(base, ours, theirs) else whole.removesuffix(b"\n").removesuffix(b"\r"), is_clean
 
 
 @dataclass(frozen=True, slots=True)
 class _Hunk:
-    """Lines that stand in one text where the base holds those from `start` to `end`."""
+    """A change of one side: `lines` in place of the lines of the base from `start` to `end`."""
 
     start: int
     end: int
@@ -131,65 +141,71 @@ class _Hunk:
 
 
 def _hunks(base: Lines, text: Lines) -> list[_Hunk]:
+    """Return the changes that make a text of the base."""
     codes = SequenceMatcher(None, base, text, autojunk=False).get_opcodes()
     return [_Hunk(i, j, tuple(text[k:n])) for kind, i, j, k, n in codes if kind != "equal"]
 
 
-def _clash(hunk: _Hunk, other: _Hunk) -> bool:
-    """Return whether two changes are of the same lines; an addition at an edge of a change is of none."""
+def _overlap(hunk: _Hunk, other: _Hunk) -> bool:
+    """Return whether two changes touch the same lines; an addition at the edge of a change does not."""
     if hunk.is_addition or other.is_addition:
         inner, outer = (hunk, other) if hunk.is_addition else (other, hunk)
         return outer.start < inner.start < outer.end
     return max(hunk.start, other.start) < min(hunk.end, other.end)
 
 
-def _woven(base: Lines, ours: Lines, theirs: Lines, *, is_ours_first: bool) -> tuple[Lines, bool]:
-    """Return the base with the changes of both sides, and whether none of the second's had to give way."""
+def _with_both_changes(base: Lines, ours: Lines, theirs: Lines, *, is_ours_first: bool) -> tuple[Lines, bool]:
+    """Return the base with the changes of both sides, and whether none of the losing side's was dropped."""
     first, second = (_hunks(base, text) for text in ((ours, theirs) if is_ours_first else (theirs, ours)))
     kept, is_clean = [], True
     for hunk in second:
-        rivals = [rival for rival in first if _clash(rival, hunk)]
-        if not rivals:
+        overlapping = [other for other in first if _overlap(other, hunk)]
+        if not overlapping:
             kept.append(hunk)
-        elif rivals != [hunk]:
+        elif overlapping != [hunk]:
             is_clean = False
-            if hunk.has_surplus:  # something was added there: twice is better than not at all
-                kept.append(replace(hunk, start=rivals[-1].end, end=rivals[-1].end))
-    return _applied(base, *((first, kept) if is_ours_first else (kept, first))), is_clean
+            if hunk.has_surplus:  # it has added lines: rather twice in the text than lost
+                kept.append(replace(hunk, start=overlapping[-1].end, end=overlapping[-1].end))
+    return _with_hunks(base, *((first, kept) if is_ours_first else (kept, first))), is_clean
 
 
-def _applied(base: Lines, ours: list[_Hunk], theirs: list[_Hunk]) -> Lines:
+def _with_hunks(base: Lines, ours: list[_Hunk], theirs: list[_Hunk]) -> Lines:
+    """Return the base with the changes of both sides, which overlap only where they are of the very same lines."""
     lines: Lines = []
     at = 0
     for start, end in sorted({(hunk.start, hunk.end) for hunk in (*ours, *theirs)}):
-        sides = [
-            [line for h in hunks if (h.start, h.end) == (start, end) for line in h.lines] for hunks in (ours, theirs)
-        ]
-        lines += base[at:start] + _both(*sides)
+        our_lines = [line for hunk in ours if (hunk.start, hunk.end) == (start, end) for line in hunk.lines]
+        their_lines = [line for hunk in theirs if (hunk.start, hunk.end) == (start, end) for line in hunk.lines]
+        lines += base[at:start] + _joined(our_lines, their_lines)
         at = end
     return lines + base[at:]
 
 
-def _both(ours: Lines, theirs: Lines) -> Lines:
+def _joined(ours: Lines, theirs: Lines) -> Lines:
+    """Return our lines and then theirs; where one side has all lines of the other in order, that side alone."""
     for whole, part in ((ours, theirs), (theirs, ours)):
-        rest = iter(whole)
-        if all(line in rest for line in part):  # in order
+        remaining = iter(whole)
+        if all(line in remaining for line in part):  # in order
             return whole
     return ours + theirs
 
 
 def _groups(base: Lines, ours: Lines, theirs: Lines) -> list[tuple[str, list[Lines]]]:
-    """Return the lines in groups: kind and lines; of a conflict those of all three."""
+    """Return merge3's groups of lines, each with its kind; a `conflict` has the lines of base, ours and theirs."""
     groups = Merge3(base, ours, theirs).merge_groups()
     return [(kind, [list(lines) for lines in texts]) for kind, *texts in groups]
 
 
 def _trimmed(*texts: Lines) -> tuple[Lines, list[Lines], Lines]:
-    """Return the lines that all begin with, what is between, and the lines that all end with; comparing is slow."""
+    """Split off the lines at the beginning and the end that all texts share, since comparing lines is slow.
+
+    Returns:
+        The shared first lines, the remaining lines of each text, and the shared last lines.
+    """
     shortest = min(len(lines) for lines in texts)
     start = next((i for i in range(shortest) if len({lines[i] for lines in texts}) > 1), shortest)
-    rest = shortest - start
-    end = next((i for i in range(rest) if len({lines[-1 - i] for lines in texts}) > 1), rest)
+    unshared = shortest - start
+    end = next((i for i in range(unshared) if len({lines[-1 - i] for lines in texts}) > 1), unshared)
     first = texts[0]
     return first[:start], [lines[start : len(lines) - end] for lines in texts], first[len(first) - end :]
 
@@ -204,6 +220,6 @@ def _lines(text: bytes) -> Lines:
 
 
 def _is_ended(base: bytes, ours: bytes, theirs: bytes) -> bool:
-    """Return whether the last line of a merged text ends with a newline: as the side has it that changed that."""
+    """Return whether a merged text ends with a newline: like the side that changed this, else like the base."""
     was, is_ours, is_theirs = (not text or text.endswith(b"\n") for text in (base, ours, theirs))
     return is_ours if is_theirs == was else is_theirs

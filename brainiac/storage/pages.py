@@ -1,7 +1,7 @@
 """All memory pages of a brain at one moment: read and parsed once, found by path, uuid, name or folder (design: 3, 10).
 
-Whoever needs more than a page or two takes them from here: `store.pages()`. Decide on what stands there, then build
-changes with `change`, which hold the texts as they were read: a page that moved meanwhile has the commit refused.
+Code that needs more than a page or two calls `store.pages()`. `change` makes a change that holds the text as it was
+read: the commit is refused where the file differs by then.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from brainiac.tree import Tree, slugify
 
 INDEX = "_index.md"
 _KINDS = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED})
-# Two saves within one tick of a file system's clock bear one time: what was written so lately is read again.
+# Two saves within one tick of a file system's clock have one time: a file written so recently is read again.
 _SETTLED_NS = 2_000_000_000
 
-_Stamp = tuple[int, int, int, int]
+_Stamp = tuple[int, int, int, int]  # size, modification time, change time, inode
 
 
 class PageSet:
@@ -34,13 +34,13 @@ class PageSet:
 
     Args:
         tree: The brain's places.
-        former: An earlier set; pages whose files are as they were then are taken from it and not read again.
+        former: An earlier set; pages whose files are unchanged since are taken from it and not read again.
 
     Attributes:
         root: The folder of long-term memory, relative.
         archive: The folder of the archive, relative.
         pages: Every readable page by its path, in the order of paths.
-        broken: The other pages and what is wrong with each. Nobody can tell what they say, so they are left alone.
+        broken: The pages that cannot be parsed, and what is wrong with each; they are left alone.
         memories: The pages of long-term memory that are no index pages.
     """
 
@@ -53,7 +53,7 @@ class PageSet:
         self._names: dict[str, set[str]] = {}
         settled = former._settled if former else {}
         for path, entry in sorted((tree.relative(entry.path), entry) for entry in self._entries()):
-            self._take(path, entry, settled.get(path))
+            self._add_page(path, entry, settled.get(path))
         self.memories = {path: page for path, page in self.pages.items() if tree.kind_of(path) is PathKind.MEMORY}
 
     def _entries(self) -> Iterator[os.DirEntry[str]]:
@@ -61,7 +61,7 @@ class PageSet:
             if self._tree.kind_of(self._tree.relative(entry.path)) in _KINDS:
                 yield entry
 
-    def _take(self, path: str, entry: os.DirEntry[str], former: tuple[_Stamp, Memory | FormatError] | None) -> None:
+    def _add_page(self, path: str, entry: os.DirEntry[str], former: tuple[_Stamp, Memory | FormatError] | None) -> None:
         try:
             # Looked at before it is read: a file written in between is then read again by the next set.
             status = entry.stat(follow_symlinks=False)
@@ -93,7 +93,7 @@ class PageSet:
 
     @cached_property
     def by_uuid(self) -> Mapping[str, list[str]]:
-        """Paths by the uuid that the pages bear; more than one where a page was copied."""
+        """Paths by the uuid of the pages; more than one where a page was copied."""
         paths: dict[str, list[str]] = defaultdict(list)
         for path, page in self.pages.items():
             if page.uuid:
@@ -102,7 +102,7 @@ class PageSet:
 
     @cached_property
     def place_of(self) -> Mapping[str, str]:
-        """Path by uuid; a uuid that two pages bear is left out, since it names neither."""
+        """Path by uuid; a uuid that two pages share is left out, since it identifies neither."""
         return {uuid: paths[0] for uuid, paths in self.by_uuid.items() if len(paths) == 1}
 
     @cached_property
@@ -132,7 +132,7 @@ class PageSet:
 
     @cached_property
     def linking_to(self) -> Mapping[str, set[str]]:
-        """By path: the other pages that link to it, index pages included; wiki links aside."""
+        """By the path of a page: the other pages with a Markdown link to it, index pages included."""
         sources: dict[str, set[str]] = defaultdict(set)
         for path, page in self.pages.items():
             for link in page.links:
@@ -155,7 +155,7 @@ class PageSet:
         return children
 
     def names_in(self, folder: str) -> set[str]:
-        """Return the names of all that stands in a folder, whatever it is, casefolded."""
+        """Return the names of all files and subfolders of a folder, casefolded."""
         if folder not in self._names:
             try:
                 names = os.listdir(self._tree.absolute(folder))
@@ -165,12 +165,12 @@ class PageSet:
         return self._names[folder]
 
     def free_path(self, folder: str, title: str, taken: set[str] | None = None) -> str:
-        """Return where a new page of a folder may stand.
+        """Return a path that is free for a new page of a folder.
 
         Args:
             folder: Relative; it need not be there yet.
             title: Of the page; its file name is made of it.
-            taken: Further names, casefolded with `.md`, that are given to pages which do not stand yet.
+            taken: Further names, casefolded with `.md`, that pages not yet written will have.
         """
         names = self.names_in(folder) | (taken or set())
         return f"{folder}/{slugify(title, {posixpath.splitext(name)[0] for name in names})}.md"
@@ -178,7 +178,7 @@ class PageSet:
     # --- changes ----------------------------------------------------------------------------------------
 
     def change(self, path: str, after: str) -> Change:
-        """Return the change that leaves a page with a text, made on the text as it was read; a new page where none is.
+        """Return the change from a page's text, as it was read, to another text; where there is no page, a new one.
 
         Args:
             path: Relative.
@@ -189,15 +189,15 @@ class PageSet:
 
 
 def linked_path(link: Link, page: str) -> str:
-    """Return the path that a link on a page names, relative to the root."""
+    """Return the path from the root that a link's relative target means on a page."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), link.target))
 
 
 def page_text(tree: Tree, path: str) -> str | None:
-    """Return the text of a page that may be changed; None where nothing stands.
+    """Return the text of a page that may be changed; None where there is no file.
 
     Raises:
-        FormatError: Something else stands there, or it cannot be read; whoever meets it goes on without it.
+        FormatError: It is no regular file or cannot be read; callers go on without the page.
     """
     try:
         file = tree.confine(path)

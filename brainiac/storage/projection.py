@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from brainiac.events import (
+    CandidatesRefused,
     Event,
+    EventsAnalyzed,
     EventUndone,
     ExchangeEvent,
     ExchangeMadePrivate,
@@ -30,11 +32,15 @@ from brainiac.events import (
     ModelCalled,
     NoteMerged,
     OutcomeEvent,
+    OwningEvent,
     PathKind,
     PromptAnswered,
     PromptMoved,
     ProposalEvent,
     PurgeHonoured,
+    StatementRecord,
+    StatementRef,
+    StatingEvent,
     TextsPurged,
     TreeAdopted,
 )
@@ -45,7 +51,7 @@ from brainiac.tree import Tree
 T = TypeVar("T")
 FILE = "projection.sqlite"
 _BATCH = 5000  # events whose rows are inserted together
-_VERSION = 1  # of the schema, and of what is taken from events: another one has the file made anew
+_VERSION = 2  # of the schema, and of what is taken from events: another one has the file made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id for this device's, bytes and the last of them for a file of another's.
@@ -54,7 +60,7 @@ CREATE TABLE IF NOT EXISTS positions(source TEXT PRIMARY KEY, at INTEGER, mark T
 -- off the record `is_kept` is 0.
 CREATE TABLE IF NOT EXISTS exchanges(
     event TEXT PRIMARY KEY, device TEXT, at TEXT, prompt TEXT, prompt_id TEXT, sha256 TEXT, prompt_hash TEXT,
-    response TEXT, response_hash TEXT, is_ours INTEGER, is_kept INTEGER) WITHOUT ROWID;
+    response TEXT, response_hash TEXT, is_ours INTEGER, is_kept INTEGER, seq INTEGER) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS exchange_prompts ON exchanges(prompt);
 CREATE INDEX IF NOT EXISTS exchange_prompt_ids ON exchanges(prompt_id);
 CREATE INDEX IF NOT EXISTS exchange_texts ON exchanges(sha256);
@@ -62,7 +68,8 @@ CREATE INDEX IF NOT EXISTS exchange_texts ON exchanges(sha256);
 CREATE TABLE IF NOT EXISTS lines(event TEXT PRIMARY KEY, device TEXT, kind TEXT, line TEXT) WITHOUT ROWID;
 -- What followed from an exchange; `is_extracted` is NULL where it was not noted.
 CREATE TABLE IF NOT EXISTS outcomes(
-    exchange TEXT, event TEXT, supersedes TEXT, is_extracted INTEGER, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
+    exchange TEXT, event TEXT, supersedes TEXT, is_extracted INTEGER, prompt TEXT,
+    PRIMARY KEY(exchange, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS outcomes_superseding ON outcomes(supersedes) WHERE supersedes != '';
 CREATE INDEX IF NOT EXISTS outcomes_bare ON outcomes(exchange) WHERE is_extracted = 0;
 CREATE TABLE IF NOT EXISTS withdrawals(exchange TEXT, event TEXT, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
@@ -77,21 +84,43 @@ CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, device TEXT, by TEXT, 
 CREATE INDEX IF NOT EXISTS proposals_to_forget ON proposals(id) WHERE deleted != '';
 CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, device TEXT, kind TEXT,
     PRIMARY KEY(proposal, event)) WITHOUT ROWID;
--- What moved, went or came back, of all files; of pages also what appeared and what a person wrote. `about` names the
--- prompt that moved, or the event that was undone.
+-- What moved, went or came back, of all files; of pages every change. `about` names the prompt that moved, or the event
+-- that was undone.
 CREATE TABLE IF NOT EXISTS changes(
     event TEXT, position INTEGER, at TEXT, kind TEXT, op TEXT, path TEXT, source TEXT, after TEXT,
-    is_new INTEGER, is_by_hand INTEGER, about TEXT, response TEXT, PRIMARY KEY(event, position)) WITHOUT ROWID;
+    is_new INTEGER, is_by_hand INTEGER, about TEXT, response TEXT, before TEXT, by TEXT, device TEXT,
+    PRIMARY KEY(event, position)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS change_paths ON changes(path);
 CREATE INDEX IF NOT EXISTS change_sources ON changes(source) WHERE source IS NOT NULL;
 CREATE TABLE IF NOT EXISTS calls(
     at TEXT, event TEXT, device TEXT, by TEXT, purpose TEXT, model TEXT, input_tokens INTEGER, cached_tokens INTEGER,
-    output_tokens INTEGER, cost_usd REAL, PRIMARY KEY(at, event)) WITHOUT ROWID;
+    output_tokens INTEGER, cost_usd REAL, cause TEXT, PRIMARY KEY(at, event)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS call_causes ON calls(cause);
 -- What each organization counted: of a page, or of two that one answer cited; and what it did.
 CREATE TABLE IF NOT EXISTS uses(
     event TEXT, page TEXT, other TEXT, day TEXT, times INTEGER, PRIMARY KEY(event, page, other)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS use_days ON uses(page, day) WHERE other = '';
 CREATE TABLE IF NOT EXISTS runs(event TEXT PRIMARY KEY, at TEXT, asked TEXT, done TEXT) WITHOUT ROWID;
+-- Every operation on a statement of a page, by the event that records it; `data` is its record as the journal has it.
+-- Of a how-to there is a row for each of its steps too. `is_owning` where it makes the statement a process's own.
+CREATE TABLE IF NOT EXISTS statements(
+    page TEXT, event TEXT, position INTEGER, step INTEGER, block TEXT, hash TEXT, since TEXT, is_owning INTEGER,
+    seq INTEGER, device TEXT, at TEXT, kind TEXT, by TEXT, cause TEXT, data TEXT,
+    PRIMARY KEY(page, event, position, step)) WITHOUT ROWID;
+-- Candidates that were written or refused for good.
+CREATE TABLE IF NOT EXISTS candidates(candidate TEXT, event TEXT, PRIMARY KEY(candidate, event)) WITHOUT ROWID;
+-- What processes wrote into short-term memory, by its hash: an `item` of the lists, `thoughts`, a `summary` paragraph.
+CREATE TABLE IF NOT EXISTS writings(
+    hash TEXT, part TEXT, event TEXT, exchange TEXT, at TEXT, kind TEXT, by TEXT, device TEXT,
+    PRIMARY KEY(hash, part, event)) WITHOUT ROWID;
+-- Words that led an answer: where they were said, and when they led it.
+CREATE TABLE IF NOT EXISTS led(
+    exchange TEXT, hash TEXT, event TEXT, at TEXT, PRIMARY KEY(exchange, hash, event)) WITHOUT ROWID;
+-- Exchanges that a model was asked about, and the run that asked; and the runs that came to something.
+CREATE TABLE IF NOT EXISTS analyses(
+    exchange TEXT, event TEXT, seq INTEGER, device TEXT, run TEXT, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS analysis_events ON analyses(event);
+CREATE TABLE IF NOT EXISTS promotions(event TEXT PRIMARY KEY, run TEXT) WITHOUT ROWID;
 """
 
 Row = tuple[Any, ...]
@@ -275,14 +304,20 @@ class Projection:
     def _open(self) -> sqlite3.Connection:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return open_derived(self._path, _SCHEMA)
+            database = open_derived(self._path, _SCHEMA)
+            marks = database.execute("SELECT mark FROM positions WHERE source = ''").fetchall()
+            if marks and marks != [(self._basis,)]:  # its tables may have other columns
+                database.close()
+                remove_derived(self._path)
+                database = open_derived(self._path, _SCHEMA)
+            return database
         except (OSError, sqlite3.Error):
             return open_derived(":memory:", _SCHEMA)
 
 
 TABLES = (
     "positions", "exchanges", "lines", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions",
-    "changes", "calls", "uses", "runs",
+    "changes", "calls", "uses", "runs", "statements", "candidates", "writings", "led", "analyses", "promotions",
 )  # fmt: skip
 
 
@@ -294,7 +329,8 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
         case OutcomeEvent() as outcome:
             noted = outcome if isinstance(outcome, ExchangeReflected) else None
             superseded = noted.supersedes if noted and noted.supersedes != noted.exchange else ""
-            yield "outcomes", (outcome.exchange, event.id, superseded, noted and noted.is_extracted)
+            told = noted and noted.is_extracted, noted and noted.prompt
+            yield "outcomes", (outcome.exchange, event.id, superseded, *told)
         case ExchangeMadePrivate(exchanges=exchanges):
             yield from (("withdrawals", (exchange, event.id)) for exchange in exchanges)
         case ExchangesFiled() | MemoryPromoted() as filing:
@@ -312,7 +348,8 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             yield "lines", _line_row(event, device)
         case ModelCalled() as call:
             tokens = call.input_tokens, call.cached_tokens, call.output_tokens
-            yield "calls", (event.at, event.id, device, event.by, call.purpose, call.model, *tokens, call.cost_usd)
+            what_for = event.by, call.purpose, call.model
+            yield "calls", (event.at, event.id, device, *what_for, *tokens, call.cost_usd, event.cause)
         case MemoryOrganized() as run:
             done = json.dumps([(action.action, action.uuids) for action in run.done])
             yield "runs", (event.id, event.at, run.asked, done)
@@ -321,10 +358,48 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
     for proposal in getattr(event.what, "proposals", ()):
         deleted = proposal.deleted if isinstance(proposal, ForgetProposal) else ""
         yield "proposals", (proposal.id, event.id, device, event.by, deleted, json.dumps(proposal.to_json()))
-    yield from (("changes", row) for row in _change_rows(event, tree))
+    yield from (("changes", row) for row in _change_rows(event, device, tree))
+    yield from _memory_rows(event, device)
 
 
-def _change_rows(event: Event, tree: Tree) -> Iterator[Row]:
+def _memory_rows(event: Event, device: str) -> Iterator[tuple[str, Row]]:
+    """Yield what an event tells of statements and of what processes wrote into short-term memory."""
+    what = event.what
+    if isinstance(what, StatingEvent):
+        yield from (("statements", row) for row in _statement_rows(event, what, device))
+    header = event.at, event.kind, event.by, device
+    decided: set[str] = {row.candidate for row in what.statements} if isinstance(what, OwningEvent) else set()
+    match what:
+        case MemoryPromoted() | CandidatesRefused():
+            decided |= {refused.candidate for refused in what.refused}
+            decided |= {name for name, candidate in what.candidates.items() if candidate.end == "refused"}
+            if isinstance(what, MemoryPromoted):
+                yield "promotions", (event.id, event.cause)
+                yield from (("writings", (paragraph, "summary", event.id, "", *header)) for paragraph in what.summary)
+        case ExchangeReflected(exchange=exchange):
+            yield from (("writings", (item, "item", event.id, exchange, *header)) for item in what.items)
+            if what.thoughts:
+                yield "writings", (what.thoughts, "thoughts", event.id, exchange, *header)
+        case PromptAnswered():
+            yield from (("led", (words.anchor, words.hash, event.id, event.at)) for words in what.led)
+        case EventsAnalyzed():
+            place = event.id, event.seq, device, event.cause
+            yield from (("analyses", (exchange, *place)) for exchange in what.events)
+    yield from (("candidates", (candidate, event.id)) for candidate in decided if candidate)
+
+
+def _statement_rows(event: Event, what: StatingEvent, device: str) -> Iterator[Row]:
+    is_owning = isinstance(what, OwningEvent)
+    header = event.seq, device, event.at, event.kind, event.by, event.cause
+    for position, record in enumerate(what.statements):
+        data = json.dumps(record.stored)
+        states: tuple[StatementRecord | StatementRef, ...] = (record, *record.steps)
+        for step, state in enumerate(states):
+            place = record.page, event.id, position, step
+            yield *place, state.block, state.hash, state.since, is_owning, *header, data
+
+
+def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:
     moved = event.what if isinstance(event.what, PromptMoved) else None
     undone = event.what.undone if isinstance(event.what, EventUndone) else None
     for position, change in enumerate(event.changes):
@@ -334,15 +409,16 @@ def _change_rows(event: Event, tree: Tree) -> Iterator[Row]:
         is_by_hand = (event.by == "person" and event.kind != TreeAdopted.kind) or is_save or is_put_back
         is_page = tree.kind_of(change.path) in _PAGES and change.op != "append"
         is_back = undone is not None and change.op == "create"
-        # what processes write into files that stand is most of the journal, and nobody asks for it
-        if change.source or change.after is None or is_back or (is_page and (is_by_hand or is_new)):
+        # what is written into short-term memory and logs is most of the journal, and nobody asks for it
+        if change.source or change.after is None or is_back or is_page:
             files = change.path, change.source, change.after
-            yield event.id, position, event.at, event.kind, change.op, *files, is_new, is_by_hand, undone, None
+            place = event.id, position, event.at, event.kind, change.op
+            yield *place, *files, is_new, is_by_hand, undone, None, change.before, event.by, device
     if moved is not None:  # the file itself was moved by a person before
         after = next((change.after for change in event.changes if change.path == moved.response), None)
         files = moved.prompt, moved.moved_from, after
         place = event.id, len(event.changes), event.at, event.kind, "move"
-        yield *place, *files, False, False, moved.prompt_id, moved.response
+        yield *place, *files, False, False, moved.prompt_id, moved.response, None, event.by, device
 
 
 def _line_row(event: Event, device: str) -> Row:
@@ -365,4 +441,5 @@ def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
         response_hash,
         isinstance(exchange, PromptAnswered),
         exchange.prompt in after,
+        event.seq,
     )

@@ -1,29 +1,18 @@
-"""Queries on the journals: an event by what a person types of its id, what was undone, what followed from what."""
+"""Queries on the journals: an event by a part of its id, which events were undone, which followed from which."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from brainiac.errors import UserError
-from brainiac.events import (
-    Event,
-    EventUndone,
-    ExchangeMadePrivate,
-    MemoryOrganized,
-    MemoryPromoted,
-    OutcomeEvent,
-    PluginEvent,
-    ProposalApplied,
-    StatementsAdopted,
-    TreeAdopted,
-)
+from brainiac.events import Event, EventUndone, OutcomeEvent, PluginEvent, StatingEvent, TreeAdopted
 from brainiac.storage.store import Store
 
 MIN_PREFIX = 6
 
 
 def find_event(store: Store, named: str) -> Event:
-    """Return the event of this device whose id a person named, whole or by its beginning or end.
+    """Return the event of this device whose id is, begins with or ends with what a person typed.
 
     Raises:
         UserError: There is none, or more than one.
@@ -44,7 +33,7 @@ def find_event(store: Store, named: str) -> Event:
 
 
 def last_undoable(store: Store) -> Event:
-    """Return the newest commit of a process on this device that was not taken back yet.
+    """Return the newest commit of a process on this device that is not undone.
 
     Raises:
         UserError: There is none.
@@ -60,19 +49,19 @@ def last_undoable(store: Store) -> Event:
 
 
 def undone_events(store: Store) -> dict[str, str]:
-    """Return the id of every event of this device that is taken back by now, with the id of what took it back."""
+    """Return the events of this device that are undone by now, each id with the id of the undoing event."""
     store.projection.follow()
     undone: dict[str, str] = {}
     sql = "SELECT event, undone FROM undoings WHERE device = ? ORDER BY event"
     for event, former in store.projection.query(sql, store.journal.device):
-        for again in [name for name, by in undone.items() if by == former]:
-            del undone[again]  # its taking back was taken back
+        for id_ in [id_ for id_, by in undone.items() if by == former]:
+            del undone[id_]  # the undo itself was undone
         undone[former] = event
     return undone
 
 
 def consequences(store: Store, event: Event) -> list[Event]:
-    """Return the events that this one led to, however far, oldest first; what took one back is none of them."""
+    """Return the events that this one led to, directly or through others, oldest first; undo events are left out."""
     causes, followed = {event.id}, []
     for later in store.journal.events(since_seq=event.seq):
         if later.kind != EventUndone.kind and not causes.isdisjoint(causes_of(later)):
@@ -89,14 +78,8 @@ def causes_of(event: Event) -> set[str]:
             names.add(exchange)
         case PluginEvent(data=data):
             names.add(str(data.get("exchange") or ""))
-        case (
-            MemoryPromoted(statements=rows)
-            | MemoryOrganized(statements=rows)
-            | ProposalApplied(statements=rows)
-            | StatementsAdopted(statements=rows)
-            | ExchangeMadePrivate(statements=rows)
-        ):
-            names.update(source for row in rows for source in row.sources)
+        case _ if isinstance(event.what, StatingEvent):
+            names.update(source for row in event.what.statements for source in row.sources)
     return names - {""}
 
 

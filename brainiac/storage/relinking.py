@@ -1,7 +1,7 @@
-"""Relative links of what was said, led on to where they led when the text moves to a page (docs/format.md, F-LNK).
+"""Rewrites relative links when a text moves from one file to another (docs/format.md, F-LNK).
 
-While a promotion decides, a link that leads to a file of the brain has its path from the root, `/memory/…`, so that
-the same link is the same text from whatever file it comes; on a page it has its path from there.
+While a promotion decides, links to files of the brain are paths from the root, `/memory/…`, so that the same link is
+the same text whatever file it comes from; on a page they are relative to the page.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from brainiac.storage.store import Store
 
 
 def with_rooted_links(store: Store, text: str, folders: Sequence[str], places: Mapping[str, str] | None = None) -> str:
-    """Return a text whose links have their paths from the root; one that leads nowhere stays as it is.
+    """Return a text with its links as paths from the root; a link to no existing file stays as it is.
 
     Args:
         store: Whose tree.
-        text: As it was written.
-        folders: Where the file may stand that it was written in, relative to the root; the first that fits counts.
-        places: Paths of pages by uuid, which is the truth of a link that has one.
+        text: With relative links.
+        folders: Folders (from the root) to which its links may be relative; the first one with the file counts.
+        places: Paths of pages by uuid; a link with a uuid means that page, whatever its path says.
     """
 
     def target_of(link: Link) -> str:
         path = (places or {}).get(link.uuid, "")
         if not path and not link.target.startswith("/"):
-            named = (posixpath.normpath(posixpath.join(folder, link.target)) for folder in folders)
-            path = next((each for each in named if store.tree.holds(each)), "")
+            candidates = (posixpath.normpath(posixpath.join(folder, link.target)) for folder in folders)
+            path = next((path for path in candidates if store.tree.holds(path)), "")
         return f"/{path}" if path else ""
 
     return retarget_links(text, target_of)
 
 
 def with_links_from(store: Store, text: str, path: str) -> str:
-    """Return a rooted text as it stands on a page."""
+    """Return a text whose links are paths from the root with the links made relative to a page at `path`."""
 
     def target_of(link: Link) -> str:
         target = link.target.removeprefix("/")
@@ -57,54 +57,54 @@ def with_repaired_links(
     places: Mapping[str, str],
     is_standing: Callable[[str], bool] = lambda path: False,
 ) -> str:
-    """Return a page's text with its links leading where the pages they mean are now; all else stays byte for byte.
+    """Return a page's text with links to moved pages repaired; everything else stays byte for byte.
 
     Args:
         text: The page's whole text.
         was: Where the page stood when its links were written, relative to the root.
         now: Where it stands, or will.
         moved: Old path to new one, of every file that moved.
-        places: Path by uuid, of every page, as they stand now: the uuid is the truth of a link that has one.
-        is_standing: Whether a path is there to which a link without uuid may lead from a page that itself moved.
+        places: Present path by uuid, of every page; a link with a uuid means that page, whatever its path says.
+        is_standing: Whether there is a file at a path; asked for a link without uuid on a page that itself moved.
     """
 
     def target_of(link: Link) -> str:
-        led_to = linked_path(link, was)
-        leads_to = places.get(link.uuid) or moved.get(led_to, led_to)
-        is_known = link.uuid in places or led_to in moved or is_standing(led_to)
-        is_stale = leads_to != led_to or posixpath.dirname(was) != posixpath.dirname(now)
-        # A path from the root is not ours to turn into a relative one.
+        old_target = linked_path(link, was)
+        target = places.get(link.uuid) or moved.get(old_target, old_target)
+        is_known = link.uuid in places or old_target in moved or is_standing(old_target)
+        is_stale = target != old_target or posixpath.dirname(was) != posixpath.dirname(now)
+        # a person who wrote a path from the root meant it so
         if link.target.startswith("/") or not is_known or not is_stale:
             return ""
-        return posixpath.relpath(leads_to, posixpath.dirname(now))
+        return posixpath.relpath(target, posixpath.dirname(now))
 
     return retarget_links(text, target_of)
 
 
 class LinkOrigins:
-    """Where the texts of events were written.
+    """Rewrites the links of events, which are relative to the prompt or to short-term memory they were written in.
 
     Args:
         store: The brain.
-        prompts: Paths of prompts by the exchange they belong to.
+        prompt_of: Returns the path of the prompt of an exchange; "" if unknown.
         places: Paths of pages by uuid.
     """
 
-    def __init__(self, store: Store, prompts: Mapping[str, str], places: Mapping[str, str]) -> None:
-        self._store, self._prompts, self._places = store, prompts, places
+    def __init__(self, store: Store, prompt_of: Callable[[str], str], places: Mapping[str, str]) -> None:
+        self._store, self._prompt_of, self._places = store, prompt_of, places
         self._inbox, self._memory = (store.tree.relative(each) for each in (store.tree.inbox, store.tree.memory))
 
     def with_rooted_links(self, event: StmEvent) -> StmEvent:
-        """Return an event whose links have their paths from the root."""
+        """Return an event with its links as paths from the root."""
         if "](" not in event.user and "](" not in event.ai:
             return event
-        prompt = self._prompts.get(event.id)
+        prompt = self._prompt_of(event.id)
         folders = [posixpath.dirname(prompt), self._memory] if prompt else [self._memory, self._inbox]
         user, ai = (with_rooted_links(self._store, text, folders, self._places) for text in (event.user, event.ai))
         return replace(event, user=user, ai=ai)
 
     def moved(self, event: StmEvent, path: str) -> StmEvent:
-        """Return an event whose links lead from a page to where they led; nothing else of it changes."""
+        """Return an event with its links made relative to the page at `path`, to which it moves."""
         event = self.with_rooted_links(event)
         return replace(
             event, user=with_links_from(self._store, event.user, path), ai=with_links_from(self._store, event.ai, path)

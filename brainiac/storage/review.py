@@ -1,6 +1,6 @@
-"""`memory/review.md`: what a process would like to do and may not, one line a proposal with its id.
+"""`memory/review.md`: proposals of processes that need a person's consent, one line each with its id.
 
-A person ticks `[x]` to have the journaled proposal done, `[-]` to decline; absence means nothing.
+A person writes `[x]` to have a proposal done and `[-]` to decline it; a line that is missing decides nothing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _BOX = re.compile(r"[ \t]*[-*+][ \t]+\[([xX -])\][ \t]")
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Something put before a person.
+    """A proposal with what its line in `review.md` needs.
 
     Attributes:
-        record: What the journal keeps of it, which says what is done; its line in `review.md` only shows it.
-        is_private: It tells of what must not leave this machine; its line is marked.
+        record: The proposal as the journal keeps it; this, and not the line, says what is done.
+        is_private: Whether its line has the private mark.
     """
 
     record: ProposalRecord
@@ -38,11 +38,11 @@ class Proposal:
 
 
 def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
-    """Return `review.md` with lines for proposals below what stands there; one whose id stands there is left alone.
+    """Return `review.md` with a line added for each proposal that has none yet.
 
     Args:
-        text: The file as it stands; None where there is none.
-        proposals: What to add.
+        text: The present file; None where there is none.
+        proposals: The proposals.
     """
     text = EMPTY if text is None or not text.strip() else text
     shown = set(_ID.findall(text))
@@ -56,7 +56,7 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
 
 
 def review_change(store: Store, proposals: Iterable[Proposal]) -> list[Change]:
-    """Return the change of `review.md` that shows proposals; none where all of them stand there."""
+    """Return the change that adds proposals to `review.md`; none where all of them have a line."""
     proposals = list(proposals)
     if not proposals:
         return []
@@ -74,7 +74,7 @@ class Tick:
 
     Attributes:
         id: Of the proposal.
-        mark: `x` done, `-` declined, " " nothing said, "" where the box is not whole.
+        mark: What the person put into the box: `x` to do it, `-` to decline, " " nothing; "" for a broken box.
         start: Offset of the line in the text; `text[start:end]` is the line with its end.
     """
 
@@ -94,7 +94,7 @@ def find_ticks(text: str) -> list[Tick]:
 
 
 def decisions_in(text: str) -> dict[str, bool]:
-    """Return what a person decided, by proposal id, True to have it done; one that is marked both ways is undecided."""
+    """Return a person's decisions by proposal id, True to do it; a proposal with `x` and `-` is left out."""
     marks: dict[str, set[str]] = {}
     for tick in find_ticks(text):
         if tick.mark in ("x", "-"):

@@ -1,6 +1,6 @@
-"""`daemon.json` in the state folder: what a running brain tells `status`, and what the next run goes on from.
+"""`daemon.json` in the state folder: the daemon writes it for `status` and for its own next start.
 
-It holds the last good settings too, with which commands that only read go on while `system/config.yaml` is broken.
+It has the last valid settings too, which reading commands use while `system/config.yaml` is broken.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BRAIN_ID = re.compile(rb"""^brain_id:[ \t]*["']?([A-Za-z0-9-]{1,36})\b""", re.M
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """How a daemon stands.
+    """The state of a daemon.
 
     Attributes:
         pid: Its process; 0 once it stopped.
@@ -35,7 +35,7 @@ class RunState:
         passed_over: Files in the inbox of a type that is not read.
         access_log: How far the access log was read.
         settings: The last good ones, as plain values, for commands that read while the file is broken.
-        problem: What keeps the whole daemon from working, if anything does.
+        problem: Why the daemon does no work at present; "" when it works.
     """
 
     pid: int = 0
@@ -55,7 +55,7 @@ def read_run_state(state: Path) -> RunState:
     except (OSError, ValueError, TypeError):
         return RunState()
     kinds = [(name, type(value)) for name, value in _fields(RunState()) if name != "access_log"]
-    is_sound = all(isinstance(getattr(run, name), kind) for name, kind in kinds) and _is_mark(run.access_log)
+    is_sound = all(isinstance(getattr(run, name), kind) for name, kind in kinds) and _is_log_position(run.access_log)
     return run if is_sound else RunState()
 
 
@@ -63,14 +63,15 @@ def _fields(run: RunState) -> list[tuple[str, Any]]:
     return [(name, getattr(run, name)) for name in RunState.__dataclass_fields__]
 
 
-def _is_mark(mark: object) -> bool:
+def _is_log_position(mark: object) -> bool:
+    """Return whether a value has the form of `RunState.access_log`."""
     if mark is None:
         return True
     return isinstance(mark, dict) and isinstance(mark.get("offset"), int) and isinstance(mark.get("last"), str)
 
 
 def write_run_state(state: Path, run: RunState) -> None:
-    """Replace the file; not synced to the disk, since all in it can be found out anew."""
+    """Replace the file; it is not synced to the disk, since it can be rebuilt."""
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     values = dict(_fields(run))
     set_aside_non_file(state / FILE)
@@ -80,11 +81,11 @@ def write_run_state(state: Path, run: RunState) -> None:
 
 
 def last_good_settings(root: Path, config: Path) -> Settings:
-    """Return the settings that a daemon of this machine last worked with, else the defaults.
+    """Return the last valid settings that a daemon of this machine used, else the defaults.
 
     Args:
         root: The brain's folder.
-        config: Its settings file; the brain's id, by which this machine knows it, is taken from its very line.
+        config: Its broken settings file; only the line with the brain's id is read from it.
     """
     try:
         line = _BRAIN_ID.search(config.read_bytes())

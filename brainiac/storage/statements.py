@@ -6,49 +6,37 @@ A statement is ours iff its block id and the hash of its text stand in a readabl
 from __future__ import annotations
 
 import hashlib
+import json
 import posixpath
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import get_args
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from brainiac.clock import iso
 from brainiac.errors import FormatError, UserError
 from brainiac.events import (
-    CandidatesRefused,
     Change,
     Event,
     EventsAnalyzed,
-    ExchangeMadePrivate,
-    ExchangeReflected,
-    MemoryOrganized,
-    MemoryPromoted,
     NoteMerged,
     PathKind,
-    PromptAnswered,
-    ProposalApplied,
-    RecordedChange,
     RetireProposal,
     StatementRecord,
     StatementRef,
     StatementsAdopted,
-    kinds_of,
     new_id,
     update,
 )
 from brainiac.formats.page import MemoryDocument, Statement, block_ids, new_block_id, parse_memory
 from brainiac.formats.short_term import StmEvent
 from brainiac.storage.external_edits import FOUND
-from brainiac.storage.following import Following
+from brainiac.storage.projection import Row
 from brainiac.storage.record import undone_events
 from brainiac.storage.relinking import with_rooted_links
 from brainiac.storage.store import Store
 
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
-Stating = MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | ExchangeMadePrivate
-# What a person applied or asked for makes no statement ours.
-_OWNING = (MemoryPromoted, MemoryOrganized, StatementsAdopted)
-_BY_HAND = FOUND | {NoteMerged.kind}
-_READ = (*get_args(Stating), ExchangeReflected, PromptAnswered, EventsAnalyzed, CandidatesRefused, *_BY_HAND)
+_BY_HAND = json.dumps(sorted(FOUND | {NoteMerged.kind}))
 
 
 def text_hash(text: str) -> str:
@@ -77,6 +65,7 @@ class StatementChange:
         block: The statement's block id; "" for a whole body.
         hash: Of the text that stood then.
         since: When it was said, an ISO date.
+        device: Where it was done.
     """
 
     event: Event
@@ -84,6 +73,7 @@ class StatementChange:
     block: str
     hash: str
     since: str
+    device: str
 
     @property
     def former(self) -> StatementRef:
@@ -94,16 +84,6 @@ class StatementChange:
     def retired(self) -> str:
         """The block id of another statement that it retired; "" where it reworded its own."""
         return self.former.block if self.former.block != self.block else ""
-
-
-def _changes_in(event: Event, rows: Iterable[StatementRecord]) -> Iterator[StatementChange]:
-    """Yield the operations that an event records; of a how-to one for each of its steps."""
-    # These stay in memory as long as the brain is open: what they were read from need not.
-    header = replace(event, data={}, changes=())
-    for row in rows:
-        row = replace(row, stored=None)
-        yield StatementChange(header, row, row.block, row.hash, row.since)
-        yield from (StatementChange(header, row, step.block, step.hash, step.since) for step in row.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,61 +101,60 @@ class Correction:
     at: str
 
 
-@dataclass(slots=True)
 class StatementLog:
     """What the journals tell, as far as they can be read; what is taken back does not count.
 
-    Attributes:
-        since: Of every statement of ours, by (page uuid, block id, text hash): when it was said, an ISO date.
-        changes: Every operation, by page, those taken back too.
-        proposals: The exchanges that each proposal rests on, by its id.
-        corrections: What persons changed, oldest first.
-        by_hand: When a person wrote a statement, by (page uuid, text hash).
-        touched: When a person last changed a file, by path.
-        analyses: Earlier looks at the event log, oldest first.
-        done: Ids of candidates that were decided.
-        noted: The exchanges that Reflection noted an item of the lists from, by the item's hash.
-        thoughts: Hashes of the thoughts that it wrote.
-        summaries: Hashes of the paragraphs that Promotion wrote into the summary.
-        prompts: Paths of prompts, by exchange.
-        led: On which days words led an answer, by the exchange they were said in and their hash.
-        undone: Ids of events that are taken back.
-        undone_runs: Ids of the first events of promotions that are taken back.
-        edits: What persons did to memories, and when.
+    Args:
+        store: Whose journals are asked.
+        corrected_since: ISO 8601 moment of the oldest event to be promoted: what persons did before cannot contradict
+            it. None where nobody asks for what they corrected.
     """
 
-    since: dict[tuple[str, str, str], str] = field(default_factory=dict)
-    changes: dict[str, list[StatementChange]] = field(default_factory=dict)
-    proposals: dict[str, frozenset[str]] = field(default_factory=dict)
-    corrections: list[Correction] = field(default_factory=list)
-    by_hand: dict[tuple[str, str], str] = field(default_factory=dict)
-    touched: dict[str, str] = field(default_factory=dict)
-    analyses: list[Event] = field(default_factory=list)
-    done: set[str] = field(default_factory=set)
-    noted: dict[str, frozenset[str]] = field(default_factory=dict)
-    thoughts: set[str] = field(default_factory=set)
-    summaries: set[str] = field(default_factory=set)
-    prompts: dict[str, str] = field(default_factory=dict)
-    led: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-    undone: frozenset[str] = frozenset()
-    undone_runs: frozenset[str | None] = frozenset()
-    edits: list[tuple[RecordedChange, str]] = field(default_factory=list)
+    def __init__(self, store: Store, corrected_since: str | None = None) -> None:
+        self._store, self._corrected_since = store, corrected_since
+        self._undone = undone_events(store)  # this follows the journals
+        self._stated: dict[str, dict[tuple[str, str], str]] = {}  # by page, as far as asked for
+
+    # --- statements -----------------------------------------------------------------------------------------
 
     def is_ours(self, page: str, statement: Statement) -> bool:
         """Return whether a statement stands as a process wrote it."""
-        return (page, statement.block_id, text_hash(statement.text)) in self.since
+        return (statement.block_id, text_hash(statement.text)) in self._since(page)
 
     def since_of(self, page: str, statement: Statement) -> str:
         """Return the date a statement of ours was said on; "" if unknown."""
-        return self.since.get((page, statement.block_id, text_hash(statement.text)), "")
+        return self._since(page).get((statement.block_id, text_hash(statement.text)), "")
+
+    def note_stated(self, page: str, block: str, text: str, since: str) -> None:
+        """Count a statement as ours that is about to be committed."""
+        self._since(page)[block, text_hash(text)] = since
+
+    def _since(self, page: str) -> dict[tuple[str, str], str]:
+        """Return when each statement of ours on a page was said, by block id and text hash."""
+        if page not in self._stated:
+            rows = self._counting("statements", "block, hash, since", "page = ? AND is_owning AND block != ''", page)
+            self._stated[page] = {(block, digest): since for block, digest, since in rows}
+        return self._stated[page]
 
     def history_of(self, page: str) -> list[StatementChange]:
         """Return all operations on a page's statements by all devices, oldest first, those taken back too."""
-        return sorted(self.changes.get(page, ()), key=lambda change: change.event.id)
+        rows = self._store.projection.query(
+            "SELECT block, hash, since, device, data, seq, event, at, kind, by, cause FROM statements"
+            " WHERE page = ? ORDER BY event, position, step",
+            page,
+        )
+        return [
+            StatementChange(Event(*header), StatementRecord.from_json(json.loads(data)), block, digest, since, device)
+            for block, digest, since, device, data, *header in rows
+        ]
 
     def changes_of(self, page: str) -> list[StatementChange]:
         """Return the operations on a page's statements that count, oldest first."""
-        return [change for change in self.history_of(page) if change.event.id not in self.undone]
+        return [change for change in self.history_of(page) if change.event.id not in self._undone]
+
+    def knows_page(self, page: str) -> bool:
+        """Return whether any operation on a page's statements was recorded."""
+        return bool(self._store.projection.query("SELECT 1 FROM statements WHERE page = ? LIMIT 1", page))
 
     def whole(self, page: str) -> StatementChange | None:
         """Return what last made the whole body of a page; None where it holds statements."""
@@ -193,94 +172,127 @@ class StatementLog:
         last = max((number for number, change in enumerate(changes) if change.hash == digest), default=-1)
         return changes[: last + 1]
 
+    # --- candidates -----------------------------------------------------------------------------------------
+
+    def is_decided(self, candidate: str) -> bool:
+        """Return whether a candidate was written, or refused for good."""
+        return bool(self._counting("candidates", "1", "candidate = ?", candidate))
+
+    def analyses(self, exchanges: Iterable[str]) -> list[Event]:
+        """Return this device's earlier looks at any of some exchanges, oldest first, unless all that they were about
+        left short-term memory since: what is put back there is looked at anew."""
+        runs = self._store.projection.query(
+            "SELECT run FROM promotions WHERE event IN (SELECT value FROM json_each(?))", json.dumps(list(self._undone))
+        )
+        rows = self._counting(
+            "analyses look",
+            "DISTINCT seq",
+            """device = ? AND exchange IN (SELECT value FROM json_each(?))
+            AND (run IS NULL OR run NOT IN (SELECT value FROM json_each(?)))
+            AND EXISTS (SELECT 1 FROM analyses part WHERE part.event = look.event AND NOT EXISTS (
+                SELECT 1 FROM filings WHERE filings.exchange = part.exchange AND is_consolidated
+                AND filings.event > look.event AND filings.event NOT IN (SELECT value FROM json_each(?1))))""",
+            self._store.journal.device,
+            json.dumps(list(exchanges)),
+            json.dumps([run for (run,) in runs if run]),
+        )
+        journal = self._store.journal
+        events = (journal.event_at(seq, journal.device) for (seq,) in rows)
+        return [event for event in events if event and isinstance(event.what, EventsAnalyzed)]
+
+    def led(self) -> dict[tuple[str, str], frozenset[str]]:
+        """Return on which days words led an answer, by the exchange they were said in and their hash."""
+        days: dict[tuple[str, str], frozenset[str]] = {}
+        for exchange, digest, at in self._counting("led", "exchange, hash, at", "1"):
+            # Days, not answers: what is asked again and again on one day is one use.
+            days[exchange, digest] = days.get((exchange, digest), frozenset()) | {self._store.day_of(at)}
+        return days
+
+    # --- short-term memory ----------------------------------------------------------------------------------
+
+    def noted_from(self, item: str) -> frozenset[str]:
+        """Return the exchanges that Reflection noted an item of the lists from, by the item's text."""
+        rows = self._counting("writings", "exchange", "hash = ? AND part = 'item'", text_hash(item))
+        return frozenset(exchange for (exchange,) in rows)
+
+    def are_own_thoughts(self, thoughts: str) -> bool:
+        """Return whether Reflection wrote these thoughts."""
+        return bool(self._counting("writings", "1", "hash = ? AND part = 'thoughts'", text_hash(thoughts)))
+
+    def is_own_summary(self, paragraph: str) -> bool:
+        """Return whether Promotion wrote a paragraph of the summary."""
+        return bool(self._counting("writings", "1", "hash = ? AND part = 'summary'", text_hash(paragraph)))
+
+    def prompt_of(self, exchange: str) -> str:
+        """Return the path of the prompt of an exchange, as it was when it was noted; "" if unknown."""
+        rows = self._counting("outcomes", "prompt", "exchange = ? AND prompt IS NOT NULL", exchange)
+        return rows[-1][0] if rows else ""
+
+    def proposals(self) -> dict[str, frozenset[str]]:
+        """Return the exchanges that each proposal to retire a statement rests on, by its id."""
+        rows = self._counting("proposals", "id, data", "json_extract(data, '$.operation') = 'retire'")
+        return {name: frozenset(RetireProposal.from_json(json.loads(data)).sources) for name, data in rows}
+
+    # --- what persons did -----------------------------------------------------------------------------------
+
+    def touched_at(self, path: str) -> str:
+        """Return when a person last changed a memory; "" for never."""
+        rows = self._by_hand("at", "path = ?", path)
+        return rows[-1][0] if rows else ""
+
+    @property
+    def corrections(self) -> list[Correction]:
+        """What persons changed, oldest first."""
+        return self._put_right[0]
+
+    @property
+    def by_hand(self) -> dict[tuple[str, str], str]:
+        """When a person wrote a statement, by (page uuid, text hash)."""
+        return self._put_right[1]
+
+    @cached_property
+    def _put_right(self) -> tuple[list[Correction], dict[tuple[str, str], str]]:
+        corrections: list[Correction] = []
+        by_hand: dict[tuple[str, str], str] = {}
+        rows = self._by_hand("path, before, after, at", "at >= ?", self._corrected_since or "~")
+        for path, *hashes, at in rows:
+            if self._store.tree.kind_of(path) is PathKind.MEMORY:
+                before, after = (_statements(self._store, path, digest) for digest in hashes)
+                for key in before.keys() - after.keys():
+                    text = with_rooted_links(self._store, before[key], [posixpath.dirname(path)])
+                    corrections.append(Correction(key[0], text, at))
+                by_hand |= {(page, text_hash(text)): at for (page, _), text in after.items() - before.items()}
+        return corrections, by_hand
+
+    def _by_hand(self, columns: str, where: str, value: str) -> list[Row]:
+        """Return what persons did to pages on this device, oldest first."""
+        where = f"device = ? AND kind IN (SELECT value FROM json_each(?)) AND {where}"
+        return self._counting("changes", columns, where, self._store.journal.device, _BY_HAND, value)
+
+    def _counting(self, table: str, columns: str, where: str, *values: str) -> list[Row]:
+        """Return rows of a table in the order of their events, without those of events that are taken back."""
+        # `?1` is the undone events; where the condition has its own `?` they count on from there
+        return self._store.projection.query(
+            f"SELECT {columns} FROM {table} WHERE event NOT IN (SELECT value FROM json_each(?1)) AND {where}"
+            " ORDER BY event",
+            json.dumps(list(self._undone)),
+            *values,
+        )
+
 
 def read_statements(store: Store, corrected_since: str | None = None) -> StatementLog:
     """Return what the journals tell; a run that was undone is looked at anew, as if it had never been.
 
     Args:
         store: The store.
-        corrected_since: ISO 8601 moment of the oldest event to be promoted: what persons did before cannot contradict
-            it. None leaves out what they corrected, for which the pages' former texts are read.
+        corrected_since: See `StatementLog`.
     """
-    log = _following.of(store)
-    for change, at in log.edits:
-        if corrected_since is not None and at >= corrected_since:
-            _take_correction(store, log, change, at)
-    return log
+    return StatementLog(store, corrected_since)
 
 
 def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:
     """Return the exchanges that operations rest on."""
     return frozenset(source for change in changes for source in change.row.sources)
-
-
-# --- the fold ------------------------------------------------------------------------------------------------------
-
-
-def _begin(store: Store) -> StatementLog:
-    undone = frozenset(undone_events(store))
-    events = (store.journal.find(event) for event in undone)
-    runs = frozenset(event.cause for event in events if event and event.kind == MemoryPromoted.kind)
-    return StatementLog(undone=undone, undone_runs=runs)
-
-
-def _take(store: Store, log: StatementLog, event: Event, is_own: bool) -> None:
-    what = event.what
-    changes = list(_changes_in(event, what.statements)) if isinstance(what, Stating) else []
-    # Before what is taken back is left out: `why` tells of that too.
-    for change in changes:
-        log.changes.setdefault(change.row.page, []).append(change)
-    if event.id in log.undone:
-        return
-    if isinstance(what, _OWNING):
-        stated = [change for change in changes if change.block]
-        log.since.update(((change.row.page, change.block, change.hash), change.since) for change in stated)
-        log.done.update(change.row.candidate for change in changes)
-    match what:
-        case MemoryPromoted() | CandidatesRefused():
-            _take_run(log, what, is_own=is_own)
-        case ExchangeReflected():  # whichever device reflected it: a person did not write it
-            log.prompts[what.exchange] = what.prompt
-            log.thoughts.add(what.thoughts)
-            for item in what.items:
-                log.noted[item] = log.noted.get(item, frozenset()) | {what.exchange}
-        case PromptAnswered():
-            # Days, not answers: what is asked again and again on one day is one use.
-            for words in what.led:
-                days = log.led.get((words.anchor, words.hash), frozenset())
-                log.led[words.anchor, words.hash] = days | {store.day_of(event.at)}
-        case EventsAnalyzed() if is_own and event.cause not in log.undone_runs:
-            log.analyses.append(event)
-        case _ if is_own and event.kind in _BY_HAND:
-            for edit in event.changes:
-                log.touched[edit.path] = event.at
-                # Kept as hashes: the texts are read only where somebody asks for corrections.
-                if store.tree.kind_of(edit.path) is PathKind.MEMORY:
-                    log.edits.append((edit, event.at))
-
-
-_following = Following(_begin, _take, kinds_of(*_READ))
-
-
-def _take_run(log: StatementLog, what: MemoryPromoted | CandidatesRefused, *, is_own: bool) -> None:
-    log.done.update(refused.candidate for refused in what.refused)
-    log.done.update(name for name, candidate in what.candidates.items() if candidate.end == "refused")
-    if isinstance(what, MemoryPromoted):
-        retiring = (proposal for proposal in what.proposals if isinstance(proposal, RetireProposal))
-        log.proposals.update((proposal.id, frozenset(proposal.sources)) for proposal in retiring)
-        log.summaries.update(what.summary)
-    if is_own and isinstance(what, MemoryPromoted):  # what left short-term memory is not looked for again
-        gone = set(what.exchanges)
-        log.analyses = [analysis for analysis in log.analyses if not gone.issuperset(analysis.data["events"])]
-
-
-def _take_correction(store: Store, log: StatementLog, change: RecordedChange, at: str) -> None:
-    before, after = (_statements(store, change.path, digest) for digest in (change.before, change.after))
-    for key in before.keys() - after.keys():
-        text = with_rooted_links(store, before[key], [posixpath.dirname(change.path)])
-        log.corrections.append(Correction(key[0], text, at))
-    for (page, _), text in after.items() - before.items():
-        log.by_hand[page, text_hash(text)] = at
 
 
 def _statements(store: Store, path: str, digest: str | None) -> dict[tuple[str, str], str]:

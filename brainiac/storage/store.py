@@ -1,6 +1,6 @@
-"""A brain's files and journal: what every part of the program needs, and all that most parts need.
+"""`Store`: a brain's files and journal; most parts of the program need no more than this.
 
-What stands above adds to it: `brainiac.library` search, `brainiac.brain` models and plugins.
+`brainiac.library` adds search to it, `brainiac.brain` models and plugins.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from brainiac.storage.runstate import last_good_settings
 from brainiac.tree import LocalPlaces, Tree
 
 T = TypeVar("T")
-ATTEMPTS = 20  # each further one means that somebody else wrote one of the files in the same few milliseconds
+ATTEMPTS = 20  # an attempt fails only if somebody else writes one of the files in the same few milliseconds
 
 
 class Store:
@@ -48,16 +48,17 @@ class Store:
     def __init__(self, root: Path | str, *, clock: Clock = SYSTEM, is_reading: bool = False) -> None:
         self.clock = clock
         self._settings_file = SettingsFile(Path(root) / "system" / "config.yaml", Settings)
-        settings = self._first_settings(Path(root), is_reading)
+        settings = self._settings_at_start(Path(root), is_reading)
         self.tree = Tree(root, settings.layout())
         self._settings_file.path = self.tree.config
         self.places = LocalPlaces.of(self.tree.root, settings.brain_id)
         self._machine_file = SettingsFile(self.places.config, MachineSettings)
-        self.before_commit: Callable[[], None] | None = None  # raises where this process must change nothing any more
+        self.before_commit: Callable[[], None] | None = None  # raises where this process must stop writing
         self._listeners: list[Callable[[Event], None]] = []
-        self._pages: PageSet | None = None  # as they were last asked for
+        self._pages: PageSet | None = None  # the last returned set, of which unchanged pages are reused
 
-    def _first_settings(self, root: Path, is_reading: bool) -> Settings:
+    def _settings_at_start(self, root: Path, is_reading: bool) -> Settings:
+        """Return the settings; a reading command gets the last valid ones while the file is broken."""
         try:
             return self._settings_file.read()
         except SettingsError:
@@ -73,7 +74,7 @@ class Store:
 
     @property
     def settings(self) -> Settings:
-        """The settings as they stand now; while the file is broken, the last good ones (`status` says so)."""
+        """The present settings; while the file is broken, the last valid ones (`status` says so)."""
         try:
             return self._settings_file.read()
         except SettingsError:
@@ -85,7 +86,7 @@ class Store:
 
     @property
     def zone(self) -> ZoneInfo:
-        """The person's time zone: files hold UTC, what a person is shown is theirs."""
+        """The person's time zone; files have UTC, and output to the person is in this zone."""
         return ZoneInfo(self.settings.time_zone)
 
     def now(self) -> datetime:
@@ -93,11 +94,11 @@ class Store:
         return self.clock.now().astimezone(self.zone)
 
     def midnight(self, days: int = 0) -> datetime:
-        """Return when the person's day begins, today's or that of so many days later."""
+        """Return the moment at which the person's day begins, `days` days after today."""
         return datetime.combine(self.now().date() + timedelta(days=days), time.min, self.zone)
 
     def day_of(self, at: str) -> str:
-        """Return the person's day of a moment as `2025-09-16`; what is no moment gives its beginning."""
+        """Return the person's day of an ISO time as `2025-09-16`; of any other text its first ten characters."""
         return day_in(self.zone, at)
 
     @property
@@ -112,12 +113,12 @@ class Store:
 
     @cached_property
     def projection(self) -> Projection:
-        """What the journals say, to be asked."""
+        """The projection of all devices' journals, for queries."""
         return Projection(self.places.cache / FILE, self.tree, self.journal)
 
     @property
     def observed(self) -> ExternalEdits:
-        """What each tracked file was when last seen."""
+        """Detects and records edits of tracked files by comparing them with their last seen states."""
         return self.committer.edits
 
     @cached_property
@@ -147,14 +148,17 @@ class Store:
         return document_of(EMPTY if text is None else text)
 
     def short_term_lock(self) -> AbstractContextManager[None]:
-        """Hold short-term memory against every other writer of ours, in all processes of this machine."""
+        """Hold the lock on short-term memory that all Brainiac processes of this machine take before writing it."""
         return locked(self.places.state / "short_term.lock")
 
     def retry(self, attempt: Callable[[], T]) -> T:
-        """Return what `attempt` returns, which looks at the tree and commits; while others are quicker, it looks again.
+        """Return what `attempt` returns; call it again while its commit fails because a file changed meanwhile.
+
+        Args:
+            attempt: Reads the tree, decides and commits.
 
         Raises:
-            ConflictError: Somebody keeps writing the files.
+            ConflictError: A file changed during each of 20 attempts.
         """
         for _ in range(ATTEMPTS - 1):
             with suppress(ConflictError):
@@ -162,7 +166,7 @@ class Store:
         return attempt()
 
     def commit_lock(self) -> AbstractContextManager[None]:
-        """Hold the commit lock: nobody else writes between a look and the commit that rests on it."""
+        """Hold the commit lock, so that no other process commits between reading files and the commit about them."""
         return self.committer.commit_lock()
 
     def commit(
@@ -180,14 +184,14 @@ class Store:
         Args:
             event: What happens; a plugin may give its own kind by name, past tense with hyphens.
             by: Who does it.
-            changes: Made with `brainiac.events.create`, `update`, ...; each holds what it was decided on.
+            changes: Made with `brainiac.events.create`, `update`, ...; each has the content on which it was decided.
             data: Plain JSON values of a plugin's own kind.
             cause: Id of the event that led here.
             expect: Further files the decision rested on: path to content hash, None for "must not exist".
 
         Raises:
-            ConflictError: A file moved meanwhile; nothing was changed.
-            StorageError: The disk refuses for now.
+            ConflictError: A file changed since the decision; nothing was written.
+            StorageError: The disk is full or cannot be written.
         """
         if changes and self.before_commit:
             self.before_commit()
@@ -223,50 +227,50 @@ class Store:
         return None if content is None else decode_text(content)
 
     def kept_text(self, digest: str | None) -> str | None:
-        """Return a text that the journal keeps, by its content hash; None where there is none (any more)."""
+        """Return a text that the journal keeps, by its content hash; None where it was never kept or is purged."""
         try:
             return decode_text(self.committer.text_of(digest)) if digest else None
         except BlobError:
             return None
 
     def read_page(self, path: str) -> str | None:
-        """Return the text of a page that may be changed; None where nothing stands.
+        """Return the text of a page that may be changed; None where there is no file.
 
         Raises:
-            FormatError: Something else stands there, or it cannot be read; whoever meets it goes on without it.
+            FormatError: It is no regular file or cannot be read; callers go on without the page.
         """
         return page_text(self.tree, path)
 
     def pages(self) -> PageSet:
-        """Return all memory pages as they stand now; what did not change since the last time is not read again."""
+        """Return all memory pages as they are now; pages unchanged since the last call are not read again."""
         self._pages = PageSet(self.tree, self._pages)
         return self._pages
 
     def holds_secret(self, path: str, content: bytes) -> bool:
-        """Return whether a text may not be kept in the journal; a bare store knows no secrets."""
+        """Return whether a text at a path has a secret in it; always False here, `Brain` overrides it."""
         return False
 
     def call_hook(self, hook: str, /, **arguments: Any) -> list[Any]:
-        """Call a hook of the plugins; a bare store has none."""
+        """Call a plugin hook; always [] here, `Brain` overrides it."""
         return []
 
     def chain_hook(self, hook: str, argument: str, value: Any, /, **arguments: Any) -> Any:
-        """Pass a value through a hook of every plugin in turn; a bare store has none."""
+        """Pass a value through a hook of each plugin in turn; returned unchanged here, `Brain` overrides it."""
         return value
 
     @property
     def is_active(self) -> bool:
-        """Whether this device is the one that runs the processes (design: two devices)."""
+        """Whether this device is to run the processes: the settings name it, or no device."""
         return self.settings.active_device in (None, self.journal.device)
 
     def close(self) -> None:
-        """Release what was opened; it must not be used afterwards."""
+        """Close the open files; the store must not be used afterwards."""
         for name in ("committer", "projection"):
             if opened := self.__dict__.pop(name, None):
                 opened.close()
 
     def _announce(self, event: Event) -> None:
-        if "projection" in self.__dict__:  # before all others, who ask it
+        if "projection" in self.__dict__:  # before the listeners, which query it
             self.projection.apply(event)
         for listener in self._listeners:
             listener(event)

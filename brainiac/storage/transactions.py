@@ -1,4 +1,4 @@
-"""One commit at a time: planned, made binding, carried out, recorded, and finished after a crash.
+"""One commit: planned, written to the write-ahead file, carried out, recorded, and finished after a crash.
 
 Order: blobs of large texts, write-ahead line (the commit point), files, blobs, journal line. What the write-ahead
 file still holds needs no fsync of its own until a checkpoint. See docs/decisions/write-ahead.md.
@@ -42,7 +42,7 @@ _ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
 
 
 class Transactions:
-    """Carries out commits that were found possible; safe across threads and processes.
+    """Plans and carries out commits; safe across threads and processes.
 
     Args:
         tree: The brain's folder.
@@ -50,8 +50,8 @@ class Transactions:
         journal: Where commits are recorded.
         clock: Dates them.
         disk: What writes.
-        announce: Called with each event that was recorded here, in the thread that did, when it let go of the lock.
-        holds_secret: Whether the text of a (relative) path is to be in no journal, though it is on the record.
+        announce: Called with each event that was recorded here, in the recording thread, after it released the lock.
+        holds_secret: Whether a text at a (relative) path has a secret in it, so that the journal must not keep it.
 
     Attributes:
         file_states: What each tracked note was when last seen.
@@ -77,10 +77,7 @@ class Transactions:
 
     @contextmanager
     def commit_lock(self) -> Iterator[None]:
-        """Hold the commit lock; what is recorded meanwhile is announced when the outermost hold of a thread ends.
-
-        That includes a commit which an error or another process had left unfinished, and which is finished here.
-        """
+        """Hold the commit lock; events recorded meanwhile are announced when the thread's outermost hold ends."""
         recorded: list[Event] = []
         try:
             with locked(self.journal.lock):
@@ -92,7 +89,7 @@ class Transactions:
                     if self._depth == 0:
                         recorded, self._recorded = self._recorded, []
         finally:
-            # not under the lock: whoever listens may wait for somebody who waits for it
+            # not under the lock: a listener may wait for a thread that waits for the lock
             for event in recorded:
                 self._announce(event)
 
@@ -159,7 +156,7 @@ class Transactions:
         texts: Mapping[str, bytes] | None = None,
         by: str = "person",
     ) -> Event:
-        """Record what was found in the tree; writes no file of it. The caller holds the commit lock.
+        """Record changes that a person made in the tree; writes no file there. The caller holds the commit lock.
 
         Args:
             event: What happened.
@@ -171,13 +168,13 @@ class Transactions:
         return self._commit(_event(event.kind, by, changes, event.to_json()), (), texts or {})
 
     def finish_pending(self) -> list[Event]:
-        """Follow what other processes did; finish a commit that one, or an error here, left unfinished.
+        """Apply what other processes recorded, and finish a commit that a crash or an error interrupted.
 
         Returns:
-            What was finished.
+            The events of finished commits, at most one.
 
         Raises:
-            StorageError: The tree is not there: nothing may be written where its disk was mounted.
+            StorageError: The tree is not there (its disk is not mounted): nothing may be written in its place.
         """
         if not self.tree.is_there:
             raise StorageError(f"{self.tree.root} is not there (no system/ in it); mount its disk, or put it back.")
@@ -199,25 +196,32 @@ class Transactions:
         since = min((intent.since_seq for intent in intents), default=0)
         recorded = {event.id for event in self.journal.events(since)} if intents else set()
         for intent in intents:
-            # a file of a blob may be there, and empty: its name reached the disk and its content did not
-            self._keep(intent.event, intent.texts, is_verified=True)
+            # a blob's file may be there and empty: its name reached the disk, its content did not
+            self._keep_texts(intent.event, intent.texts, is_verified=True)
             if intent.is_done and intent.event.id not in recorded:
                 self.journal.record(intent.event)
         self.file_states.catch_up()
 
     def checkpoint(self) -> None:
-        """Bring all to the disk and drop it from the write-ahead file, but for what waits for displaced files."""
+        """Sync blobs and journal, then drop from the write-ahead file all commits without displaced files."""
         intents = self.write_ahead.read()
         # texts before the lines that name them, and both before the file that can still restore them
-        self.journal.blobs.sync({digest for intent in intents if intent.texts for digest in _kept(intent.event)})
+        self.journal.blobs.sync(
+            {digest for intent in intents if intent.texts for digest in _kept_digests(intent.event)}
+        )
         self.journal.sync()
         waiting = {intent.event.id for intent, _, _ in self.displaced()}
         self.write_ahead.keep_only([intent for intent in intents if intent.event.id in waiting])
 
     def displaced(self) -> list[tuple[Intent, Step, Path]]:
-        """Return the files that commits swapped out and that are still kept aside."""
-        steps = ((i, step, self.tree.absolute(step.temporary)) for i in self.write_ahead.read() for step in i.steps)
-        return [(intent, step, path) for intent, step, path in steps if step.temporary and path.exists()]
+        """Return the files that commits swapped out and that still exist, each with its commit and step."""
+        displaced = []
+        for intent in self.write_ahead.read():
+            for step in intent.steps:
+                path = self.tree.absolute(step.temporary)
+                if step.temporary and path.exists():
+                    displaced.append((intent, step, path))
+        return displaced
 
     def text_of(self, digest: str) -> bytes:
         """Return a text by hash, from the commits in flight or the journal's blobs.
@@ -233,9 +237,9 @@ class Transactions:
         return self.journal.blobs.get(digest)
 
     def is_hash_only(self, path: str, content: bytes | None) -> bool:
-        """Return whether the text of a (relative) path is to be in no journal; of such a text the hash is recorded.
+        """Return whether only the hash of a text at a (relative) path may be recorded, never the text.
 
-        It is off the record, or the answer to a prompt that is or was, or a secret.
+        So it is with a file off the record, the answer to a prompt off the record, and a text with a secret in it.
         """
         if content is None:
             return False
@@ -247,20 +251,21 @@ class Transactions:
         try:
             standing = [raw for prompt in prompts if (raw := read_bytes(self.tree.absolute(prompt))) is not None]
         except OSError:
-            return True  # nobody can tell
+            return True  # the prompt cannot be read: the careful answer
         if prompts and not standing:
             return self.file_states.hash_only(path) == content_hash(content)
         return any(map(is_off_record, standing))
 
     def _commit(self, event: Event, steps: Sequence[Step], texts: Mapping[str, bytes]) -> Event:
+        """Write a commit to the write-ahead file, which makes it binding, and carry it out."""
         since_seq, last_id = self.journal.last()
         event = replace(event, id=new_id(last_id), at=iso(self.clock.now()))
-        kept = _kept(event)
+        kept = _kept_digests(event)
         large = {digest: text for digest, text in texts.items() if len(text) > INLINE_BYTES and digest in kept}
         if large:
-            self._keep(event, large)
+            self._keep_texts(event, large)
             self.journal.blobs.sync(set(large))
-        # what is a blob already and what no step writes needs no place in the line, which everybody waits for
+        # texts that are blobs already, or that no step writes, stay out of the line, for whose fsync everybody waits
         needed = {step.after for step in steps} | {digest for digest in kept if digest not in self.journal.blobs}
         inline = {digest: text for digest, text in texts.items() if digest in needed and digest not in large}
         intent = Intent(event, since_seq, tuple(steps), inline)
@@ -275,8 +280,8 @@ class Transactions:
         placement = Placement(self.tree, self.disk, lambda digest: self._text(intent, digest))
         placement.run(intent)
         # texts before the line that names them: whoever reads the journal finds every text
-        self._keep(intent.event, intent.texts)
-        event = self.journal.record(_as_done(intent, placement))
+        self._keep_texts(intent.event, intent.texts)
+        event = self.journal.record(_with_outcome(intent, placement))
         self._recorded.append(event)
         self.file_states.apply(event)
         self.write_ahead.note_done(intent)
@@ -285,26 +290,26 @@ class Transactions:
     def _text(self, intent: Intent, digest: str) -> bytes:
         return intent.texts[digest] if digest in intent.texts else self.journal.blobs.get(digest)
 
-    def _keep(self, event: Event, texts: Mapping[str, bytes], is_verified: bool = False) -> None:
-        """Make blobs of the texts that the event names, each near the one it grew from."""
+    def _keep_texts(self, event: Event, texts: Mapping[str, bytes], is_verified: bool = False) -> None:
+        """Store the texts that the event names as blobs, each as a splice on its earlier version where that helps."""
         near = {change.after: change.before for change in event.changes}
-        # what others grew from comes first
-        for digest in sorted(_kept(event) & texts.keys(), key=lambda digest: digest in near):
+        # earlier versions first
+        for digest in sorted(_kept_digests(event) & texts.keys(), key=lambda digest: digest in near):
             self.journal.blobs.put(texts[digest], near=near.get(digest), is_verified=is_verified)
 
 
 class _Plan:
-    """What a commit will do, checked against the tree before anything is written.
+    """The steps of a commit, checked against the tree before anything is written.
 
     Args:
-        transactions: Knows what each note was when last seen, and what may not be kept.
-        changes: What is asked for.
+        transactions: Has the last seen states, and says which texts are hash-only.
+        changes: The wanted changes.
         expect: Path → hash of further files, None for "must not exist".
         standing: Content of files that were read already.
 
     Attributes:
-        steps: In the order of their doing.
-        recorded: As the journal will name them.
+        steps: In the order in which they are done.
+        recorded: The changes as the journal will record them.
         texts: Content by hash, all that the steps and the journal need.
         off_record: Hashes of the texts that are written, or looked at, but not kept.
 
@@ -325,16 +330,16 @@ class _Plan:
             transactions.file_states,
             transactions.is_hash_only,
         )
-        self._standing = dict(standing)
+        self._contents = dict(standing)
         self._conflicts: list[str] = []
         self.steps: list[Step] = []
         self.recorded: list[RecordedChange] = []
         self.texts: dict[str, bytes] = {}
         self.off_record: list[str] = []
-        # all that moved is named at once, so that the caller decides anew on everything
+        # all conflicts are collected, so that the caller can decide anew on everything at once
         for path, expected in expect.items():
-            self._expect(path, expected)
-        for change in _distinct(changes):
+            self._check_content(path, expected)
+        for change in _with_joined_appends(changes):
             self._add(change)
         if self._conflicts:
             raise ConflictError(self._conflicts)
@@ -343,12 +348,12 @@ class _Plan:
         self.steps.sort(key=lambda step: (step.path == last, _ORDER[step.op]))
 
     def _add(self, change: Change) -> None:
-        before = None if change.before is None else self._keep(change.before)
-        after = None if change.after is None else self._keep(change.after)
+        before = None if change.before is None else self._add_text(change.before)
+        after = None if change.after is None else self._add_text(change.after)
         if change.op == "append":
             self._append(change)
         elif change.op == "observe":
-            self._expect(change.path, after)
+            self._check_content(change.path, after)
         elif change.source is not None:
             self._step("create", change.path, None, after)
             self._step("remove", change.source, before, None)
@@ -361,54 +366,55 @@ class _Plan:
         text = change.after or b""
         if last not in (b"", b"\n"):
             text = b"\n" + text
-        self.steps.append(Step("append", change.path, after=self._keep(text), size=size))
+        self.steps.append(Step("append", change.path, after=self._add_text(text), size=size))
 
     def _step(
         self, op: Literal["create", "update", "remove"], path: str, before: str | None, after: str | None
     ) -> None:
-        self._expect(path, before)
+        self._check_content(path, before)
         if op == "update" and before == after:
             return  # sync and watchers need not wake for it
-        is_there = before is not None and self._standing[path] is not None
-        inode = os.stat(self._tree.absolute(path)).st_ino if is_there else 0
-        # remembered now: by the time that a save is found displaced, there may be versions that its editor never had
+        exists = before is not None and self._contents[path] is not None
+        inode = os.stat(self._tree.absolute(path)).st_ino if exists else 0
+        # stored now: when a displaced save is found later, the file may have newer versions that its editor never had
         state = self._states.get(path)
         versions = state.versions if state is not None and state.hash == before else ()
         self.steps.append(Step(op, path, before, after, temporary_beside(path), inode, versions=versions))
 
     def _record(self, change: Change, before: str | None, after: str | None) -> None:
+        """Add what the journal will say of a change; a hash-only text is recorded as gone, or not at all."""
         is_hidden = self._is_hash_only(change.path, change.after)
         if is_hidden and after is not None:
             self.off_record.append(after)
         path = change.source or change.path
         if change.op != "append" and (is_hidden or self._is_hash_only(path, change.before)):
             state = self._states.get(path)
-            if state is not None:  # it was on the record until now
+            if state is not None:  # its former text was on the record until now
                 self.recorded.append(RecordedChange("observe", path, state.hash, None))
             if not is_hidden and after is not None:
                 self.recorded.append(RecordedChange("create", change.path, None, after))
             return
         if change.op == "observe":
-            # nothing was written: what stood before is what this device saw last
+            # nothing is written: the content before is what this device saw last
             state = self._states.get(change.path)
             before = state.hash if state else None
         self.recorded.append(RecordedChange(change.op, change.path, before, after, change.source))
 
-    def _expect(self, path: str, expected: str | None) -> None:
-        if path not in self._standing:
-            self._standing[path] = read_bytes(self._tree.absolute(path))
-        content = self._standing[path]
+    def _check_content(self, path: str, expected: str | None) -> None:
+        if path not in self._contents:
+            self._contents[path] = read_bytes(self._tree.absolute(path))
+        content = self._contents[path]
         if (None if content is None else content_hash(content)) != expected:
             self._conflicts.append(path)
 
-    def _keep(self, text: bytes) -> str:
+    def _add_text(self, text: bytes) -> str:
         digest = content_hash(text)
         self.texts[digest] = text
         return digest
 
 
-def _distinct(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes with one addition a log; refuse two changes of one file."""
+def _with_joined_appends(changes: Sequence[Change]) -> list[Change]:
+    """Return the changes with all appends to one log joined; raise `UserError` for two changes of one file."""
     added: dict[str, bytes] = {}
     for change in changes:
         if change.op == "append":
@@ -424,18 +430,18 @@ def _distinct(changes: Sequence[Change]) -> list[Change]:
 def _event(
     kind: str, by: str, changes: Sequence[RecordedChange], data: Mapping[str, Any], cause: str | None = None
 ) -> Event:
-    """Return an event without its number, id and time: those it gets when it is made binding."""
+    """Return an event without `seq`, id and time, which it gets in `_commit`."""
     return Event(0, "", "", kind, by, cause, data, tuple(changes))
 
 
-def _kept(event: Event) -> set[str]:
-    """Return the hashes whose texts the journal keeps: of what changed, and of what an event keeps beside that."""
+def _kept_digests(event: Event) -> set[str]:
+    """Return the hashes of the texts that the journal keeps for an event: those of its changes and of `texts`."""
     digests = {digest for change in event.changes if change.op != "append" for digest in (change.before, change.after)}
     return {*digests, *event.data.get("texts", {}).values()} - {None}
 
 
-def _as_done(intent: Intent, placement: Placement) -> Event:
-    """Return the event as it came out: files that were left are named, and are no part of its changes."""
+def _with_outcome(intent: Intent, placement: Placement) -> Event:
+    """Return the event after its steps: files left as a person saved them are in `left`, not among its changes."""
     event, left = intent.event, set(placement.left)
     if not left and not placement.displaced:
         return event

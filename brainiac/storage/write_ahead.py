@@ -1,9 +1,9 @@
-"""What was decided and may not be done yet, and the putting of it in place, now or after a crash.
+"""The write-ahead file with commits that may be unfinished, and placing their files, now or after a crash.
 
-The write-ahead file has one line a commit, in the state folder; adding one is the commit point. Lines stay until a
-checkpoint has brought their texts and journal lines to the disk, so that a commit itself waits for one fsync here and
-for those of the files it places. Only the last line can be unfinished; where another cannot be read, the file is set
-aside and the others hold. See docs/decisions/write-ahead.md.
+The file is in the state folder and has one line a commit; adding the line is the commit point. Lines stay until a
+checkpoint has synced their texts and journal lines, so that a commit waits for one fsync here and for those of the
+files it places. Only the last line can be unfinished; where another line cannot be read, a copy of the file is set
+aside and the readable lines are kept. See docs/decisions/write-ahead.md.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Step:
         temporary: Relative path of the new text until it is placed, then of what it displaced.
         inode: Of the file that stood there, to tell it from our text when a crash fell between.
         size: Where a log ended that is appended to.
-        versions: What may have stood in an editor then, as `FileState.versions` has it; a save that is displaced grew
-            from one of them and from none that came later.
+        versions: `FileState.versions` at that time: a displaced save was made from one of them, never from a later
+            one.
     """
 
     op: Literal["append", "create", "update", "remove"]
@@ -116,14 +116,14 @@ class WriteAhead:
         self._merged: dict[str, str] = {}
 
     def read(self) -> list[Intent]:
-        """Return the commits; the file is read again only when another process changed it."""
+        """Return the commits in the file; it is parsed again only when another process changed it."""
         if self._stamp_now() == self._stamp:
             return self._intents
         set_aside_non_file(self.path)
         content = read_bytes(self.path) or b""
         *lines, torn = content.split(b"\n")
         self._intents, self._merged = [], {}
-        readable = [line for line in lines if self._takes(line)]
+        readable = [line for line in lines if self._could_apply(line)]
         if len(readable) < len(lines) or not torn.startswith(b"{"[: len(torn)]):
             damaged = free_name(self.path)
             self._disk.write(damaged, content)
@@ -141,24 +141,24 @@ class WriteAhead:
         self._disk.append(self.path, _line(intent.to_record()))
         for path in (self.path, *folders):
             self._disk.fsync(path)
-        # only now: where the disk refused, the file is read again before anything rests on it
+        # after the write: where the disk refused it, the file is read again before anything relies on the commit
         self._intents.append(intent)
         self._stamp = self._stamp_now()
 
     def note_done(self, intent: Intent) -> None:
         """Note that a commit's files are in place and its journal line written."""
-        self._note({"done": intent.event.id})
+        self._append_record({"done": intent.event.id})
 
     def note_merged(self, step: Step, digest: str) -> None:
-        """Remember that a displaced file's save was dealt with up to here."""
-        self._note({"merged": step.temporary, "hash": digest})
+        """Store the hash up to which a displaced file was merged."""
+        self._append_record({"merged": step.temporary, "hash": digest})
 
     def base_of(self, step: Step) -> str | None:
-        """Return the hash of what a displaced file held when it was last dealt with."""
+        """Return the hash of a displaced file's content when it was last merged, else when it was swapped out."""
         return self._merged.get(step.temporary, step.before)
 
     def keep_only(self, intents: Iterable[Intent]) -> None:
-        """Drop all but these, which wait for displaced files alone; everything else must be on the disk."""
+        """Drop all other commits, whose texts must be on the disk; these wait only for displaced files."""
         self._intents = [replace(intent, texts={}, is_done=True) for intent in intents]
         waiting = {step.temporary for intent in self._intents for step in intent.steps}
         self._merged = {name: digest for name, digest in self._merged.items() if name in waiting}
@@ -177,20 +177,20 @@ class WriteAhead:
         """Its size in bytes."""
         return self._stamp[1]
 
-    def _note(self, record: dict[str, Any]) -> None:
+    def _append_record(self, record: dict[str, Any]) -> None:
         self._disk.append(self.path, _line(record))
-        self._take(record)
+        self._apply(record)
         self._stamp = self._stamp_now()
 
-    def _takes(self, line: bytes) -> bool:
+    def _could_apply(self, line: bytes) -> bool:
         """Take in a line; return False where it cannot be read."""
         try:
-            self._take(json.loads(line))
+            self._apply(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError):
             return False
         return True
 
-    def _take(self, record: dict[str, Any]) -> None:
+    def _apply(self, record: dict[str, Any]) -> None:
         if "merged" in record:
             self._merged[record["merged"]] = record["hash"]
         elif "done" in record:
@@ -200,6 +200,7 @@ class WriteAhead:
             self._intents.append(Intent.from_record(record))
 
     def _replace(self, content: bytes) -> None:
+        """Replace the whole file so that a crash leaves either the old or the new one."""
         draft = self.path.with_suffix(".new")
         self._disk.unlink(draft)
         self._disk.write(draft, content)
@@ -208,21 +209,21 @@ class WriteAhead:
         self._disk.fsync(self.path.parent)
 
     def _stamp_now(self) -> tuple[int, int, int]:
+        """Return inode, size and time of the file, by which a change by another process is noticed."""
         try:
             stat = os.stat(self.path)
         except FileNotFoundError:
             return 0, 0, 0
-        # emptied by another process and filled again, it may have the size that it had
+        # the size alone does not tell: another process may have emptied the file and filled it again
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 class Placement:
-    """Puts one commit's files in place so that no newer save is overwritten.
+    """Writes the files of one commit so that no newer save is overwritten.
 
-    The files themselves tell what is still to be done, so that a commit which has just become binding and one that a
-    crash stopped anywhere take the same way. A replaced file is swapped with the new one in one step, and what came
-    out is looked at: check-then-replace lost saves that fell between. A removed file is moved aside first and looked
-    at there.
+    What is still to be done is read off the files themselves, so that a new commit and one that a crash interrupted
+    take the same way. An updated file is swapped with the new one in one step, and the old one is checked afterwards:
+    checking first and replacing then lost saves that fell between. A removed file is moved aside and checked there.
 
     Args:
         tree: The brain's folder.
@@ -230,8 +231,8 @@ class Placement:
         text_of: Content by hash.
 
     Attributes:
-        left: Paths that a person changed meanwhile; they stand as the person left them.
-        displaced: Paths where a person's save was swapped out; it waits to be merged.
+        left: Paths that a person changed meanwhile; they were not written.
+        displaced: Paths whose swapped-out file has a person's save in it, which is still to be merged.
     """
 
     def __init__(self, tree: Tree, disk: Disk, text_of: Callable[[str], bytes]) -> None:
@@ -268,6 +269,7 @@ class Placement:
         self._disk.fsync(path)
 
     def _create(self, step: Step) -> None:
+        """Write a new file; where a person has made one at that path meanwhile, theirs is left."""
         path, temporary = self._paths(step)
         standing = _hash(path)
         # beside the file and then renamed: nobody who watches or syncs sees half a file
@@ -286,9 +288,9 @@ class Placement:
             self.left.append(step.path)
 
     def _update(self, step: Step) -> None:
-        """Swap the files; what a person saved since is swapped out and merged like any save."""
+        """Swap the new file in; a save that a person made meanwhile is swapped out and named in `displaced`."""
         path, temporary = self._paths(step)
-        if _hash(path) != step.after and not self._was_exchanged(step, temporary):
+        if _hash(path) != step.after and not self._was_swapped(step, temporary):
             self._discard(temporary)
             if not self._swap(step, path, temporary):
                 self._disk.unlink(temporary)
@@ -299,7 +301,7 @@ class Placement:
             self.displaced.append(step.path)
 
     def _swap(self, step: Step, path: Path, temporary: Path) -> bool:
-        """Put the new text in place of the old; return False where no regular file, or a newer one, stands."""
+        """Put the new text in place of the old; return False where there is no regular file, or a newer one."""
         if path.is_symlink() or path.is_dir():
             return False
         try:
@@ -315,7 +317,7 @@ class Placement:
         return True
 
     def _exchange(self, temporary: Path, path: Path) -> bool:
-        """Swap the files; one that is missing is waited for: some editors move the old one away before they save."""
+        """Swap two files; wait a moment for a missing one, since some editors move the old file away and then save."""
         for left in reversed(range(MISSING_STEPS)):
             try:
                 # at each try: what the editor put there meanwhile may have others
@@ -328,17 +330,18 @@ class Placement:
                 time.sleep(STEP_SECONDS)
         raise AssertionError("the last step returns or raises")
 
-    def _was_exchanged(self, step: Step, temporary: Path) -> bool:
-        """Return whether the temporary file is the one that stood there, or no beginning of our text."""
+    def _was_swapped(self, step: Step, temporary: Path) -> bool:
+        """Return whether a temporary file is already the swapped-out one: by its inode, or as it is not our text."""
         content = read_bytes(temporary)
         if content is None:
             return False
         return os.stat(temporary).st_ino == step.inode or not self._after(step).startswith(content)
 
     def _remove(self, step: Step) -> None:
+        """Move a file aside and check it there; one that a person changed meanwhile is put back."""
         path, temporary = self._paths(step)
-        if temporary.exists():
-            if path.exists():  # it was moved aside, and a person made it anew
+        if temporary.exists():  # a crash came after the move
+            if path.exists():  # a person made the file anew since
                 self.left.append(step.path)
                 return
         elif (standing := _hash(path)) != step.before:
@@ -350,7 +353,7 @@ class Placement:
                 self._disk.replace(path, temporary)
             except FileNotFoundError:
                 return
-        # looked at only now, when nobody can save into it by its name any more
+        # checked after the move, when nobody can save into the file by its name any more
         self._folders.add(path.parent)
         if _hash(temporary) != step.before:
             self.left.append(step.path)
@@ -370,7 +373,7 @@ class Placement:
         self._folders.update(make_folders(self._disk, path.parent))
 
     def _discard(self, temporary: Path) -> None:
-        """Remove what a crash left of our text."""
+        """Remove a partly written temporary file that a crash left."""
         if os.path.lexists(temporary):
             self._disk.unlink(temporary)
 

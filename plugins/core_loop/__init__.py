@@ -46,7 +46,7 @@ HITS_PER_QUERY = 8
 
 @hookimpl
 def startup(brain: Brain) -> None:
-    """Open what the first prompt would otherwise wait for; also, no two threads then open it at once."""
+    """Open the index and the models now, so that the first prompt does not wait, and no two threads open them."""
     brain.recall.search("what was said", limit=1, now=brain.now())
     assert brain.models
 
@@ -60,11 +60,11 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
         ConflictError: The prompt changed meanwhile; its new text is answered instead.
     """
     started, former = brain.clock.monotonic(), brain.answered.of(prompt.path)
-    missing = _missing(brain, prompt)
-    request, told = _prepared(brain, prompt)
-    answer = _answered(brain, request, told)
+    missing = _missing_notes(brain, prompt)
+    request, reply = _prepare(brain, prompt)
+    answer = _answer(brain, request, reply)
     took_ms = round((brain.clock.monotonic() - started) * 1000)
-    is_private = prompt.private or told.is_private or brain.models.rests_on_private(request, answer)
+    is_private = prompt.private or reply.is_private or brain.models.rests_on_private(request, answer)
     sources = _sources(brain, request.hits, answer)
     outcome = _Outcome(request.hits, answer, sources, took_ms, is_private, missing)
     with brain.commit_lock():
@@ -76,19 +76,23 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
 
 
 def _is_answered_meanwhile(brain: Brain, prompt: Prompt, former: Answered | None) -> bool:
-    """Return whether another process, as `ask` beside a daemon that starts, has answered the very same text by now."""
-    known = brain.answered.of(prompt.path)
-    is_other = known is not None and (former is None or known.exchange != former.exchange)
-    return known is not None and is_other and known.prompt_sha256 == prompt.sha256
+    """Return whether another process (`ask` beside a daemon that starts) has answered the same text meanwhile.
+
+    `former` is the answer that the prompt's file had when the work on it began.
+    """
+    current = brain.answered.of(prompt.path)
+    is_other = current is not None and (former is None or current.exchange != former.exchange)
+    return current is not None and is_other and current.prompt_sha256 == prompt.sha256
 
 
 def _discard(brain: Brain, prompt: Prompt) -> None:
+    """Record that the answer to this text of the prompt is not written."""
     brain.record(AnswerDiscarded(prompt=prompt.path, prompt_sha256=prompt.sha256), by=NAME)
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A page that the answer rests on; `anchor` is the block id of a statement, or ""."""
+    """A page that the answer cites; `anchor` is the block id of a statement, or ""."""
 
     path: str
     title: str
@@ -98,6 +102,17 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
+    """The answer to a prompt with all that is written beside it.
+
+    Attributes:
+        hits: What was shown to the model, and what `/find` found.
+        answer: The text, and which hits it cites.
+        sources: The pages that it cites.
+        took_ms: How long it took.
+        is_private: Whether the exchange must not leave this machine.
+        missing: Notes in the prompt's `focus` that do not exist.
+    """
+
     hits: Sequence[Hit]
     answer: Answer
     sources: Sequence[_Source]
@@ -106,19 +121,19 @@ class _Outcome:
     missing: Sequence[str]
 
 
-def _missing(brain: Brain, prompt: Prompt) -> list[str]:
-    """Return the notes in focus that are not there; a workflow that is not there is refused, whoever answers.
+def _missing_notes(brain: Brain, prompt: Prompt) -> list[str]:
+    """Return the notes in the prompt's `focus` that do not exist.
 
     Raises:
-        ModelError: There is no such workflow.
+        ModelError: The workflow that it names does not exist.
     """
     if prompt.workflow:
         workflow_named(brain, Gate(brain, is_remote=False), prompt.workflow)
     return missing_focus(brain, prompt) if prompt.focus else []
 
 
-def _prepared(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Told]:
-    """Find what is relevant, and say what becomes of the commands."""
+def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.CommandReply]:
+    """Search memory for a prompt; return the request for its answer, and the reply to its commands."""
     conversation = brain.conversation(prompt)
     common: dict[str, Any] = {
         "now": brain.now(),
@@ -128,28 +143,39 @@ def _prepared(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Tol
         "short_term": brain.short_term().memory,
         "conversation": conversation,
     }
-    gate = Gate(brain, is_remote=False, is_kept=prompt.remember)
-    found = gate.hits(commands.found(brain, prompt))
-    hits = [*found]
+    gate = Gate(brain, is_remote=False, is_kept=prompt.remember, is_door=bool(prompt.by))
+    find_matches = gate.hits(commands.find_hits(brain, prompt))
+    hits = [*find_matches]
     if _is_for_engine(prompt):
-        known = {(hit.path, hit.anchor, hit.text) for hit in found}
+        keys = {(hit.path, hit.anchor, hit.text) for hit in find_matches}
         expansion = QueriesRequest(**common)
-        is_inside = not brain.models.engine_for(expansion).is_remote  # it was shown what is private, and may repeat it
+        # A local model was shown private pages and may repeat them in its queries: those go to no remote embedder.
+        is_local = not brain.models.engine_for(expansion).is_remote
         queries = _queries(brain, expansion)
-        retrieved = _retrieve(brain, queries, is_private=prompt.private, is_inside=is_inside)
-        hits += [hit for hit in gate.hits(retrieved) if (hit.path, hit.anchor, hit.text) not in known]
+        retrieved = _retrieve(brain, queries, is_private=prompt.private, is_local=is_local)
+        hits += [hit for hit in gate.hits(retrieved) if (hit.path, hit.anchor, hit.text) not in keys]
     request = AnswerRequest(
         **common,
         hits=hits,
-        absent=brain.recall.absent(without_masks(redact(brain, prompt.said))) if _is_for_engine(prompt) else (),
+        absent=_absent(brain, prompt),
         is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
         zone=brain.zone,
         on_text=brain.stream_to,
     )
-    told = commands.tell(brain, request, len(found))
-    if prompt.remember and (secrets := commands.secrets_told(brain, prompt.text)):
-        told.paragraphs.insert(0, secrets)
-    return request, told
+    reply = commands.reply_to_commands(brain, request, len(find_matches))
+    if prompt.remember and (secrets := commands.redaction_notice(brain, prompt.text)):
+        reply.paragraphs.insert(0, secrets)
+    return request, reply
+
+
+def _absent(brain: Brain, prompt: Prompt) -> list[str]:
+    """Return the words of a prompt that stand nowhere in memory.
+
+    Nothing through a door: what is absent is told from what stands on private pages, and would tell of them.
+    """
+    if prompt.by or not _is_for_engine(prompt):
+        return []
+    return brain.recall.absent(without_masks(redact(brain, prompt.said)))
 
 
 def _is_for_engine(prompt: Prompt) -> bool:
@@ -157,62 +183,66 @@ def _is_for_engine(prompt: Prompt) -> bool:
     return bool(prompt.said.strip()) or not prompt.commands
 
 
-def _answered(brain: Brain, request: AnswerRequest, told: commands.Told) -> Answer:
-    """Let the model answer, below what the commands have to say; a prompt of commands alone costs no call."""
-    heard = "\n\n".join(told.paragraphs)
-    answer = Answer(text="", model=commands.MODEL, led=told.cited[:1])
-    if heard and brain.stream_to:
-        brain.stream_to(heard + ("\n\n" if _is_for_engine(request.prompt) else ""))
+def _answer(brain: Brain, request: AnswerRequest, reply: commands.CommandReply) -> Answer:
+    """Return the reply to the commands followed by the model's answer; a prompt of commands alone costs no call."""
+    reply_text = "\n\n".join(reply.paragraphs)
+    answer = Answer(text="", model=commands.MODEL, led=reply.cited[:1])
+    if reply_text and brain.stream_to:
+        brain.stream_to(reply_text + ("\n\n" if _is_for_engine(request.prompt) else ""))
     if _is_for_engine(request.prompt):
         result = brain.models.run(request)
         assert isinstance(result, Answer)
         answer = result
-    text = "\n\n".join(filter(None, [heard, answer.text]))
-    return answer.model_copy(update={"text": text, "cited": sorted({*told.cited, *answer.cited})})
+    text = "\n\n".join(filter(None, [reply_text, answer.text]))
+    return answer.model_copy(update={"text": text, "cited": sorted({*reply.cited, *answer.cited})})
 
 
 def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
-    """Let the model say what to look for; the prompt itself is always looked for too, and alone where that fails."""
+    """Return the prompt's own words and the queries that the model writes; only the former where it fails."""
     try:
-        found = brain.models.run(request)
+        written = brain.models.run(request)
     except ModelError as error:  # a step that only helps must not cost the answer
         brain.log.info("queries_failed", prompt=request.prompt.path, problem=error.problem)
         return searches(request.prompt.said, [])
-    assert isinstance(found, Queries)
-    return searches(request.prompt.said, found.queries)
+    assert isinstance(written, Queries)
+    return searches(request.prompt.said, written.queries)
 
 
-def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool, is_inside: bool) -> list[Hit]:
-    """Search for every query, the prompt's own first, and keep each place once, best first.
+def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool, is_local: bool) -> list[Hit]:
+    """Search for every query and return the hits, each place once, best first; plugins may add and reorder.
 
     Args:
-        brain: What to search.
-        queries: The prompt's own words, then what a model made of them.
-        is_private: No query may leave this machine.
-        is_inside: None of the model's may.
+        brain: The brain to search.
+        queries: The prompt's own words, then the queries of a model.
+        is_private: Whether no query may leave this machine.
+        is_local: Whether the model's queries may not leave it, because a local model wrote them.
     """
     limit = max(HITS_PER_QUERY, brain.settings.context.max_memories)
-    found: list[list[Hit]] = []
+    results: list[list[Hit]] = []
     for number, query in enumerate(queries):
-        stays = is_private or (is_inside and number > 0)
-        hits = brain.recall.search(query, limit=limit, now=brain.now(), is_private=stays)
-        more = brain.plugins.call("retrieve", brain=brain, query=query, limit=limit)
-        found.append([*hits, *(hit for others in more for hit in others)])
-    hits = merged(found)[: 2 * limit]
-    for order in brain.plugins.call("rerank", brain=brain, query=queries[0], hits=hits):
-        hits = list(order)
+        is_query_private = is_private or (is_local and number > 0)
+        hits = brain.recall.search(query, limit=limit, now=brain.now(), is_private=is_query_private)
+        from_plugins = brain.plugins.call("retrieve", brain=brain, query=query, limit=limit)
+        results.append([*hits, *(hit for plugin_hits in from_plugins for hit in plugin_hits)])
+    hits = merged(results)[: 2 * limit]
+    for reordered in brain.plugins.call("rerank", brain=brain, query=queries[0], hits=hits):
+        hits = list(reordered)
     return hits
 
 
 def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
-    """Write the access log's lines and the response, unless the prompt moved meanwhile."""
+    """Commit the response and the lines of the access log, unless the prompt was moved or edited meanwhile.
+
+    Raises:
+        ConflictError: The prompt became private or off the record meanwhile, so that it has to be answered anew.
+    """
     raw = brain.read(prompt.path)
     if raw is None or brain.answered.fingerprint(prompt.path, raw) != prompt.sha256:
         _discard(brain, prompt)
         return
-    standing = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
-    if (standing.private and not prompt.private) or (prompt.remember and not standing.remember):
-        raise ConflictError([prompt.path])  # answered anew as it asks for by now
+    current = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
+    if (current.private and not prompt.private) or (prompt.remember and not current.remember):
+        raise ConflictError([prompt.path])
     at = iso(brain.clock.now())
     target, stale_error = brain.answered.response_target(prompt), brain.answered.error_removal(prompt)
     response = Response(
@@ -240,29 +270,30 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         prompt_id=response.prompt_id,
         prompt_sha256=prompt.sha256,
         response=target.path,
-        # also where the journal keeps no text of it
+        # Needed where the journal keeps no text of the response: by it an edit of the file is recognized.
         response_hash=content_hash(text.encode("utf-8", "surrogateescape")),
         model=response.model,
-        led=_led(outcome) if prompt.remember else (),
+        led=_leading_words(outcome) if prompt.remember else (),
     )
     brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: content_hash(raw)})
 
 
 def _sources(brain: Brain, hits: Sequence[Hit], answer: Answer) -> list[_Source]:
-    """Return the pages that an answer rests on, each once."""
-    found: dict[str, _Source] = {}
+    """Return the pages that an answer cites, each once."""
+    by_path: dict[str, _Source] = {}
     for index in answer.cited:
         if 0 <= index < len(hits):
             hit = hits[index]
             anchor = hit.anchor if hit.kind == "statement" else ""
-            found.setdefault(hit.path, _Source(hit.path, hit.title, hit.uuid, anchor))
+            by_path.setdefault(hit.path, _Source(hit.path, hit.title, hit.uuid, anchor))
     for path in answer.cited_paths:
-        if path not in found and (text := brain.read_text(path)) is not None:
-            found[path] = _page_source(brain, path, text)
-    return list(found.values())
+        if path not in by_path and (text := brain.read_text(path)) is not None:
+            by_path[path] = _page_source(brain, path, text)
+    return list(by_path.values())
 
 
 def _page_source(brain: Brain, path: str, text: str) -> _Source:
+    """Return a file as a source; one that is no page is called by its file name."""
     if brain.tree.kind_of(path) is PathKind.SHORT_TERM:
         return _Source(path, "Short-term memory")
     try:
@@ -273,27 +304,29 @@ def _page_source(brain: Brain, path: str, text: str) -> _Source:
 
 
 def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
-    """One READ for each long-term memory that was read, one CITE for each that the answer rests on."""
+    """Return the addition to the access log: READ for each memory that was read, CITE for each that led the answer."""
     root, long_term = brain.tree.root, brain.tree.relative(brain.tree.long_term) + "/"
     read = dict.fromkeys([hit.path for hit in outcome.hits] + list(outcome.answer.read))
     entries = [AccessEntry(at, "READ", str(root / path)) for path in read if path.startswith(long_term)]
-    leading = outcome.answer.led
-    led = [source.path for source in outcome.sources] if leading is None else [outcome.hits[n].path for n in leading]
-    entries += [AccessEntry(at, "CITE", str(root / path)) for path in led if path.startswith(long_term)]
+    if outcome.answer.led is None:
+        cited = [source.path for source in outcome.sources]
+    else:
+        cited = [outcome.hits[number].path for number in outcome.answer.led]
+    entries += [AccessEntry(at, "CITE", str(root / path)) for path in cited if path.startswith(long_term)]
     text = "".join(format_entry(entry) for entry in entries)
     return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
 
 
-def _led(outcome: _Outcome) -> tuple[LedWords, ...]:
-    """Return which words led the answer: Promotion keeps what led answers on several days."""
+def _leading_words(outcome: _Outcome) -> tuple[LedWords, ...]:
+    """Return the words that the answer mainly rests on; Promotion keeps words that led answers on several days."""
     answer = outcome.answer
-    leading = answer.led if answer.led is not None else answer.cited[:1]
-    hits = [outcome.hits[number] for number in leading if 0 <= number < len(outcome.hits)]
+    numbers = answer.led if answer.led is not None else answer.cited[:1]
+    hits = [outcome.hits[number] for number in numbers if 0 <= number < len(outcome.hits)]
     return tuple(LedWords(path=hit.path, anchor=hit.anchor, hash=text_hash(hit.text)) for hit in hits)
 
 
 def _body(path: str, outcome: _Outcome) -> str:
-    """Return the answer with links to what it cites below it."""
+    """Return the answer for a response at a path, with links to the cited pages that its text does not link to."""
     text = outcome.answer.text.rstrip()
     if outcome.missing:
         text += f"\n\nNo such note, though the prompt has it in `focus`: {', '.join(outcome.missing)}"
@@ -303,6 +336,6 @@ def _body(path: str, outcome: _Outcome) -> str:
 
 
 def _link(path: str, source: _Source) -> str:
-    """Link a page from a response, with its identity in the title."""
+    """Return a link to a page from the response at a path, with the page's uuid in the link's title."""
     target = posixpath.relpath(source.path, posixpath.dirname(path))
     return format_link(source.title, target, source.uuid, source.anchor)

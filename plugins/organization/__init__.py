@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def _upkeep(brain: Brain) -> Upkeep:
+    """Return the state that this plugin keeps with a brain."""
     from .upkeep import Upkeep  # here: an answer waits for no plugin's imports
 
     return brain.state_of("organization", lambda: Upkeep(brain))
@@ -39,13 +40,14 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
 
 @hookimpl
 def access_log_grew(brain: Brain) -> None:
-    """Organize once the log has grown, whoever wrote its lines, unless the person is here: then the quiet does."""
+    """Organize when the log has enough lines; while somebody talks with the brain, it waits for the next quiet."""
     upkeep = _upkeep(brain)
     if upkeep.is_log_full() and upkeep.is_calm():
         _organize(brain, upkeep)
 
 
 def _organize(brain: Brain, upkeep: Upkeep) -> None:
+    """Organize and log what was done."""
     try:
         outcome = upkeep.organize()
     except LockedError:
@@ -55,30 +57,30 @@ def _organize(brain: Brain, upkeep: Upkeep) -> None:
 
 @hookimpl
 def file_changed(brain: Brain, change: FileChange) -> None:
-    """Heal links after a move by hand, take note of new notes, and do what was ticked in `review.md`."""
+    """Repair links after a move by hand, note new pages, and carry out what was ticked in `review.md`."""
     _upkeep(brain).note_change(change)
 
 
 @hookimpl
 def memory_created(brain: Brain, path: str) -> None:
-    """Its folder's manifest is due."""
+    """Note that its folder's index page has to be derived anew."""
     _upkeep(brain).note_page(path)
 
 
 @hookimpl
 def memory_modified(brain: Brain, path: str) -> None:
-    """Its folder's manifest is due."""
+    """Note that its folder's index page has to be derived anew."""
     _upkeep(brain).note_page(path)
 
 
 @hookimpl
 def memory_moved(brain: Brain, path: str, old_path: str) -> None:
-    """The manifests of both folders are due."""
+    """Note that the index pages of both folders have to be derived anew."""
     _upkeep(brain).note_page(path)
     _upkeep(brain).note_page(old_path)
 
 
 @hookimpl
 def memory_deleted(brain: Brain, path: str) -> None:
-    """Its folder's manifest is due."""
+    """Note that its folder's index page has to be derived anew."""
     _upkeep(brain).note_page(path)

@@ -1,6 +1,6 @@
-"""What a model or a rule proposes: checked against the tree, the counts and what a person did, then carried out.
+"""Proposals of a model or a rule: checked against the tree, the counts and what a person did, then carried out.
 
-Nothing is written here: `Draft.changes` is what one commit writes.
+Nothing is written here: `Draft.changes` returns the changes for one commit.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from brainiac.events import (
     Change,
     Event,
     ManifestsDerived,
+    Refused,
     StatementRecord,
     create,
     move,
@@ -52,13 +53,13 @@ _MAX_WORDS = 200  # characters of what was said that a digest shows; the whole i
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing to be done, in full.
+    """One change of long-term memory, checked and complete.
 
     Attributes:
-        kind: `link`, `move`, `archive`, `split`, `compress`.
-        paths: Pages, as they stand.
-        target: The folder of a move, of a split's part, of a digest.
-        reason: For the journal and for a person.
+        kind: `link`, `move`, `archive`, `split` or `compress`.
+        paths: The pages, where they stand before it.
+        target: The folder that pages move to, or that gets a digest; "" for `link` and `archive`.
+        reason: Why, for the journal and for a person.
     """
 
     kind: str
@@ -69,17 +70,17 @@ class Action:
 
 @dataclass(slots=True)
 class Decisions:
-    """What came of proposals.
+    """The actions that proposals led to.
 
     Attributes:
-        do: To be done now.
-        ask: To be put before a person.
-        refused: Proposal and why, in a few words.
+        do: Actions to be carried out now.
+        ask: Actions to be proposed to the person.
+        refused: Proposals that were not in order, with the reason.
     """
 
     do: list[Action] = field(default_factory=list)
     ask: list[Action] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
 
 
 # --- checking ----------------------------------------------------------------------------------------------
@@ -90,9 +91,9 @@ class ProposalCheck:
 
     Args:
         brain: The brain.
-        pages: As they stand.
-        history: What a person wrote and placed.
-        patterns: What the counts show.
+        pages: All pages.
+        history: Which pages a person wrote and moved.
+        patterns: What stands out in the counts.
     """
 
     def __init__(self, brain: Brain, pages: PageSet, history: UsageHistory, patterns: Patterns) -> None:
@@ -100,23 +101,24 @@ class ProposalCheck:
         self._now = brain.clock.now()
         self._unused = {row["path"] for row in patterns.get("unused", ())}
         self._overgrown = {row["folder"] for row in patterns.get("overgrown", ())}
-        self._taken: set[str] = set()
+        self._claimed: set[str] = set()  # pages that an earlier proposal moves or archives
         self._decisions = Decisions()
 
     def decide(self, proposals: Iterable[Proposal]) -> Decisions:
-        """Return what is to become of proposals; a page takes part in one change of place at most."""
+        """Return the actions for proposals; a page is moved, split or archived by one of them at most."""
         checks = {"link": self._link, "move": self._move, "split": self._split}
         for proposal in proposals:
-            checks.get(proposal.action, self._rest)(proposal)
-        self._hold_many()
+            checks.get(proposal.action, self._archive)(proposal)
+        self._ask_about_many()
         return self._decisions
 
-    def _refuse(self, proposal: Proposal, why: str, *names: str) -> None:
-        what = ", ".join(names or proposal.paths[:3])
-        self._decisions.refused.append((f"{proposal.action} {what}"[:300], why))
+    def _refuse(self, proposal: Proposal, reason: str, *names: str) -> None:
+        """Note why a proposal, or the named part of it, is refused."""
+        subject = ", ".join(names or proposal.paths[:3])
+        self._decisions.refused.append(Refused(proposal=f"{proposal.action} {subject}"[:300], reason=reason))
 
     def _is_sound(self, proposal: Proposal, path: str) -> bool:
-        """Return whether a path names a memory with an identity that nobody is changing at this moment."""
+        """Return whether a path names a page with a uuid of its own that nobody edits now; refuse it otherwise."""
         page = self._pages.memories.get(path)
         if page is None or not page.uuid:
             self._refuse(proposal, "there is no such memory", path)
@@ -129,15 +131,16 @@ class ProposalCheck:
         return False
 
     def _is_free(self, proposal: Proposal, path: str) -> bool:
+        """Return whether a page is sound and no earlier proposal changes its place; refuse it otherwise."""
         if not self._is_sound(proposal, path):
             return False
-        if path in self._taken:
+        if path in self._claimed:
             self._refuse(proposal, "another proposal has it already", path)
             return False
         return True
 
     def _folder(self, target: str) -> str:
-        """Return a folder of long-term memory in our spelling; "" when it may not be used."""
+        """Return the path of a proposed folder of long-term memory; "" where it lies outside."""
         folder = posixpath.dirname(target) if target.endswith(".md") else target.rstrip("/")
         try:
             absolute = self._brain.tree.confine(folder, inside=self._brain.tree.long_term)
@@ -146,6 +149,7 @@ class ProposalCheck:
         return self._brain.tree.relative(absolute) if folder else ""
 
     def _link(self, proposal: Proposal) -> None:
+        """Accept a proposal to link two to `MAX_LINKED` pages."""
         paths = [path for path in dict.fromkeys(proposal.paths) if self._is_sound(proposal, path)]
         if not 2 <= len(paths) <= MAX_LINKED:
             self._refuse(proposal, f"two to {MAX_LINKED} memories are linked at once")
@@ -153,7 +157,7 @@ class ProposalCheck:
         self._decisions.do.append(Action("link", tuple(paths), reason=proposal.reason))
 
     def _move(self, proposal: Proposal) -> None:
-        """A memory that is used much goes up, never out of its kind, and a day stays where its date is."""
+        """Accept a proposal to move pages up, within their kind (`concrete/`, `skills/`); pages of days stay."""
         folder = self._folder(proposal.target)
         is_within_kind = folder.count("/") > self._pages.root.count("/")
         for path in proposal.paths:
@@ -167,57 +171,57 @@ class ProposalCheck:
                 self._place(Action("move", (path,), folder, proposal.reason))
 
     def _place(self, action: Action) -> None:
-        """A place that a person chose is not changed without their word."""
-        self._taken.update(action.paths)
-        theirs = tuple(path for path in action.paths if path in self._history.placed)
-        ours = tuple(path for path in action.paths if path not in self._history.placed)
-        for paths, actions in ((ours, self._decisions.do), (theirs, self._decisions.ask)):
+        """Move pages now, or after the person's consent where they put the page to its place themselves."""
+        self._claimed.update(action.paths)
+        by_person = tuple(path for path in action.paths if path in self._history.placed)
+        by_process = tuple(path for path in action.paths if path not in self._history.placed)
+        for paths, actions in ((by_process, self._decisions.do), (by_person, self._decisions.ask)):
             if paths:
                 actions.append(Action(action.kind, paths, action.target, action.reason))
 
     def _split(self, proposal: Proposal) -> None:
-        """Divide an overgrown folder; pages that a person put there stay, unless it cannot be done without them."""
+        """Divide an overgrown folder; pages that a person put there move only where it cannot be divided otherwise."""
         folder = self._folder(proposal.paths[0]) if proposal.paths else ""
         if folder not in self._overgrown:
             self._refuse(proposal, "it is not overgrown")
             return
         children, memories = self._pages.children[folder], self._pages.memories
-        here = [path for path in sorted(children) if path in memories and path not in self._taken]
-        free = [memories[path] for path in here if self._is_sound(proposal, path)]
-        ours = [page for page in free if page.path not in self._history.placed]
+        paths = [path for path in sorted(children) if path in memories and path not in self._claimed]
+        movable = [memories[path] for path in paths if self._is_sound(proposal, path)]
+        by_process = [page for page in movable if page.path not in self._history.placed]
         limit = self._brain.settings.organization.max_entries
         day_of = self._brain.day_of if self._pages.kind_of(folder) == "events" else None
-        groups = divide(ours, len(children) - len(ours), limit, day_of)
-        groups = groups or divide(free, len(children) - len(free), limit, day_of)
+        groups = divide(by_process, len(children) - len(by_process), limit, day_of)
+        groups = groups or divide(movable, len(children) - len(movable), limit, day_of)
         if not groups:
             self._refuse(proposal, "no division brings it under the limit", folder)
-        for name, paths in groups.items():
-            self._place(Action("split", tuple(paths), f"{folder}/{name}", proposal.reason))
+        for name, members in groups.items():
+            self._place(Action("split", tuple(members), f"{folder}/{name}", proposal.reason))
 
-    def _rest(self, proposal: Proposal) -> None:
-        """Put to rest what is unused; what is important or a person's, only by their word."""
-        ours: list[str] = []
-        theirs: dict[str, list[str]] = defaultdict(list)
+    def _archive(self, proposal: Proposal) -> None:
+        """Archive or compress unused pages; important ones and those a person edited only with their consent."""
+        now: list[str] = []
+        to_ask: dict[str, list[str]] = defaultdict(list)  # by folder
         for path in dict.fromkeys(proposal.paths):
             if not self._is_free(proposal, path):
                 continue
             if path not in self._unused:
                 self._refuse(proposal, "it is used", path)
                 continue
-            self._taken.add(path)
+            self._claimed.add(path)
             if self._pages.memories[path].meta.get("importance") == "high" or path in self._history.edited:
-                theirs[posixpath.dirname(path)].append(path)
+                to_ask[posixpath.dirname(path)].append(path)
             else:
-                ours.append(path)
-        self._decisions.do += self._resting(proposal, ours)
-        self._decisions.ask += [Action("archive", tuple(paths), reason=proposal.reason) for paths in theirs.values()]
+                now.append(path)
+        self._decisions.do += self._archive_actions(proposal, now)
+        self._decisions.ask += [Action("archive", tuple(paths), reason=proposal.reason) for paths in to_ask.values()]
 
-    def _resting(self, proposal: Proposal, paths: list[str]) -> Iterator[Action]:
-        """Compress days that hold nothing private, several of one month; archive all else."""
-        months: dict[str, list[str]] = defaultdict(list)  # "": what is archived as it is
+    def _archive_actions(self, proposal: Proposal, paths: list[str]) -> Iterator[Action]:
+        """Yield a compression for each month of which several days go and hold nothing private; archive all others."""
+        months: dict[str, list[str]] = defaultdict(list)  # by the folder of the digest; "" for pages without one
         for path in paths:
             text = self._pages.memories[path].text
-            # A digest bears no marks, so that nothing marked may come into it.
+            # A digest has no private marks, so that no private line may get into it.
             is_day = self._pages.kind_of(path) == "events" and shareable_text(text) == text
             months[self._month_of(path) if is_day and proposal.action == "compress" else ""].append(path)
         for month, days in months.items():
@@ -225,12 +229,12 @@ class ProposalCheck:
             yield Action(kind, tuple(days), month if kind == "compress" else "", proposal.reason)
 
     def _month_of(self, path: str) -> str:
-        """Return the folder that a day's digest goes to: its month's, or its own where folders are no dates."""
+        """Return the folder for the digest of a day: that of its month, or the day's own where that has no date."""
         match = re.match(rf"{re.escape(self._pages.root)}/events/\d{{4}}/\d\d(?=/)", path)
         return match[0] if match else posixpath.dirname(path)
 
-    def _hold_many(self) -> None:
-        """Ask before a large part of memory is put to rest: that is no upkeep but an import, or a clock gone wrong."""
+    def _ask_about_many(self) -> None:
+        """Propose, not archive, where a large part of memory would go, as after an import or with a wrong clock."""
         resting = [action for action in self._decisions.do if action.kind in ("archive", "compress")]
         count = sum(len(action.paths) for action in resting)
         if count > MANY and count > MANY_SHARE * len(self._pages.memories):
@@ -247,25 +251,26 @@ def divide(
     """Return the pages to move, by the name of their subfolder; {} when no division brings the folder under the limit.
 
     Args:
-        pages: Those that may move, of one folder.
+        pages: The pages of the folder that may move.
         standing: How many further entries the folder has.
         limit: The most entries of a folder (`organization.max_entries`).
         day_of: Returns the person's day of a stamp; for a folder in `events/`, where the date comes first.
     """
     ordered = sorted(pages, key=lambda page: page.path)
-    # The first that works, from what says most of a page to what always works: runs of equal length by name.
+    # The first division that works is taken, from the most telling one to one that always works: runs by name.
     keys: list[Key] = [_subject, _tag, _letter]
     if day_of is not None:
         keys = [lambda page: _day(page, day_of)[:7], lambda page: _day(page, day_of), *keys]
     for groups in [*(_grouped(ordered, key) for key in keys), _runs(ordered, limit)]:
-        left = standing + len(pages) - sum(map(len, groups.values())) + len(groups)
-        is_apart = len(groups) > 1 or left > len(groups)  # one subfolder with everything is no division
-        if groups and is_apart and left <= limit and all(len(paths) <= limit for paths in groups.values()):
+        n_entries = standing + len(pages) - sum(map(len, groups.values())) + len(groups)
+        is_division = len(groups) > 1 or n_entries > len(groups)  # one subfolder with everything is none
+        if groups and is_division and n_entries <= limit and all(len(paths) <= limit for paths in groups.values()):
             return groups
     return {}
 
 
 def _grouped(pages: Sequence[Memory], key: Key) -> dict[str, list[str]]:
+    """Return the paths of pages by their key, groups of at least `MIN_GROUP` only."""
     groups: dict[str, list[str]] = defaultdict(list)
     for page in pages:
         if name := key(page):
@@ -274,6 +279,7 @@ def _grouped(pages: Sequence[Memory], key: Key) -> dict[str, list[str]]:
 
 
 def _day(page: Memory, day_of: Callable[[str], str]) -> str:
+    """Return the day a page was created on, ISO 8601; "" where its front matter has none."""
     match = re.match(r"\d{4}-\d\d-\d\d", day_of(page.created_at))
     return match[0] if match else ""
 
@@ -291,12 +297,13 @@ def _tag(page: Memory) -> str:
 
 
 def _letter(page: Memory) -> str:
+    """Return the first letter or digit of a page's file name."""
     match = re.search(r"[^\W_]", posixpath.basename(page.path))
     return slugify(match[0]) if match else ""
 
 
 def _runs(pages: Sequence[Memory], limit: int) -> dict[str, list[str]]:
-    """Return equal runs in the order of their names, each named by its first and last page."""
+    """Return pages in groups of equal size in the order of their names, each named by its first and last page."""
     count = max(2, ceil(len(pages) / max(1, limit // 2)))
     size = max(1, ceil(len(pages) / count))
     runs = {}
@@ -315,14 +322,14 @@ def _stem(path: str) -> str:
 
 
 class Draft:
-    """The pages as an organization will leave them: moved, edited, made and removed in memory, written by one commit.
+    """All pages as an organization will leave them; one commit writes the differences.
 
-    Paths are those before it, unless said otherwise.
+    Arguments named `path` are paths before the organization.
 
     Args:
         brain: The brain.
-        pages: As they stand.
-        is_resting: Whether a page may be rewritten for the sake of its links; one a person is at is healed later.
+        pages: All pages as they stand.
+        is_resting: Returns whether nobody edits a page now; the links of another page are repaired later.
 
     Attributes:
         statements: Records of the statements that were written, for the journal.
@@ -332,9 +339,9 @@ class Draft:
         self._brain, self._pages, self._is_resting = brain, pages, is_resting
         self._now = iso(brain.clock.now())
         self._places: dict[str, str] = {}  # new path by former one
-        self._texts: dict[str, str] = {}  # of pages that are changed beside their links, and of new ones
+        self._texts: dict[str, str] = {}  # of edited and new pages, by path, before links are repaired
         self._removed: set[str] = set()
-        self._arriving: dict[str, set[str]] = defaultdict(set)  # names that folders get, casefolded
+        self._new_names: dict[str, set[str]] = defaultdict(set)  # casefolded names of pages that move, by folder
         self.statements: list[StatementRecord] = []
 
     def place(self, path: str) -> str:
@@ -342,21 +349,21 @@ class Draft:
         return self._places.get(path, path)
 
     def text(self, path: str) -> str | None:
-        """Return a page's text as it is by now; None where there is none."""
+        """Return a page's text with the edits so far; None where there is no page."""
         page = self._pages.pages.get(path)
         return self._texts.get(path, page.text if page else None)
 
     def edit(self, path: str, text: str) -> None:
-        """Leave a page with a text, or make it; the links of a new page are written for where pages will stand."""
+        """Give a page a text, or add a page; the links of a new page must lead to where pages will stand."""
         self._texts[path] = text
 
     def carry_out(self, actions: Sequence[Action]) -> None:
-        """Carry out actions that were found to be in order, changes of place first."""
+        """Carry out checked actions, moves first."""
         for action in actions:
             for path in action.paths if action.kind != "link" else ():
-                rests = action.kind in ("archive", "compress")
+                goes_to_archive = action.kind in ("archive", "compress")
                 folder = self._pages.archive + posixpath.dirname(path).removeprefix(self._pages.root)
-                self._move(path, folder if rests else action.target)
+                self._move(path, folder if goes_to_archive else action.target)
         # A digest links to where its days will stand, and a relation stands on the index page of the new folder.
         for action in actions:
             if action.kind == "compress":
@@ -370,80 +377,82 @@ class Draft:
 
     def _move(self, path: str, folder: str) -> None:
         """Move a page to a folder, under another name where its own is taken."""
-        arriving, target = self._arriving[folder], f"{folder}/{posixpath.basename(path)}"
-        if posixpath.basename(path).casefold() in self._pages.names_in(folder) | arriving:
-            target = self._pages.free_path(folder, _stem(path), arriving)
-        arriving.add(posixpath.basename(target).casefold())
+        new_names, target = self._new_names[folder], f"{folder}/{posixpath.basename(path)}"
+        if posixpath.basename(path).casefold() in self._pages.names_in(folder) | new_names:
+            target = self._pages.free_path(folder, _stem(path), new_names)
+        new_names.add(posixpath.basename(target).casefold())
         self._places[path] = target
 
     def _compress(self, action: Action) -> None:
-        """Write the digest of days that went to the archive, or add to the one there is, a line for what was said."""
+        """Write the digest of days that go to the archive, or add to the existing one: a line for each exchange."""
         path = f"{action.target}/digest.md"
         text = self.text(path)
         if text is None:
             title = f"{title_of_folder(action.target)} in brief"
             text = new_memory(title, uuid=new_id(), now=self._now, tags=[DIGEST_TAG], subject_type="concept")
         document = MemoryDocument(text, path)
-        for page in sorted((self._pages.memories[path] for path in action.paths), key=_when):
+        for page in sorted((self._pages.memories[path] for path in action.paths), key=_said_at):
             link = format_link(page.title, posixpath.relpath(self.place(page.path), action.target), page.uuid)
             for line in _digest_lines(page, self._brain.day_of):
                 line = f"{line} ({link})"
                 block = document.block_id_for(line)
                 document = document.add_statement(line, block)
-                since, uuid = self._brain.day_of(_when(page)), document.memory.uuid
+                since, uuid = self._brain.day_of(_said_at(page)), document.memory.uuid
                 self.statements.append(StatementRecord(page=uuid, block=block, hash=text_hash(line), since=since))
         self.edit(path, str(document))
 
     def _complete_folders(self) -> None:
-        """Give every new folder its index page, and take it from the folders that nothing is left in."""
-        origins = {new: old for old, new in self._places.items()}
-        arrived = [path for path in (*origins, *self._new) if path.startswith(self._pages.root + "/")]
-        texts = [create(path, self.text(origins.get(path, path)) or "") for path in arrived]
-        for change in Folders(self._brain, texts).changes() if texts else ():
+        """Add the index pages of new folders, and remove those of folders that become empty."""
+        old_paths = {new: old for old, new in self._places.items()}
+        new_paths = [path for path in (*old_paths, *self._added) if path.startswith(self._pages.root + "/")]
+        created = [create(path, self.text(old_paths.get(path, path)) or "") for path in new_paths]
+        for change in Folders(self._brain, created).changes() if created else ():
             if change.op == "create" and self.text(change.path) is None:
                 self.edit(change.path, (change.after or b"").decode("utf-8", "surrogateescape"))
         for folder in sorted({posixpath.dirname(path) for path in self._places}, key=lambda path: -path.count("/")):
             self._remove_empty(folder)
 
     @property
-    def _new(self) -> list[str]:
+    def _added(self) -> list[str]:
+        """The paths of pages that do not exist yet."""
         return [path for path in self._texts if path not in self._pages.pages]
 
     def _remove_empty(self, folder: str) -> None:
-        """Remove the index pages of a folder and those above it that hold nothing and that nobody links to."""
+        """Remove the index pages of an empty folder and of empty folders above it; one that a page links to stays."""
         while folder.count("/") > self._pages.root.count("/") + 1 and self._is_empty(folder):
-            # The manifest above is derived anew after the commit: its link is none that keeps a page.
-            index, above = f"{folder}/{INDEX}", posixpath.dirname(folder)
+            # The index page above links to it too, but is derived anew after the commit: its link does not count.
+            index, parent = f"{folder}/{INDEX}", posixpath.dirname(folder)
             sources = self._pages.linking_to.get(index, set())
-            if index not in self._pages.pages or sources - {f"{above}/{INDEX}"}:
+            if index not in self._pages.pages or sources - {f"{parent}/{INDEX}"}:
                 return
             self._removed.add(index)
-            folder = above
+            folder = parent
 
     def _is_empty(self, folder: str) -> bool:
-        gone = {f"{folder}/{INDEX}", *self._removed, *self._places}
-        standing = [path for path in (*self._pages.pages, *self._pages.broken) if path not in gone]
-        return not any(path.startswith(folder + "/") for path in (*standing, *self._places.values(), *self._new))
+        """Return whether a folder will have no page but its index page."""
+        leaving = {f"{folder}/{INDEX}", *self._removed, *self._places}
+        staying = [path for path in (*self._pages.pages, *self._pages.broken) if path not in leaving]
+        return not any(path.startswith(folder + "/") for path in (*staying, *self._places.values(), *self._added))
 
     def _relate(self, path: str, other: str) -> None:
-        """Link a page from the index page of another one's folder, as both will stand."""
+        """Add a link to another page to the index page of a page's folder, for the places that both will have."""
         folder = posixpath.dirname(self.place(path))
         index, target = f"{folder}/{INDEX}", self._pages.memories[other]
         before = self.text(index)
         if before is None:
-            return  # the folder was left without one that can be read; the doctor names it
-        way = posixpath.relpath(self.place(other), folder)
+            return  # the folder has no index page that can be read; `brainiac doctor` reports it
+        link_target = posixpath.relpath(self.place(other), folder)
         reason = f"used together with {self._pages.memories[path].title}"
-        after = IndexDocument(before, index).with_related(target.title, way, target.uuid, reason)
+        after = IndexDocument(before, index).with_related(target.title, link_target, target.uuid, reason)
         if str(after) != before:
             self.edit(index, str(after.set_meta(updated_at=self._now)))
 
     def changes(self) -> list[Change]:
-        """Return all that is to be written, links healed on every page that leads to what moves."""
+        """Return the changes for the commit, with the links to moved pages repaired on every page."""
         places = {uuid: self.place(path) for uuid, path in self._pages.place_of.items()}
         holds = self._brain.tree.holds
         changes: list[Change] = []
-        # Every page is looked at: an editor follows a link by its path, and any page may lead to what moves.
+        # Every page is checked, since any page may link to one that moves, and editors follow a link by its path.
         for path, page in self._pages.pages.items():
             now, after = self.place(path), self._texts.get(path, page.text)
             if path in self._removed:
@@ -457,15 +466,17 @@ class Draft:
                 changes.append(move(path, now, page.text, after))
             elif after != page.text:
                 changes.append(update(path, page.text, after))
-        return changes + [create(path, self._texts[path]) for path in self._new]
+        return changes + [create(path, self._texts[path]) for path in self._added]
 
 
-def _when(page: Memory) -> str:
+def _said_at(page: Memory) -> str:
+    """Return when the first exchange on a page was said, or else when the page was created."""
     first = next(find_events(page.text), None)
     return first.event.at if first else page.created_at
 
 
 def _digest_lines(page: Memory, day_of: Callable[[str], str]) -> Iterator[str]:
+    """Yield a short line for each exchange on a page; one for all its statements where it has no exchange."""
     events = [placed.event for placed in find_events(page.text)]
     for event in events:
         yield f"{day_of(event.at)}: " + (f"“{_cut(event.user)}”" if event.user.strip() else _cut(event.ai))
@@ -475,6 +486,7 @@ def _digest_lines(page: Memory, day_of: Callable[[str], str]) -> Iterator[str]:
 
 
 def _cut(text: str) -> str:
+    """Return a text as one line of at most `_MAX_WORDS` characters, without brackets that would end a link."""
     text = one_line(text).replace("[", "(").replace("]", ")")
     return text if len(text) <= _MAX_WORDS else text[: _MAX_WORDS - 1].rsplit(" ", 1)[0] + "…"
 
@@ -483,7 +495,7 @@ def _cut(text: str) -> str:
 
 
 def folders_of(changes: Iterable[Change]) -> set[str]:
-    """Return the folders whose manifests are not as they were, once changes are made."""
+    """Return the folders whose index pages have to be derived anew after changes."""
     paths = {path for change in changes for path in (change.path, change.source) if path}
     return {posixpath.dirname(path) for path in paths} | {
         posixpath.dirname(posixpath.dirname(path)) for path in paths if posixpath.basename(path) == INDEX
@@ -495,20 +507,20 @@ def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = N
 
     Args:
         brain: The brain.
-        folders: Relative; those outside of long-term memory and those that hold nothing are passed over.
-        cause: Id of the event that changed them.
+        folders: Relative paths; folders outside of long-term memory and empty ones are ignored.
+        cause: The id of the event that changed them.
 
     Returns:
-        The event; None when all was as it should be, or a person saved one of them this very moment.
+        The event; None where nothing differed, or a person saved one of the pages meanwhile.
     """
     tree = brain.tree
     root = tree.relative(tree.long_term)
     inside = [folder for folder in sorted(set(folders)) if f"{folder}/".startswith(root + "/")]
-    held = [folder for folder in inside if next(tree.walk(tree.absolute(folder)), None)]
-    changes = Folders(brain, [observe(f"{folder}/{INDEX}", b"") for folder in held]).changes()
+    filled = [folder for folder in inside if next(tree.walk(tree.absolute(folder)), None)]
+    changes = Folders(brain, [observe(f"{folder}/{INDEX}", b"") for folder in filled]).changes()
     if not changes:
         return None
     try:
         return brain.commit(ManifestsDerived(), by=NAME, changes=changes, cause=cause)
     except ConflictError:
-        return None  # the next quiet looks again
+        return None  # the next quiet tries again

@@ -39,7 +39,8 @@ def organize(as_json: JsonOption = False) -> None:
                 "memory is being organized already; `brainiac log --follow` shows when it is done"
             ) from error
     if as_json:
-        print_json(asdict(outcome))
+        refused = [(refused.proposal, refused.reason) for refused in outcome.refused]
+        print_json(asdict(outcome) | {"refused": refused})
         return
     _print(outcome)
 
@@ -49,10 +50,10 @@ def _print(outcome: Outcome) -> None:
         where = f" to {action.target}" if action.target else ""
         names = f"{len(action.paths)} pages" if len(action.paths) > 3 else ", ".join(action.paths)
         say(f"{action.kind}  {names}{where}" + (f" ({action.reason})" if action.reason else ""))
-    for what in outcome.asked:
-        say(f"asked  {what}; tick it in memory/review.md")
-    for what, why in outcome.refused:
-        say(f"refused  {what}: {why}")
+    for proposal in outcome.asked:
+        say(f"asked  {proposal}; tick it in memory/review.md")
+    for refused in outcome.refused:
+        say(f"refused  {refused.proposal}: {refused.reason}")
     if not (outcome.done or outcome.asked or outcome.lines):
         say("Memory is well as it is.")
     else:

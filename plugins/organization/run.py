@@ -1,4 +1,4 @@
-"""One organization, from the counts to the one commit, and the manifests that follow from it (seeds S13, P6)."""
+"""One organization, from the counts to its commit, and the index pages derived from it (seeds S13, P6)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from brainiac.storage.files import locked
 from brainiac.storage.pages import PageSet
 
 from .actions import NAME, Action, Decisions, Draft, ProposalCheck, derive_manifests, folders_of
-from .usage import Patterns, Row, UsageHistory, cleared, find_patterns, read_history, read_usage
+from .usage import Patterns, Row, UsageHistory, find_patterns, log_removal, read_history, read_usage
 
 ATTEMPTS = 3
-LOG_ATTEMPTS = 50  # a script may add lines without pause; what was decided does not rest on them
+LOG_ATTEMPTS = 50  # a script may add lines without pause; the decisions do not depend on lines added meanwhile
 GOALS = (
     "What is used much is found near the top.",
     "What is used together is linked.",
@@ -42,16 +42,16 @@ class Outcome:
     """What a run did.
 
     Attributes:
-        done: What was done.
-        asked: What was put before a person, one sentence each.
-        refused: Proposals that were not in order, and why.
-        lines: Entries of the access log that were counted and cleared.
-        event: Id of the commit; "" when there was nothing to do.
+        done: The actions that were carried out.
+        asked: The proposals that were written into `review.md`, one sentence each.
+        refused: Proposals that were not in order, with the reason.
+        lines: The number of lines of the access log that were counted and removed.
+        event: The id of the commit's event; "" where there was nothing to do.
     """
 
     done: tuple[Action, ...] = ()
     asked: tuple[str, ...] = ()
-    refused: tuple[tuple[str, str], ...] = ()
+    refused: tuple[events.Refused, ...] = ()
     lines: int = 0
     event: str = ""
 
@@ -63,8 +63,8 @@ def organize(
 
     Args:
         brain: The brain.
-        progress: Told in a few words what is being done.
-        abandon: Asked while a model answers; true ends the run.
+        progress: Called with a few words on what is being done.
+        abandon: Called while a model answers; the run ends when it returns true.
 
     Raises:
         ModelError: The model cannot serve now; nothing was changed.
@@ -79,6 +79,8 @@ def organize(
 
 
 class _Run:
+    """One attempt at an organization, on pages and counts as they are when it begins."""
+
     def __init__(self, brain: Brain, progress: Progress, abandon: Callable[[], bool] | None) -> None:
         self._brain, self._progress, self._abandon = brain, progress, abandon
         progress("reading memory and the access log")
@@ -90,6 +92,7 @@ class _Run:
         self._is_remote = llm.models.get("organize", llm.model) != "offline"
 
     def run(self) -> Outcome:
+        """Decide, carry out and commit."""
         patterns = find_patterns(self._brain, self._pages, self._history, self._usage)
         decisions = self._decide(patterns)
         draft = Draft(self._brain, self._pages, self._is_resting)
@@ -101,13 +104,13 @@ class _Run:
         return self._history.is_resting(path, self._now)
 
     def _decide(self, patterns: Patterns) -> Decisions:
-        hidden = _kept(patterns, self._is_hidden)
-        shown = _kept(patterns, lambda row: not self._is_hidden(row))
-        # By rule, in this process: no model sees what is private.
+        """Have the model propose actions for the patterns it may see, and a rule for the others; check all of them."""
+        hidden = _filtered(patterns, self._is_hidden)
+        shown = _filtered(patterns, lambda row: not self._is_hidden(row))
         proposals = by_rule(self._request(hidden)).proposals if hidden else []
         if shown:
             asked = hashlib.sha256(json.dumps(shown, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:16]
-            # A remote model is paid for: what it was asked last time it is not asked again.
+            # A remote model costs money: the question of the last run is not sent again.
             if asked != self._history.asked or not self._is_remote:
                 self._progress("asking what to change")
                 answer = self._brain.models.run(self._request(shown))
@@ -122,12 +125,13 @@ class _Run:
         return self._is_remote and any(is_hidden(self._brain.tree, path) for path in paths)
 
     def _request(self, patterns: Patterns) -> OrganizeRequest:
+        """Return the request about patterns."""
         structure = {folder: len(children) for folder, children in self._pages.children.items()}
         now, abandon = self._brain.now(), self._abandon
         return OrganizeRequest(now=now, patterns=patterns, structure=structure, goals=GOALS, abandon=abandon)
 
     def _count_uses(self, draft: Draft) -> None:
-        """Add citations to the pages' own counts; a page that a person is at this moment is left alone."""
+        """Add the counted citations to `reinforcement_count` of the pages; a page that is being edited is left out."""
         for uuid, times in self._usage.cited.items():
             page = self._pages.memories.get(self._pages.place_of.get(uuid, ""))
             if page is not None and self._is_resting(page.path):
@@ -135,9 +139,10 @@ class _Run:
                 draft.edit(page.path, edit_meta(draft.text(page.path) or "", reinforcement_count=count))
 
     def _write(self, decisions: Decisions, draft: Draft) -> Outcome:
+        """Commit the changes and the proposals, then derive the index pages; with nothing to write do neither."""
         brain, changes = self._brain, draft.changes()
         proposals: list[review.Proposal] = []
-        # A person may be ticking lines this moment: what is to be asked is found again by the next run.
+        # While a person edits `review.md`, nothing is added to it: the next run finds the same proposals.
         if self._is_resting(brain.tree.relative(brain.tree.review)):
             proposals = list(new_proposals(self._pages, self._history, decisions.ask))
             changes += review.review_change(brain, proposals)
@@ -156,7 +161,7 @@ class _Run:
                 done=tuple(self._record(draft, action) for action in decisions.do),
                 statements=tuple(draft.statements),
                 proposals=tuple(proposal.record for proposal in proposals),
-                refused=tuple(events.Refused(proposal=what, reason=why) for what, why in refused),
+                refused=refused,
             ),
         )
         self._progress("deriving manifests")
@@ -165,35 +170,41 @@ class _Run:
         return Outcome(tuple(decisions.do), asked, refused, self._usage.lines, event.id)
 
     def _record(self, draft: Draft, action: Action) -> events.OrganizedAction:
+        """Return the journal's record of an action."""
         uuids = tuple(self._pages.memories[path].uuid for path in action.paths)
         to = tuple(draft.place(path) for path in action.paths)
         return events.OrganizedAction(action=action.kind, uuids=uuids, from_=action.paths, to=to, reason=action.reason)
 
     def _commit(self, changes: list[Change], event: MemoryOrganized) -> Event:
-        """Commit, again and again where only the access log has grown meanwhile: what was added stays there."""
+        """Commit; try again where only the access log has grown meanwhile: lines added since stay in it.
+
+        Raises:
+            ConflictError: Another file was changed, or the log grew every time.
+        """
         log = self._brain.tree.relative(self._brain.tree.access_log)
         for _ in range(LOG_ATTEMPTS):
             try:
-                everything = [*changes, *cleared(self._brain, self._usage)]
-                return self._brain.commit(event, by=NAME, changes=everything)
+                all_changes = [*changes, *log_removal(self._brain, self._usage)]
+                return self._brain.commit(event, by=NAME, changes=all_changes)
             except ConflictError as error:
                 if error.paths != (log,):
                     raise
         raise ConflictError([log])
 
 
-def _kept(patterns: Patterns, is_kept: Callable[[Row], bool]) -> Patterns:
-    kept = {name: [row for row in rows if is_kept(row)] for name, rows in patterns.items()}
-    return {name: rows for name, rows in kept.items() if rows}
+def _filtered(patterns: Patterns, is_wanted: Callable[[Row], bool]) -> Patterns:
+    """Return the rows for which a function returns true, without names that have no row left."""
+    filtered = {name: [row for row in rows if is_wanted(row)] for name, rows in patterns.items()}
+    return {name: rows for name, rows in filtered.items() if rows}
 
 
 def new_proposals(pages: PageSet, history: UsageHistory, actions: list[Action]) -> Iterator[review.Proposal]:
-    """Yield proposals for actions; a page that was put before the person as it stands is not put there again.
+    """Yield proposals for actions; a page is not proposed for the same action again until its text changes.
 
     Args:
-        pages: As they stand.
-        history: What was proposed before.
-        actions: What needs a person's word.
+        pages: All pages.
+        history: The proposals made before.
+        actions: The actions that need the person's consent.
     """
     asked = {
         (proposal.action, uuid, digest)
@@ -219,6 +230,7 @@ def new_proposals(pages: PageSet, history: UsageHistory, actions: list[Action]) 
 
 
 def _sentence(action: Action, paths: list[str]) -> str:
+    """Return the sentence of a proposal in `review.md`."""
     verb = _WORDS.get(action.kind, "Move to {target}").format(target=f"`{action.target}`")
     names = ", ".join(f"`{path}`" for path in paths[:_SHOWN])
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
@@ -226,5 +238,5 @@ def _sentence(action: Action, paths: list[str]) -> str:
 
 
 def text_digest(text: str) -> str:
-    """Return the hash by which a proposal knows the page that it is about."""
+    """Return the hash of a page's text, by which a proposal recognizes that the page is unchanged."""
     return content_hash(text.encode("utf-8", "surrogateescape"))

@@ -1,4 +1,4 @@
-"""What is put in order between organizations: links, new notes, manifests, and what was ticked in `review.md`."""
+"""Upkeep between organizations: links, new pages, index pages, and the proposals decided in `review.md`."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.markdown import find_links
 from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
-from brainiac.history.devices import taken
+from brainiac.history.devices import changes_for_copy
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.relinking import with_repaired_links
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
-from brainiac.storage.statements import text_hash
+from brainiac.storage.statements import read_statements, text_hash
 
 from .actions import NAME, Action, Draft, derive_manifests, folders_of
 from .run import ATTEMPTS, Outcome, organize, text_digest
 from .usage import UsageHistory, read_history
 
-RETRY_SECONDS = 600.0  # after a run that failed; the model that failed is left in peace
-CALM_SECONDS = 30.0  # a log that grew is looked at only when nobody exchanged anything for so long
+RETRY_SECONDS = 600.0  # after a run that failed, so that a failing model is not called all the time
+CALM_SECONDS = 30.0  # a full access log leads to a run only when nobody exchanged anything for so long
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
 
 
 class Upkeep:
-    """What one running brain still has to put in order; at first everything is looked at.
+    """The pages and folders that one running brain still has to put in order; at first all of them.
 
     Args:
         brain: The brain.
@@ -41,22 +41,22 @@ class Upkeep:
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
         self._is_first = True
-        self._arrived: set[str] = set()
-        self._folders: set[str] = set()
+        self._new_paths: set[str] = set()  # pages that a person made or changed
+        self._folders: set[str] = set()  # folders whose index pages have to be derived anew
         self._are_links_due = False
         self._failed_at: datetime | None = None
         last = next(brain.journal.events(kinds={events.MemoryOrganized}, reverse=True), None)
         self._started_at = brain.clock.now()
         self._last_at = parse_iso(last.at) if last else None
 
-    # --- what is heard ----------------------------------------------------------------------------------
+    # --- changes that the hooks report ------------------------------------------------------------------
 
     def note_page(self, path: str) -> None:
-        """Take note of a memory that was made, changed, moved or removed, whoever did it."""
+        """Note that a page was made, changed, moved or removed: the index page of its folder is out of date."""
         self._folders.add(posixpath.dirname(path))
 
     def note_change(self, change: FileChange) -> None:
-        """Take note of what a person did; a move has its links healed at once, a tick is obeyed at once."""
+        """Note a file that a person changed; a move has its links repaired at once, a tick is carried out at once."""
         if change.kind is PathKind.REVIEW:
             settle_reviews(self._brain)
             return
@@ -67,51 +67,52 @@ class Upkeep:
             self.note_page(posixpath.dirname(change.path))
         if change.old_path is not None:
             self.note_page(change.old_path)
-            with suppress(ConflictError, FormatError):  # a page is being saved: the next quiet looks again
-                heal_move(self._brain, change.old_path, change.path)
+            with suppress(ConflictError, FormatError):  # a page is being saved: the next quiet tries again
+                repair_links_of_move(self._brain, change.old_path, change.path)
             self._are_links_due = True
         elif change.action == "deleted":
             self._ask_about(change)
         else:
-            self._arrived.add(change.path)
+            self._new_paths.add(change.path)
             self._are_links_due = True  # it may be a page that was moved and edited at once
 
     def _ask_about(self, change: FileChange) -> None:
-        """Ask whether what a page was made from goes with it; what was forgotten or undone is no deletion by hand."""
+        """Propose to forget the exchanges of a page that a person deleted; not after `forget` or `undo`."""
         if change.kind is not PathKind.MEMORY or change.is_ours:
             return
         for event in self._brain.journal.events(kinds={events.NoteDeleted, events.NotesDeleted}, reverse=True):
-            gone = next((old for old in event.changes if old.path == change.path and old.after is None), None)
-            if gone is not None and gone.before is not None:
-                with suppress(BlobError):  # off the record: nothing was made from it
-                    text = self._brain.committer.text_of(gone.before).decode("utf-8", "surrogateescape")
+            removals = (old for old in event.changes if old.path == change.path and old.after is None)
+            removal = next(removals, None)
+            if removal is not None and removal.before is not None:
+                with suppress(BlobError):  # an off-the-record page: no text of it is kept, and no exchange led to it
+                    text = self._brain.committer.text_of(removal.before).decode("utf-8", "surrogateescape")
                     forget.ask_about_deleted(self._brain, change.path, text)
                 return
 
-    # --- what is done while it is quiet -----------------------------------------------------------------
+    # --- work while it is quiet -------------------------------------------------------------------------
 
     def tend(self) -> None:
-        """Do what is due; what a person is at stays for the next time."""
+        """Settle the review, complete new pages, repair links, derive index pages; leave out pages being edited."""
         brain = self._brain
         settle_reviews(brain)
         tidy_review(brain)
-        if not (self._is_first or self._arrived or self._are_links_due or self._folders):
+        if not (self._is_first or self._new_paths or self._are_links_due or self._folders):
             return
-        # Taken at once: what other threads add from here on is for the next time.
+        # The state is emptied first: what other threads add from here on is for the next call.
         is_all, self._is_first = self._is_first, False
-        arrived, self._arrived = self._arrived, set()
+        new_paths, self._new_paths = self._new_paths, set()
         folders, self._folders = self._folders, set()
         are_links_due, self._are_links_due = is_all or self._are_links_due, False
         pages, history, now = brain.pages(), read_history(brain), brain.clock.now()
-        arrived = set(pages.memories) if is_all else arrived & pages.memories.keys()
-        if complete(brain, pages, history, arrived):
-            pages = brain.pages()  # a copy has a uuid of its own now, so that links know whom they mean
+        new_paths = set(pages.memories) if is_all else new_paths & pages.memories.keys()
+        if complete(brain, pages, history, new_paths):
+            pages = brain.pages()  # a copied page has a uuid of its own now, which links have to be resolved by
         if are_links_due:
             with suppress(ConflictError):
-                heal_all(brain, pages, history)
-        derive_manifests(brain, pages.children if is_all else folders | {*map(posixpath.dirname, arrived)})
-        waiting = {path for path in arrived if not history.is_resting(path, now)}
-        self._arrived |= waiting
+                repair_all_links(brain, pages, history)
+        derive_manifests(brain, pages.children if is_all else folders | {*map(posixpath.dirname, new_paths)})
+        waiting = {path for path in new_paths if not history.is_resting(path, now)}
+        self._new_paths |= waiting
         self._are_links_due |= bool(waiting)
 
     def is_due(self, idle_seconds: float) -> bool:
@@ -126,22 +127,22 @@ class Upkeep:
         return now - since >= timedelta(hours=settings.every_hours) or self.is_log_full()
 
     def is_log_full(self) -> bool:
-        """Return whether the access log has as many lines as make a run worth it, whoever wrote them."""
-        enough = self._brain.settings.organization.min_entries
+        """Return whether the access log has `organization.min_entries` lines, whichever program wrote them."""
+        min_entries = self._brain.settings.organization.min_entries
         try:
-            with open(self._brain.tree.access_log, "rb") as log:  # no more of it than decides
-                return sum(1 for _ in islice(log, enough)) >= enough
+            with open(self._brain.tree.access_log, "rb") as log:  # read no further than needed
+                return sum(1 for _ in islice(log, min_entries)) >= min_entries
         except FileNotFoundError:
             return False
 
     def is_calm(self) -> bool:
-        """Return whether nobody is talking with the brain."""
+        """Return whether nobody has exchanged anything for `CALM_SECONDS`, or less where the settings say so."""
         settings, last = self._brain.settings, self._brain.answered.last_exchange_at
         needed = min(CALM_SECONDS, settings.promotion.idle_seconds, settings.organization.idle_seconds)
         return last is None or self._brain.clock.now() - parse_iso(last) >= timedelta(seconds=needed)
 
     def organize(self) -> Outcome:
-        """Organize now; the run ends early when the person comes back while a model thinks."""
+        """Organize now; the run ends early when somebody exchanges something during the model call."""
         brain, last = self._brain, self._brain.answered.last_exchange_at
         try:
             outcome = organize(brain, abandon=lambda: brain.answered.last_exchange_at != last)
@@ -149,7 +150,7 @@ class Upkeep:
             self._failed_at = brain.clock.now()
             raise
         self._last_at, self._failed_at = brain.clock.now(), None
-        self._are_links_due |= bool(outcome.done)  # on pages that a person was at
+        self._are_links_due |= bool(outcome.done)  # those on pages that a person edited meanwhile
         return outcome
 
 
@@ -157,21 +158,21 @@ class Upkeep:
 
 
 def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterable[str]) -> bool:
-    """Give pages the keys they lack, and nothing else (S7); of two pages with one uuid, give the newer another.
+    """Add the front matter keys that pages lack (S7), and give the newer of two pages with one uuid a new one.
 
     Args:
         brain: The brain.
-        pages: As they stand.
-        history: Tells which page came first, and when a person last was at one.
-        paths: Those to look at; one that does not rest yet is left.
+        pages: All pages.
+        history: Which page came first, and when a person last edited one.
+        paths: The pages to complete; one that was edited within the last minute is left out.
 
     Returns:
-        Whether a page was changed; one that a person saves this very moment is not.
+        Whether a page was changed.
     """
     now, is_changed = iso(brain.clock.now()), False
     for path in sorted(set(paths) & pages.memories.keys()):
         page = pages.memories[path]
-        # Of a page that does not stand as it was last seen, nobody knows how long it rests.
+        # A page with an edit that was not observed yet may have been edited just now.
         is_as_seen = brain.observed.hash_of(path) == text_digest(page.text)
         if not is_as_seen or not history.is_resting(path, brain.clock.now()):
             continue
@@ -189,21 +190,21 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
 
 
 def _is_copy(pages: PageSet, history: UsageHistory, page: Memory) -> bool:
-    """Return whether another page bears the same uuid and came to be earlier, as the journals tell."""
-    bearers = pages.by_uuid.get(page.uuid, [])
-    return min(bearers, key=lambda path: (history.order.get(path, 0), path), default=page.path) != page.path
+    """Return whether another page has the same uuid and is older by the journals."""
+    paths = pages.by_uuid.get(page.uuid, [])
+    return min(paths, key=lambda path: (history.order.get(path, 0), path), default=page.path) != page.path
 
 
 # --- links -------------------------------------------------------------------------------------------------
 
 
-def heal_all(brain: Brain, pages: PageSet, history: UsageHistory) -> Event | None:
-    """Let every link follow the page its uuid names, in one commit; pages that a person is at are left for later.
+def repair_all_links(brain: Brain, pages: PageSet, history: UsageHistory) -> Event | None:
+    """Give every link the path of the page with its uuid, in one commit; pages that a person edits are left for later.
 
     Args:
         brain: The brain.
-        pages: As they stand.
-        history: Tells when a person last was at a page.
+        pages: All pages.
+        history: When a person last edited a page.
 
     Returns:
         The event; None when every link leads where it should.
@@ -218,28 +219,35 @@ def heal_all(brain: Brain, pages: PageSet, history: UsageHistory) -> Event | Non
     return brain.commit(events.LinksHealed(), by=NAME, changes=changes) if changes else None
 
 
-def heal_move(brain: Brain, old: str, new: str) -> Event | None:
-    """Heal the links to a page that a person moved, and its own, as quickly as the index tells who links to it.
+def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
+    """Repair the links to a page that a person moved, and those on it; the index names the pages that link to it.
 
     Args:
         brain: The brain.
-        old: Where it was.
-        new: Where it is.
+        old: The path it was moved from.
+        new: The path it was moved to.
+
+    Returns:
+        The event; None where no link had to be changed.
     """
     text = brain.read_text(new)
     if text is None:
         return None
     graph, uuid = brain.recall.links, parse_memory(new, text).uuid
     moved, places = {old: new}, {uuid: new} if uuid else {}
-    own = {link.uuid: path for link in find_links(text) if link.uuid and (path := graph.path_of(link.uuid))} | places
+    own_places = dict(places)  # of the pages that the moved page links to, too
+    for link in find_links(text):
+        if link.uuid and (target := graph.path_of(link.uuid)):
+            own_places.setdefault(link.uuid, target)
     changes = []
-    above = posixpath.dirname(old)
-    manifests = {f"{above}/{INDEX}", f"{posixpath.dirname(above)}/{INDEX}"}  # their links are no part of the graph
-    for path in sorted({new, *manifests, *graph.sources_of(uuid, new, old)}):
+    folder = posixpath.dirname(old)
+    # The graph has no links of index pages: those of the old folder and the one above are added.
+    index_pages = {f"{folder}/{INDEX}", f"{posixpath.dirname(folder)}/{INDEX}"}
+    for path in sorted({new, *index_pages, *graph.sources_of(uuid, new, old)}):
         before = brain.read_text(path)
         if before is None:
             continue
-        was, targets = (old, own) if path == new else (path, places)
+        was, targets = (old, own_places) if path == new else (path, places)
         after = with_repaired_links(
             before, was=was, now=path, moved=moved, places=targets, is_standing=brain.tree.holds
         )
@@ -248,14 +256,16 @@ def heal_move(brain: Brain, old: str, new: str) -> Event | None:
     return brain.commit(events.LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None
 
 
-# --- a person's word in review.md --------------------------------------------------------------------------
+# --- decisions of a person in review.md --------------------------------------------------------------------
 
 
 def settle_reviews(brain: Brain) -> list[Event]:
-    """Do what was ticked and note what was declined: the journaled proposal, never the line's text, and once.
+    """Carry out the proposals that a person ticked in `review.md`, and note those they declined, each once.
+
+    The proposal in the journal is carried out; the text of its line may have been edited.
 
     Returns:
-        The events.
+        The events, one for each decided proposal.
     """
     text = brain.read_text(brain.tree.review)
     marked = decisions_in(text) if text else {}
@@ -269,7 +279,7 @@ def settle_reviews(brain: Brain) -> list[Event]:
         if not is_wanted:
             settled.append(brain.record(events.ProposalDeclined(proposal=name), by="person"))
         elif isinstance(proposal, events.ForgetProposal):
-            cause = forget.settle(brain, proposal)
+            cause = forget.carry_out_proposal(brain, proposal)
             applied = events.ProposalApplied(proposal=name)
             settled.append(brain.record(applied, by="person", cause=cause.id if cause else None))
         else:
@@ -278,7 +288,7 @@ def settle_reviews(brain: Brain) -> list[Event]:
 
 
 def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, history: UsageHistory) -> Event:
-    """Do what was proposed on the pages as they stand, or note that they are not what it was about any more."""
+    """Carry out a proposal on the pages as they stand; where they changed since, record that it has expired."""
     for _ in range(ATTEMPTS):
         changes, statements = _proposed_changes(brain, proposal, history)
         if not changes:
@@ -296,12 +306,14 @@ def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, history: Usag
 def _proposed_changes(
     brain: Brain, proposal: events.ProposalRecord, history: UsageHistory
 ) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
-    """Return what a proposal changes, and the statements that are written; nothing when its target changed."""
+    """Return the changes of a proposal and the statements that it writes; nothing where its target changed since."""
     match proposal:
         case events.CopyProposal():
-            return taken(brain, proposal), ()
+            return changes_for_copy(brain, proposal), ()
         case events.RetireProposal():
             return _retirement(brain.pages(), proposal), ()
+        case events.ReplaceProposal():
+            return _rewording(brain, proposal)
         case events.OrganizeProposal():
             pages, now = brain.pages(), brain.clock.now()
             paths = tuple(pages.place_of.get(uuid, "") for uuid, _, _ in proposal.pages)
@@ -315,7 +327,7 @@ def _proposed_changes(
 
 
 def _retirement(pages: PageSet, proposal: events.RetireProposal) -> list[Change]:
-    """Move a person's own statement to History, as Promotion proposed it."""
+    """Return the change that moves a person's own statement to History; none where it was changed meanwhile."""
     path = pages.place_of.get(proposal.page, "")
     statement = pages.statement(proposal.page, proposal.block)
     if path not in pages.memories or statement is None or statement.is_history:
@@ -326,8 +338,38 @@ def _retirement(pages: PageSet, proposal: events.RetireProposal) -> list[Change]
     return [pages.change(path, str(document.retire(proposal.block, proposal.on, proposal.replaced_by)))]
 
 
+def _rewording(
+    brain: Brain, proposal: events.ReplaceProposal
+) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
+    """Move a statement to History and put its new wording in its place; a process's own stays a process's own."""
+    pages = brain.pages()
+    path = pages.place_of.get(proposal.page, "")
+    statement = pages.statement(proposal.page, proposal.block)
+    if path not in pages.memories or statement is None or statement.is_history:
+        return [], ()
+    if text_hash(statement.text) != proposal.hash:
+        return [], ()
+    document = MemoryDocument(pages.memories[path].text, path)
+    block = document.block_id_for(proposal.text)
+    document = document.add_statement(proposal.text, block).retire(proposal.block, proposal.on, block)
+    changes = [pages.change(path, str(document))]
+    if not read_statements(brain).is_ours(proposal.page, statement):
+        return changes, ()
+    row = events.StatementRecord(
+        operation="UPDATE",
+        path=path,
+        page=proposal.page,
+        block=block,
+        hash=text_hash(proposal.text),
+        since=proposal.on,
+        origin="person",  # who ticked it made it theirs
+        replaced=events.StatementRef(block=proposal.block, hash=proposal.hash, history=proposal.block),
+    )
+    return changes, (row,)
+
+
 def tidy_review(brain: Brain) -> Event | None:
-    """Take the lines of what was decided out of `review.md`, once a person let it rest for a minute."""
+    """Remove the lines of decided proposals from `review.md`, unless a person edited it within the last minute."""
     path = brain.tree.relative(brain.tree.review)
     before = brain.read_text(path)
     shown = {tick.id for tick in find_ticks(before)} if before else set()

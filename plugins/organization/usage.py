@@ -1,6 +1,6 @@
-"""How memories were used and by whom they were placed: from the journals, from the access log, and what stands out.
+"""How memories were used and who placed them, from the journals and the access log, and the patterns in it.
 
-What stands out is shown to a model, or by rule, and what grows old to a person (S13, S14).
+Patterns are shown to a model, or decided by rule; stale items are shown to a person (S13, S14).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from brainiac.storage.projection import Projection
 WINDOW_DAYS = 30  # citations count together for so long
 REST_SECONDS = 60  # what a person edited within this is left out of a run
 MAX_TOGETHER = 20  # an answer that cites more says nothing of any two of them
-FREQUENT_TIMES = 20  # cited so often within the window: used much
-TOGETHER_TIMES = 5  # cited so often by one answer: used together
+FREQUENT_TIMES = 20  # a page that was cited so often within the window is used much
+TOGETHER_TIMES = 5  # two pages that so many answers cited both are used together
 SHOWN_AT_MOST = 20
-DIGEST_TAG = "digest"  # on pages that are what is left of unused days
+DIGEST_TAG = "digest"  # the tag of pages that summarize unused days
 
 Pair = tuple[str, str]
 Row = dict[str, Any]
@@ -46,17 +46,17 @@ class UsageHistory:
 
     Attributes:
         edited: When a person last wrote a page, by path.
-        placed: Paths that a person chose: pages they made or moved there.
+        placed: The paths of pages that a person made or moved there.
         touched: When a person last wrote or moved a file, by path.
-        moved: Where a page went, by its former path.
-        order: When a page came to be, as a number, by path; a page that moves keeps its.
-        used: When a page was last read or cited, by uuid; as an ISO date.
-        cited: How often within the window, by uuid; counted anew after it was moved up.
-        together: How often two pages were cited by one answer, by their uuids; counted anew after they were linked.
-        unlinked: Pairs whose link a person took back.
-        asked: What the model was last asked, as a hash.
-        proposals: What was ever put before a person and by whom, by id.
-        decided: What became of them: the kind of the event, by id.
+        moved: The new path of each moved page, by its former path.
+        order: The rank of each page by the moment it was made, by path; a moved page keeps its rank.
+        used: The day on which a page was last read or cited, ISO date, by uuid.
+        cited: How often a page was cited within the window, by uuid; from 0 again after it was moved up.
+        together: How many answers cited two pages both, by their uuids; from 0 again after they were linked.
+        unlinked: Pairs of pages whose link a person has undone.
+        asked: The hash of the last question to the model.
+        proposals: Every proposal with the process that made it, by id.
+        decided: The kind of the event that decided each proposal, by its id.
     """
 
     edited: dict[str, str] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class UsageHistory:
     decided: dict[str, str] = field(default_factory=dict)
 
     def path_now(self, path: str) -> str:
-        """Return where a page is that once stood at a path."""
+        """Return the path, after all moves, of the page that once stood at a path."""
         seen = {path}
         while (path := self.moved.get(path, path)) not in seen:
             seen.add(path)
@@ -86,7 +86,7 @@ class UsageHistory:
 
 
 def read_history(brain: Brain) -> UsageHistory:
-    """Return what the journals of all devices say."""
+    """Return the history that the journals of all devices have."""
     history, projection = UsageHistory(), brain.projection
     projection.follow()
     _add_changes(history, projection)
@@ -98,9 +98,10 @@ def read_history(brain: Brain) -> UsageHistory:
 
 
 def _add_changes(history: UsageHistory, projection: Projection) -> None:
-    """Add what was done to files, by whom, and what became of their paths."""
+    """Add the changes of files: `order`, `moved`, `edited`, `placed` and `touched`."""
     columns = "path, source, after, op, is_new, is_by_hand, at"
-    rows = projection.query(f"SELECT {columns} FROM changes ORDER BY event, position")
+    told = "source IS NOT NULL OR after IS NULL OR is_new OR is_by_hand"
+    rows = projection.query(f"SELECT {columns} FROM changes WHERE {told} ORDER BY event, position")
     for number, (path, source, after, op, is_new, is_by_hand, at) in enumerate(rows, 1):
         history.order.setdefault(path, number if source is None else history.order.pop(source, number))
         if source is not None:
@@ -112,7 +113,7 @@ def _add_changes(history: UsageHistory, projection: Projection) -> None:
         elif after is None:
             history.order.pop(path, None)
         elif is_new and not is_by_hand:
-            # A process made a page where a person once had one: nothing of it is theirs.
+            # A process made a new page at a path where a person once had one: it is not the person's.
             history.edited.pop(path, None)
             history.placed.discard(path)
         if is_by_hand:
@@ -124,7 +125,10 @@ def _add_changes(history: UsageHistory, projection: Projection) -> None:
 
 
 def _add_runs(history: UsageHistory, projection: Projection, since: str) -> None:
-    """Add up what runs counted, anew after each that did something about it; counts before a moment are left out."""
+    """Add the counts of earlier runs since a moment: `used`, `cited`, `together`, `unlinked` and `asked`.
+
+    A run that linked or moved pages sets their counts to 0: only later citations may lead to the same again.
+    """
     history.used = dict(projection.query("SELECT page, max(day) FROM uses WHERE other = '' GROUP BY page"))
     undone = {event for (event,) in projection.query("SELECT undone FROM undoings")}
     for run, at, asked, done in projection.query("SELECT event, at, asked, done FROM runs ORDER BY event"):
@@ -136,10 +140,9 @@ def _add_runs(history: UsageHistory, projection: Projection, since: str) -> None
             else:
                 history.cited[page] += times
         for action, pages in json.loads(done):
-            # What was counted has led to something: only what is counted from here on may lead to it again.
             if action == "link":
                 pairs = set(combinations(sorted(pages), 2))
-                # A person took the link back: what is used together may be proposed no more.
+                # A person has undone this link: the pair is not proposed again.
                 history.unlinked |= pairs if run in undone else set()
                 for pair in pairs:
                     history.together.pop(pair, None)
@@ -153,14 +156,14 @@ def _add_runs(history: UsageHistory, projection: Projection, since: str) -> None
 
 @dataclass(slots=True)
 class Usage:
-    """What the access log holds, by uuid.
+    """The counts of the present access log, by uuid.
 
     Attributes:
-        log: The whole lines that were read, as bytes; what is added later is not among them.
+        log: The complete lines that were counted, as bytes.
         used: The last day a page was read or cited, ISO date.
         cited: How often a page was cited.
-        together: How often two pages were cited by one answer.
-        lines: How many entries there were.
+        together: How many answers cited two pages both.
+        lines: The number of entries.
     """
 
     log: bytes = b""
@@ -171,9 +174,9 @@ class Usage:
 
 
 def read_usage(brain: Brain, pages: PageSet, history: UsageHistory) -> Usage:
-    """Count the present log; a line names a memory by what follows `memory/`, also where it has moved since."""
+    """Count the entries of the present access log; a page that has moved since is found by its former path."""
     raw = brain.read(brain.tree.access_log) or b""
-    # Whoever appends may be half through a line: it is counted when it is whole.
+    # A program may have written half a line so far: the last line counts once it has its end.
     usage = Usage(log=raw[: raw.rfind(b"\n") + 1])
     memory = brain.tree.layout.memory
     answers: dict[str, set[str]] = defaultdict(set)
@@ -186,7 +189,7 @@ def read_usage(brain: Brain, pages: PageSet, history: UsageHistory) -> Usage:
         usage.used[page.uuid] = max(_day(entry.at), usage.used.get(page.uuid, ""))
         if entry.action == "CITE":
             usage.cited[page.uuid] += 1
-            # Lines of one answer bear one moment; nothing else says that they belong together.
+            # The entries of one answer have the same moment; nothing else in the log connects them.
             answers[entry.at].add(page.uuid)
     for cited in answers.values():
         if len(cited) <= MAX_TOGETHER:
@@ -195,6 +198,7 @@ def read_usage(brain: Brain, pages: PageSet, history: UsageHistory) -> Usage:
 
 
 def _day(at: str) -> str:
+    """Return the UTC day of a moment in the log, which a person may have written in any form."""
     try:
         moment = datetime.fromisoformat(at)
     except ValueError:
@@ -202,11 +206,11 @@ def _day(at: str) -> str:
     return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)).date().isoformat()
 
 
-def cleared(brain: Brain, usage: Usage) -> list[Change]:
-    """Return the change that takes the counted lines out of the log, and only those; none when there are none.
+def log_removal(brain: Brain, usage: Usage) -> list[Change]:
+    """Return the change that removes the counted entries from the access log; none where there are none.
 
-    Lines that were added meanwhile stay, and so do those that are no entries; where the log was cut by somebody else,
-    it is left as it is.
+    Lines that were added meanwhile stay, and so do lines that are no entries. Where somebody else shortened the log
+    meanwhile, nothing is removed.
     """
     log = brain.tree.relative(brain.tree.access_log)
     standing = brain.read(log)
@@ -217,11 +221,11 @@ def cleared(brain: Brain, usage: Usage) -> list[Change]:
     return [update(log, standing, b"".join(line + b"\n" for line in others) + standing[len(usage.log) :])]
 
 
-# --- what stands out ---------------------------------------------------------------------------------------
+# --- patterns ----------------------------------------------------------------------------------------------
 
 
 def find_patterns(brain: Brain, pages: PageSet, history: UsageHistory, usage: Usage) -> Patterns:
-    """Return what stands out, only the kinds of which there is any; former runs' counts are added to the log's."""
+    """Return the pages and folders that stand out, by kind of pattern, in the counts of the log and of earlier runs."""
     settings = brain.settings.organization
     patterns = {
         "frequent": list(_frequent(pages, history.cited + usage.cited))[:SHOWN_AT_MOST],
@@ -241,6 +245,7 @@ def find_patterns(brain: Brain, pages: PageSet, history: UsageHistory, usage: Us
 
 
 def _frequent(pages: PageSet, cited: Counter[str]) -> Iterator[Row]:
+    """Yield the pages that are cited much, the most cited first."""
     for uuid, times in sorted(cited.items(), key=lambda item: (-item[1], item[0])):
         path = pages.place_of.get(uuid, "")
         if times >= FREQUENT_TIMES and path in pages.memories:
@@ -248,6 +253,7 @@ def _frequent(pages: PageSet, cited: Counter[str]) -> Iterator[Row]:
 
 
 def _co_accessed(pages: PageSet, history: UsageHistory, together: Counter[Pair]) -> Iterator[Row]:
+    """Yield pairs of pages that are used together and not linked; no pair whose link a person has undone."""
     for pair, times in sorted(together.items(), key=lambda item: (-item[1], item[0])):
         first, second = (pages.place_of.get(uuid, "") for uuid in pair)
         is_shown = times >= TOGETHER_TIMES and pair not in history.unlinked
@@ -266,10 +272,10 @@ def _are_related(pages: PageSet, first: str, second: str) -> bool:
 
 
 def unused_pages(brain: Brain, pages: PageSet, history: UsageHistory, usage: Usage) -> list[tuple[Memory, str]]:
-    """Return the memories that were neither used nor changed for `organization.unused_days`, longest first.
+    """Return the pages that were neither used nor changed for `organization.unused_days`, each with its last day.
 
-    A digest is what is left of unused days and stays. With each page comes the last day on which it was made, changed,
-    read or cited.
+    The last day is that on which it was made, changed, read or cited; the oldest comes first. Digests are left out:
+    they stand for unused days already.
     """
     before = (brain.clock.now() - timedelta(days=brain.settings.organization.unused_days)).date().isoformat()
     unused = []
@@ -282,7 +288,7 @@ def unused_pages(brain: Brain, pages: PageSet, history: UsageHistory, usage: Usa
 
 
 def find_stale(brain: Brain) -> Iterator[StaleItem]:
-    """Yield what was superseded, pages nobody links to or cites, and overgrown folders, without a model."""
+    """Yield broken successions, pages that nobody links to or cites, and overgrown folders, without a model."""
     pages, history = brain.pages(), read_history(brain)
     for page in pages.memories.values():
         yield from _broken_history(page)
@@ -301,7 +307,7 @@ def find_stale(brain: Brain) -> Iterator[StaleItem]:
 
 
 def _broken_history(page: Memory) -> Iterator[StaleItem]:
-    """Name what is said to be replaced by a statement that the page does not have."""
+    """Yield the statements in History whose successor, named by its block id, is not on the page."""
     block_ids = {statement.block_id for statement in page.statements}
     for statement in page.statements:
         if statement.replaced_by and statement.replaced_by not in block_ids:

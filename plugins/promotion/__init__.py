@@ -1,6 +1,6 @@
 """Promotion: while it is quiet, what was said moves into long-term memory (seeds S12, P5).
 
-While it is never quiet, the oldest of it is at least filed, so that short-term memory stays small.
+Where it is never quiet, the oldest exchanges are filed without a model, so that short-term memory stays small.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ RETRY_SECONDS = 600.0  # after a run that ended early; the model that failed is 
 
 @hookimpl
 def startup(brain: Brain) -> None:
-    """File what short-term memory cannot hold, left by an earlier run or written while none ran."""
+    """File the oldest exchanges where short-term memory is too full, for instance after an outage."""
     _file_overflow(brain)
 
 
 @hookimpl
 def response_arrived(brain: Brain, exchange: Exchange) -> None:
-    """File what short-term memory cannot hold now that Reflection, which is called before, noted an exchange."""
+    """File the oldest exchanges where short-term memory is too full; Reflection, called before, has noted this one."""
     _file_overflow(brain)
 
 
 @hookimpl
 def file_changed(brain: Brain, change: FileChange) -> None:
-    """File what short-term memory cannot hold after a person wrote in it."""
+    """File the oldest exchanges where a person's edit made short-term memory too full."""
     if change.kind is PathKind.SHORT_TERM:
         _file_overflow(brain)
 
 
 @hookimpl
 def quiet(brain: Brain, idle_seconds: float) -> None:
-    """Promote when it is due; what cannot be done now stays for the next quiet."""
+    """Promote when it is due; events that cannot be decided now stay for the next quiet."""
     from .run import is_due, promote  # here: an answer waits for no plugin's imports
 
     if not is_due(brain, idle_seconds) or _failed_lately(brain):
@@ -54,7 +54,10 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
 
 
 def _file_overflow(brain: Brain) -> None:
-    """File it, or let it wait for the next exchange: the one that was just noted must not be handed out again."""
+    """File the oldest exchanges where short-term memory is too full.
+
+    A failure is logged and not raised: the caller's hook would otherwise be called again with the same exchange.
+    """
     text = brain.read(brain.tree.short_term) or b""
     if len(text) <= brain.settings.promotion.max_tokens or not brain.is_active:  # a token is a byte or more
         return
@@ -70,10 +73,10 @@ def _file_overflow(brain: Brain) -> None:
 
 
 def _failed_lately(brain: Brain) -> bool:
-    """Return whether the last run began a short while ago and came to nothing."""
+    """Return whether the last run began less than ten minutes ago and committed nothing."""
     kinds = {PromotionStarted, MemoryPromoted}
     last = next(brain.journal.events(kinds=kinds, reverse=True), None)
     if last is None or last.kind != PromotionStarted.kind:
         return False
-    # less than nothing where the clock was put back
+    # the difference is negative where the clock was put back
     return 0 <= (brain.clock.now() - parse_iso(last.at)).total_seconds() < RETRY_SECONDS

@@ -1,6 +1,6 @@
-"""Operations carried out on the pages in work; what each did becomes records of the run's event (docs/format.md).
+"""Operations carried out on page drafts; each yields statement records for the run's event (docs/format.md).
 
-By construction nothing is lost: whatever an operation says, the old wording goes to History with its dates.
+No operation deletes words: the old wording goes to History with its dates.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from brainiac.llm.schemas import Operation, Page
 from brainiac.storage.relinking import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
 
-from .draft import Draft, Known, Working, folded, free_day_page
+from .draft import CurrentStatement, Draft, PageDraft, folded, free_day_page
 
-HIGH, LOW = 0.75, 0.4
+HIGH, LOW = 0.75, 0.4  # importance from 0 to 1
 _VERBS = {"new": "NEW", "replace": "UPDATE", "end": "DELETE", "forget": "DELETE", "same": "REINFORCE"}
 _IMPORTANCE = ("", "low", "medium", "high")
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -31,13 +31,13 @@ _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something worth remembering, with what becomes of it.
+    """An operation that was decided, with the events it rests on.
 
     Attributes:
-        id: What the journal knows it by.
-        operation: What is to be done; links in its texts have their paths from the root.
-        events: What it rests on, oldest first.
-        model: Who decided it.
+        id: Its id in the journal.
+        operation: The operation; links in its texts are paths from the root.
+        events: The events it rests on, oldest first.
+        model: The model that decided it.
         origin: Whose words it rests on, one of `ORIGINS`.
     """
 
@@ -49,138 +49,141 @@ class Candidate:
 
     @property
     def words(self) -> str:
-        """What it states, for a person."""
+        """What it states, to be shown to a person."""
         return self.operation.text or self.operation.reasoning or self.operation.subject
 
     @property
     def at(self) -> str:
-        """When it was last said, ISO 8601."""
+        """When the last of its events was said, ISO 8601."""
         return max(event.at for event in self.events)
 
     @property
     def is_private(self) -> bool:
-        """It rests on what must not leave this machine."""
+        """Whether one of its events must not leave this machine."""
         return any(event.is_private for event in self.events)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A candidate's operation on a page; it can be carried out again on pages read anew.
+    """A candidate's operation on one page; it can be carried out again on pages that were read anew.
 
     Attributes:
-        path: Of the page.
-        targets: The statements it is about; none for a new one.
-        proposal: What is put before a person, since the target is theirs; "" otherwise.
+        candidate: The candidate.
+        path: The page; "" while it is open which new page takes the statement.
+        targets: The current statements that are replaced, ended or repeated; none for a new one.
+        proposal: What a person is asked instead, because the target is their own; "" where it is not.
     """
 
     candidate: Candidate
     path: str
-    targets: tuple[Known, ...] = ()
+    targets: tuple[CurrentStatement, ...] = ()
     proposal: str = ""
 
     @property
     def operation(self) -> Operation:
-        """What is to be done."""
+        """The candidate's operation."""
         return self.candidate.operation
 
     @property
     def paths(self) -> set[str]:
-        """The pages that it changes."""
+        """The paths of the pages that it changes."""
         return {self.path, *(target.path for target in self.targets), *self.operation.page.merge}
 
     @property
     def retires(self) -> bool:
-        """A statement of ours leaves the page's body, and nothing like it takes its place."""
+        """Whether it moves a statement of ours to History without another wording in its place."""
         return self.operation.action in ("end", "forget") and not self.proposal
 
 
 def importance_word(value: float | None) -> str:
-    """Return how importance is kept: low below 0.4, high from 0.75 on (seeds I1); "" where nobody judged it."""
+    """Return importance as a word: low below 0.4, high from 0.75 on (seeds I1); "" where no model judged it."""
     if value is None:
         return ""
     return "high" if value >= HIGH else "low" if value < LOW else "medium"
 
 
 def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
-    """Carry a step out on the pages in work and return its records, the first for what it states.
+    """Carry a step out on the page drafts and return its records, the first one for the statement it makes.
 
     Raises:
-        FormatError: It does not fit what stands there any more.
+        FormatError: A person has changed its target or its page since it was decided.
     """
     operation = step.operation
     if operation.page.is_whole and operation.action == "new":
         return [_begin_whole(draft, step)]
     step = _with_links(draft, step)
-    working = draft.opened(step.path)
-    _check(draft, working, step)
-    _note(working, step)
+    page_draft = draft.opened(step.path)
+    _check(draft, page_draft, step)
+    _collect_meta(page_draft, step)
     if operation.page.path == step.path:
-        _rename(draft, working, operation.page.title)
-    record = _record(draft, step, working)
+        _rename(draft, page_draft, operation.page.title)
+    record = _record(draft, step, page_draft)
     match operation.action:
         case "same":
-            record = _again(draft, working, _standing(working, step.targets[0]), record)
+            record = _reinforce(draft, page_draft, _target_now(page_draft, step.targets[0]), record)
         case "new" if operation.steps:
-            record = _set_steps(draft, working, step, record)
+            record = _set_steps(draft, page_draft, step, record)
         case "new":
-            record = _state(draft, working, step, record)
+            record = _add(draft, page_draft, step, record)
         case "replace":
-            record = _replace(draft, working, step, record)
+            record = _replace(draft, page_draft, step, record)
         case "end" | "forget":
-            record = _end(draft, working, step, record)
-    further = [] if operation.action == "same" else step.targets[1:]
-    records = [record, *(_retire_too(draft, step, target, record) for target in further)]
-    return [*records, *_merge(draft, working, step, record)]
+            record = _end(draft, page_draft, step, record)
+    other_targets = [] if operation.action == "same" else step.targets[1:]
+    records = [record, *(_retire_duplicate(draft, step, target, record) for target in other_targets)]
+    return [*records, *_merge(draft, page_draft, step, record)]
 
 
 def _with_links(draft: Draft, step: Step) -> Step:
-    """Return a step whose links lead from its page."""
+    """Return a step whose links are relative to its page."""
 
-    def moved(text: str) -> str:
+    def linked(text: str) -> str:
         return with_links_from(draft.brain, text, step.path)
 
     operation = step.operation
-    texts = {"text": moved(operation.text), "steps": list(map(moved, operation.steps))}
+    texts = {"text": linked(operation.text), "steps": list(map(linked, operation.steps))}
     return replace(step, candidate=replace(step.candidate, operation=operation.model_copy(update=texts)))
 
 
-def _check(draft: Draft, working: Working, step: Step) -> None:
-    """Refuse what is about a statement that is gone, and what is private on a page that is not."""
-    # All is looked at before anything is changed: a step is carried out whole or not at all.
+def _check(draft: Draft, page_draft: PageDraft, step: Step) -> None:
+    """Raise `FormatError` where a target was changed or removed, or private words would get onto an open page.
+
+    This comes before the first change, so that a step is carried out whole or not at all.
+    """
     for target in step.targets:
-        standing = _standing(draft.opened(target.path), target)
-        if standing.text != target.statement.text and step.operation.action != "same":
+        statement = _target_now(draft.opened(target.path), target)
+        if statement.text != target.statement.text and step.operation.action != "same":
             raise FormatError(target.path, "the statement it is about was changed meanwhile")
-    if step.operation.text and step.candidate.is_private and not is_private(working.document.memory.meta):
+    if step.operation.text and step.candidate.is_private and not is_private(page_draft.document.memory.meta):
         raise FormatError(step.path, "what is private cannot stand there: the page is not private any more")
 
 
-def _standing(working: Working, target: Known) -> Statement:
-    """Return a target as it stands by now."""
+def _target_now(page_draft: PageDraft, target: CurrentStatement) -> Statement:
+    """Return the list item of a target as the page draft has it: with its block id, or else with its words."""
     old = target.statement
-    for statement in working.current:
+    for statement in page_draft.current:
         if statement.block_id == old.block_id and (old.block_id or statement.text == old.text):
             return statement
     raise FormatError(target.path, "the statement it is about was changed meanwhile")
 
 
-def _note(working: Working, step: Step) -> None:
-    """Have the page's front matter tell what the step brought."""
+def _collect_meta(page_draft: PageDraft, step: Step) -> None:
+    """Add the step's sources, tags, aliases and importance to the page's front matter."""
     operation, candidate = step.operation, step.candidate
-    working.sources.update(dict.fromkeys(event.id for event in candidate.events))
-    if candidate.is_private and not is_private(working.document.memory.meta):
-        return  # a request to forget: the page is not to tell what it was about
-    working.tags.update(dict.fromkeys(operation.tags))
+    page_draft.sources.update(dict.fromkeys(event.id for event in candidate.events))
+    if candidate.is_private and not is_private(page_draft.document.memory.meta):
+        return  # a private request to forget: its tags and names must not get onto an open page
+    page_draft.tags.update(dict.fromkeys(operation.tags))
     if operation.page.path in ("", step.path):
-        title = working.document.memory.title.casefold()
+        title = page_draft.document.memory.title.casefold()
         names = (one_line(name) for name in operation.page.aliases)
-        working.aliases.update(dict.fromkeys(name for name in names if name and name.casefold() != title))
-    working.importance = max(working.importance, importance_word(operation.importance), key=_IMPORTANCE.index)
+        page_draft.aliases.update(dict.fromkeys(name for name in names if name and name.casefold() != title))
+    page_draft.importance = max(page_draft.importance, importance_word(operation.importance), key=_IMPORTANCE.index)
 
 
-def _record(draft: Draft, step: Step, working: Working) -> StatementRecord:
-    """Return what the journal keeps of a step besides what it did to the page."""
-    operation, candidate, memory = step.operation, step.candidate, working.document.memory
+def _record(draft: Draft, step: Step, page_draft: PageDraft) -> StatementRecord:
+    """Return the record of a step without what it does to the page; the caller adds that."""
+    operation, candidate, memory = step.operation, step.candidate, page_draft.document.memory
     parts = operation.relevance.model_dump()
     evidence = [EvidenceRecord(exchange=quoted.exchange, quote=quoted.quote) for quoted in operation.evidence]
     return StatementRecord(
@@ -205,108 +208,122 @@ def _record(draft: Draft, step: Step, working: Working) -> StatementRecord:
     )
 
 
-def _ours(draft: Draft, record: StatementRecord, block: str, text: str) -> StatementRecord:
-    """Return a record of a text that stands from now on, and is ours."""
-    draft.log.since[record.page, block, text_hash(text)] = record.since
+def _with_statement(draft: Draft, record: StatementRecord, block: str, text: str) -> StatementRecord:
+    """Return a record of a statement that was just written, and note in the log that it is ours."""
+    draft.log.note_stated(record.page, block, text, record.since)
     return replace(record, block=block, hash=text_hash(text))
 
 
-def _again(draft: Draft, working: Working, statement: Statement, record: StatementRecord) -> StatementRecord:
+def _reinforce(draft: Draft, page_draft: PageDraft, statement: Statement, record: StatementRecord) -> StatementRecord:
     """Count a statement that was said again; it keeps its date."""
-    working.reinforced += 1
+    page_draft.reinforced += 1
     since = draft.log.since_of(record.page, statement) or record.since
     hash_ = text_hash(statement.text)
     return replace(record, operation="REINFORCE", block=statement.block_id, hash=hash_, since=since)
 
 
-def _state(draft: Draft, working: Working, step: Step, record: StatementRecord) -> StatementRecord:
-    """State what is new; where it stands on the page in the same words, it was said again."""
+def _add(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> StatementRecord:
+    """Add a statement to a page; where the page has it in the same words, it counts as said again."""
     text = one_line(step.operation.text)
-    for statement in working.current:
+    for statement in page_draft.current:
         if folded(statement.text) == folded(text):
-            return _again(draft, working, statement, record)
-    # Nobody judged marked words, so that the day they were said belongs to them; a model states dates itself.
+            return _reinforce(draft, page_draft, statement, record)
+    # A model writes dates into its statements; marked words are kept as they are and need the day behind them.
     line = _dated(draft, step) if step.operation.marked_by else text
-    block = working.document.block_id_for(line)
-    working.document = working.document.add_statement(line, block)
-    return _ours(draft, record, block, text)
+    block = page_draft.document.block_id_for(line)
+    page_draft.document = page_draft.document.add_statement(line, block)
+    return _with_statement(draft, record, block, text)
 
 
 def _dated(draft: Draft, step: Step) -> str:
-    """Return a person's own words with their day behind them, which links to the page of that day."""
+    """Return a person's own words followed by their day, as a link to the page of that day."""
     at = step.candidate.events[0].at
     path, _ = free_day_page(draft, at, is_private=step.candidate.is_private)
-    known = draft.pages.memories.get(path)
+    page = draft.pages.memories.get(path)
     link = posixpath.relpath(path, posixpath.dirname(step.path))
-    return with_day_link(step.operation.text, draft.brain.day_of(at), link, known.uuid if known else "")
+    return with_day_link(step.operation.text, draft.brain.day_of(at), link, page.uuid if page else "")
 
 
-def _replace(draft: Draft, working: Working, step: Step, record: StatementRecord) -> StatementRecord:
-    """Put new words in place of a statement; its old wording goes to History, whatever it says."""
-    old = _standing(working, step.targets[0])
-    working.document = working.document.replace_statement(old.block_id, step.operation.text)
-    history = _keep_past(draft, working, old, record)
+def _replace(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> StatementRecord:
+    """Give a statement new words under its block id; the old ones go to History."""
+    old = _target_now(page_draft, step.targets[0])
+    page_draft.document = page_draft.document.replace_statement(old.block_id, step.operation.text)
+    history = _add_to_history(draft, page_draft, old, record)
     replaced = StatementRef(block=old.block_id, hash=text_hash(old.text), history=history)
-    return replace(_ours(draft, record, old.block_id, one_line(step.operation.text)), replaced=replaced)
+    return replace(_with_statement(draft, record, old.block_id, one_line(step.operation.text)), replaced=replaced)
 
 
-def _keep_past(draft: Draft, working: Working, old: Statement, record: StatementRecord) -> str:
-    """Put a former wording under History beside what holds now; return its block id."""
-    document = working.document
+def _add_to_history(draft: Draft, page_draft: PageDraft, old: Statement, record: StatementRecord) -> str:
+    """Add a former wording to History, as replaced by the statement with its block id; return its new block id."""
+    document = page_draft.document
     block = document.block_id_for(old.text)
     document = document.add_statement(old.text, block)
     since = draft.log.since_of(record.page, old)
-    working.document = document.retire(block, record.since, old.block_id, since)
+    page_draft.document = document.retire(block, record.since, old.block_id, since)
     return block
 
 
-def _end(draft: Draft, working: Working, step: Step, record: StatementRecord) -> StatementRecord:
-    """Retire a statement, and state what holds now if anything does; a person's own is put before them."""
+def _end(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> StatementRecord:
+    """Move a statement to History and add what holds instead, if the operation has a text.
+
+    With a proposal the old statement stays: the record only notes it.
+    """
     verb = record.operation
     if step.operation.text:
-        record = replace(_state(draft, working, step, record), operation=verb)
-    old = _standing(working, step.targets[0])
+        record = replace(_add(draft, page_draft, step, record), operation=verb)
+    old = _target_now(page_draft, step.targets[0])
     if step.proposal:
         return replace(record, proposed=StatementRef(block=old.block_id, hash=text_hash(old.text)))
-    return replace(record, replaced=_retire(draft, working, old, step, record.page, record.block))
+    return replace(record, replaced=_retire(draft, page_draft, old, step, record.page, record.block))
 
 
-def _retire(draft: Draft, working: Working, old: Statement, step: Step, page: str, replaced_by: str) -> StatementRef:
-    """Move a statement to History with its dates."""
+def _retire(
+    draft: Draft, page_draft: PageDraft, old: Statement, step: Step, page: str, replaced_by: str
+) -> StatementRef:
+    """Move a statement to History with its dates; return the reference to it.
+
+    Args:
+        draft: All pages.
+        page_draft: The statement's page.
+        old: The statement.
+        step: The step that ends it; it gives the day from which it no longer holds.
+        page: The uuid of the page, or its path.
+        replaced_by: The block id of the statement that holds instead; "" for none.
+    """
     until = step.operation.valid_until
     until = until if _ISO_DAY.fullmatch(until) else draft.brain.day_of(step.candidate.at)
-    working.document = working.document.retire(old.block_id, until, replaced_by, draft.log.since_of(page, old))
+    page_draft.document = page_draft.document.retire(old.block_id, until, replaced_by, draft.log.since_of(page, old))
     return StatementRef(block=old.block_id, hash=text_hash(old.text), history=old.block_id)
 
 
-def _retire_too(draft: Draft, step: Step, target: Known, first: StatementRecord) -> StatementRecord:
-    """Retire a further statement that says the same as the first one; it may stand on another page."""
-    working = draft.opened(target.path)
+def _retire_duplicate(draft: Draft, step: Step, target: CurrentStatement, first: StatementRecord) -> StatementRecord:
+    """Retire a further target, which says the same as the first one; it may stand on another page."""
+    page_draft = draft.opened(target.path)
     replaced_by = first.block if target.page == first.page else ""
-    replaced = _retire(draft, working, _standing(working, target), step, target.page, replaced_by)
-    working.sources.update(dict.fromkeys(first.sources))
-    return replace(_record(draft, step, working), operation="DELETE", replaced=replaced)
+    replaced = _retire(draft, page_draft, _target_now(page_draft, target), step, target.page, replaced_by)
+    page_draft.sources.update(dict.fromkeys(first.sources))
+    return replace(_record(draft, step, page_draft), operation="DELETE", replaced=replaced)
 
 
-def _merge(draft: Draft, working: Working, step: Step, record: StatementRecord) -> Iterator[StatementRecord]:
-    """Move what stands on pages about the same person or thing to this one; a person's own lines stay."""
+def _merge(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> Iterator[StatementRecord]:
+    """Move our statements from other pages about the same person or thing to this page; a person's own stay there."""
     for path in step.operation.page.merge:
         other = draft.page(path)
-        if other is None or other is working or is_private(other.document.memory.meta) != step.candidate.is_private:
+        if other is None or other is page_draft or is_private(other.document.memory.meta) != step.candidate.is_private:
             continue
         memory = other.document.memory
-        working.aliases.update(dict.fromkeys([memory.title, *memory.aliases]))
-        for known in draft.statements_of(memory):
-            if not known.is_ours or known.statement.section == STEPS:
+        page_draft.aliases.update(dict.fromkeys([memory.title, *memory.aliases]))
+        for current in draft.statements_of(memory):
+            if not current.is_ours or current.statement.section == STEPS:
                 continue
-            # it rests on what it rested on, and was said when it was said
-            sources = tuple(sorted(sources_of(draft.log.behind(known.page, known.statement))))
-            moved = replace(record, operation="NEW", sources=sources, since=known.since, evidence=(), replaced=None)
-            text = with_links_from(draft.brain, known.text, step.path)
-            block = working.document.block_id_for(text)
-            working.document = working.document.add_statement(text, block)
-            yield _ours(draft, moved, block, one_line(text))
-            replaced = _retire(draft, other, known.statement, step, known.page, "")
+            # The statement keeps its own sources and date: this step only moves it.
+            sources = tuple(sorted(sources_of(draft.log.behind(current.page, current.statement))))
+            moved = replace(record, operation="NEW", sources=sources, since=current.since, evidence=(), replaced=None)
+            text = with_links_from(draft.brain, current.text, step.path)
+            block = page_draft.document.block_id_for(text)
+            page_draft.document = page_draft.document.add_statement(text, block)
+            yield _with_statement(draft, moved, block, one_line(text))
+            replaced = _retire(draft, other, current.statement, step, current.page, "")
             yield replace(_record(draft, step, other), operation="DELETE", replaced=replaced, evidence=())
 
 
@@ -317,94 +334,97 @@ def _begin_whole(draft: Draft, step: Step) -> StatementRecord:
     """Begin a page whose body is the person's note, byte for byte."""
     if draft.page(step.path) is not None:
         raise FormatError(step.path, "another page was made there meanwhile")
-    page, operation = draft.begun[step.path], step.operation
+    page, operation = draft.new_pages[step.path], step.operation
     meta = {"title": page.title, **page.meta}
     now = iso(draft.brain.clock.now())
     text = whole_memory(operation.text, uuid=new_id(), now=now, tags=operation.tags, **meta)
-    working = draft.add(step.path, text)
-    working.sources.update(dict.fromkeys(event.id for event in step.candidate.events))
-    return replace(_record(draft, step, working), hash=text_hash(operation.text), is_whole=True)
+    page_draft = draft.add(step.path, text)
+    page_draft.sources.update(dict.fromkeys(event.id for event in step.candidate.events))
+    return replace(_record(draft, step, page_draft), hash=text_hash(operation.text), is_whole=True)
 
 
-def _set_steps(draft: Draft, working: Working, step: Step, record: StatementRecord) -> StatementRecord:
-    """Write a how-to's steps in order; steps that are told otherwise now go to History."""
-    wanted, standing = step.operation.steps, _steps_of(working)
-    if [_plain(old.text) for old in standing] == [_plain(text) for text in wanted]:
-        working.reinforced += 1
+def _set_steps(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> StatementRecord:
+    """Give a how-to the operation's steps in their order; old steps that are not among them go to History."""
+    wanted, present = step.operation.steps, _steps_of(page_draft)
+    if [_plain(old.text) for old in present] == [_plain(text) for text in wanted]:
+        page_draft.reinforced += 1
         return replace(record, operation="REINFORCE")
     kept = {_plain(text) for text in wanted}
-    for old, new in zip(standing, wanted, strict=False):
+    for old, new in zip(present, wanted, strict=False):
         if _plain(old.text) != _plain(new):
-            working.document = working.document.replace_statement(old.block_id, new)
+            page_draft.document = page_draft.document.replace_statement(old.block_id, new)
             if _plain(old.text) not in kept:
-                _keep_past(draft, working, old, record)
-    for text in wanted[len(standing) :]:
-        working.document = working.document.add_step(text)
-    for old in standing[len(wanted) :]:
+                _add_to_history(draft, page_draft, old, record)
+    for text in wanted[len(present) :]:
+        page_draft.document = page_draft.document.add_step(text)
+    for old in present[len(wanted) :]:
         since = draft.log.since_of(record.page, old)
-        working.document = working.document.retire(old.block_id, record.since, since=since)
-    steps = [_ours(draft, record, new.block_id, new.text) for new in _steps_of(working)]
+        page_draft.document = page_draft.document.retire(old.block_id, record.since, since=since)
+    steps = [_with_statement(draft, record, new.block_id, new.text) for new in _steps_of(page_draft)]
     refs = tuple(StatementRef(block=row.block, hash=row.hash, since=row.since) for row in steps)
-    return replace(record, operation="UPDATE" if standing else record.operation, steps=refs)
+    return replace(record, operation="UPDATE" if present else record.operation, steps=refs)
 
 
-def _steps_of(working: Working) -> list[Statement]:
-    return [statement for statement in working.current if statement.section == STEPS]
+def _steps_of(page_draft: PageDraft) -> list[Statement]:
+    return [statement for statement in page_draft.current if statement.section == STEPS]
 
 
 def _plain(text: str) -> str:
+    """Return a step's text for comparison, without case, white space and the last full stop."""
     return folded(text).rstrip(".")
 
 
-# --- what synthesis made of a page -------------------------------------------------------------------------
+# --- the answer of synthesis -------------------------------------------------------------------------------
 
 
 def name_and_order(draft: Draft, path: str, named: Page, blocks: Sequence[str]) -> None:
-    """Have a page bear what synthesis made of it: tags, emotion and summary, its title, the order of its statements.
+    """Give a page the title, tags, emotion, summary and order of statements that synthesis answered.
 
     Args:
-        draft: The pages in work.
-        path: Of the page; one on which no step was carried out is left alone.
-        named: What synthesis gave.
-        blocks: Block ids of its statements, in the order they are to stand.
+        draft: The page drafts.
+        path: The page; one that no step has changed stays as it is.
+        named: The answer of synthesis.
+        blocks: Block ids of the page's statements in their new order.
     """
-    working = draft.working.get(path)
-    if working is None:
+    page_draft = draft.page_drafts.get(path)
+    if page_draft is None:
         return
-    working.named = named
-    working.tags.update(dict.fromkeys(named.tags))
-    _rename(draft, working, named.title)
-    _reorder(draft, working, blocks)
+    page_draft.named = named
+    page_draft.tags.update(dict.fromkeys(named.tags))
+    _rename(draft, page_draft, named.title)
+    _reorder(draft, page_draft, blocks)
 
 
-def _rename(draft: Draft, working: Working, title: str) -> None:
-    """Call a page otherwise where all of its statements are ours; the former title stays as an alias."""
-    memory, title = working.document.memory, one_line(title)
+def _rename(draft: Draft, page_draft: PageDraft, title: str) -> None:
+    """Change a page's title where all of its statements are ours; the former title stays as an alias."""
+    memory, title = page_draft.document.memory, one_line(title)
     heading = f"\n# {memory.title}\n"
     if not title or title == memory.title or memory.meta.get("title") or heading not in memory.text:
         return
     page = memory.uuid or memory.path
-    # A page that holds a line of the person's is theirs to name.
-    if working.before is not None and not all(draft.log.is_ours(page, statement) for statement in working.current):
+    # A page with a statement of the person's own keeps the title that they know.
+    if page_draft.before is not None and not all(
+        draft.log.is_ours(page, statement) for statement in page_draft.current
+    ):
         return
-    working.document = MemoryDocument(memory.text.replace(heading, f"\n# {title}\n", 1), memory.path)
-    working.aliases.pop(title, None)
-    working.aliases[memory.title] = None
+    page_draft.document = MemoryDocument(memory.text.replace(heading, f"\n# {title}\n", 1), memory.path)
+    page_draft.aliases.pop(title, None)
+    page_draft.aliases[memory.title] = None
 
 
-def _reorder(draft: Draft, working: Working, blocks: Sequence[str]) -> None:
-    """Put statements of ours into another order among themselves; all else stays in its place."""
-    memory = working.document.memory
+def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None:
+    """Put our statements into the given order, within the places that they have; every other line stays."""
+    memory = page_draft.document.memory
     page = memory.uuid or memory.path
     ours = {
         statement.block_id: statement
-        for statement in working.current
+        for statement in page_draft.current
         if statement.section != STEPS and draft.log.is_ours(page, statement) and statement.block_id in blocks
     }
     wanted = [ours[block] for block in dict.fromkeys(blocks) if block in ours]
     text = memory.text
-    # From the last place to the first, so that the offsets of those above stay true.
+    # From the last place to the first, so that the offsets of the places above stay valid.
     for place, statement in reversed(list(zip(ours.values(), wanted, strict=True))):
         item = memory.text[statement.start : statement.end].rstrip("\n") + "\n"
         text = text[: place.start] + item + text[place.end :]
-    working.document = MemoryDocument(text, memory.path)
+    page_draft.document = MemoryDocument(text, memory.path)

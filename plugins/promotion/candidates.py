@@ -1,15 +1,15 @@
-"""What is to be kept without a model judging it: what the person marked, and what use has marked (design 8).
+"""Words that are kept as written, without a model's judgement: those that the person or use has marked (design 8).
 
 Marked by the person: `/remember`, a note in `inbox/notes/`, a line under Key Facts, a block with a `#tag` or `[[link]]`
-of theirs. Marked by use: words that led an answer on two different days, or were said again on another day in nearly
-the same words. All of it as written; no word decides anything.
+of theirs. Marked by use: words that answers mainly rested on on two different days, or that were said again on another
+day in nearly the same words. What the words mean decides nothing.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
@@ -29,11 +29,19 @@ from brainiac.text.tokens import ends_as_question, likeness, words
 from .apply import Candidate
 from .draft import Draft
 
-AGAIN = 0.8  # of their runs of signs: so alike, words were said again
-MIN_WORDS = 4  # said again: shorter words are everybody's
-MIN_RARE = 2  # of these, so many must be rare among what was said
+REPEATED = 0.8  # two texts that share so many of their character trigrams say the same
+MIN_WORDS = 4  # of a repeated block: shorter ones ("good morning to you") repeat by chance
+MIN_RARE = 2  # of its words, so many must be rare in memory
 LED_DAYS = 2
-_LOOKED_AT = 10
+_MAX_HITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedText:
+    """Marked words with the event that they were said in."""
+
+    marked: Marked
+    event: StmEvent
 
 
 def find_marked(
@@ -41,49 +49,49 @@ def find_marked(
     events: Sequence[StmEvent],
     lines: Mapping[str, str],
     log: StatementLog,
-    known: Exchanges,
+    exchanges: Exchanges,
     *,
     with_earlier: bool,
-) -> list[tuple[Marked, StmEvent]]:
-    """Return what is to be kept of events, and what the use of earlier words has marked by now, oldest first.
+) -> list[MarkedText]:
+    """Return the marked words of events that no earlier run has decided on, oldest first, each text once.
 
     Args:
         brain: The brain.
-        events: Of short-term memory, a person's own lines under Key Facts among them.
+        events: Events of short-term memory, a person's own lines under Key Facts among them.
         lines: The texts of these lines, by event id.
-        log: What the journals tell.
-        known: What they tell of exchanges.
-        with_earlier: Also what led answers, wherever it stands by now.
+        log: Statements and decisions, from the journals.
+        exchanges: Exchanges, from the journals.
+        with_earlier: Whether to add the words that led answers, of any earlier exchange.
     """
-    by_id: dict[str, tuple[Marked, StmEvent]] = {}
-    for marked, event in (
-        *_of_events(brain, events, lines, known),
-        *(_led(brain, log, known) if with_earlier else ()),
-    ):
-        if candidate_id(marked) not in log.done:
-            by_id.setdefault(candidate_id(marked), (marked, event))
-    return sorted(by_id.values(), key=lambda pair: (pair[0].at, candidate_id(pair[0])))
+    texts = list(_marked_in_events(brain, events, lines, exchanges))
+    if with_earlier:
+        texts += _marked_by_answers(brain, log, exchanges)
+    by_id: dict[str, MarkedText] = {}
+    for text in texts:
+        if not log.is_decided(candidate_id(text.marked)):
+            by_id.setdefault(candidate_id(text.marked), text)
+    return sorted(by_id.values(), key=lambda text: (text.marked.at, candidate_id(text.marked)))
 
 
 def candidate_id(marked: Marked) -> str:
-    """Return what the journal knows a decision by: the same words of the same exchange are decided once."""
+    """Return the id of a decision in the journal: the same words of the same exchange are decided once."""
     return f"{marked.exchange}:{text_hash(marked.text)}"
 
 
 def keyless_candidates(
-    brain: Brain, draft: Draft, marked_words: Sequence[tuple[Marked, StmEvent]], origins: LinkOrigins
+    brain: Brain, draft: Draft, texts: Sequence[MarkedText], origins: LinkOrigins
 ) -> list[Candidate]:
-    """Return what the keyless engine makes of marked words: `same` where they stand already, else `new`.
+    """Return the keyless engine's operations for marked words: `same` where a statement has them already, else `new`.
 
     Args:
         brain: The brain.
-        draft: The pages in work.
-        marked_words: The words with the events they were said in.
-        origins: Tells where the links of an event lead.
+        draft: The pages that the run changes.
+        texts: The marked words.
+        origins: Resolves the links in an event's text.
     """
     candidates = []
     for is_private in (False, True):
-        group = [pair for pair in marked_words if pair[1].is_private == is_private]
+        group = [text for text in texts if text.event.is_private == is_private]
         if not group:
             continue
         pages = [
@@ -91,64 +99,71 @@ def keyless_candidates(
             for page in draft.memories(is_private=is_private)
             if draft.pages.kind_of(page.path) in ("concrete", "skills")
         ]
-        marked = [_with_standing(draft, given, is_private=is_private) for given, _ in group]
+        marked = [_with_same_statement(draft, text.marked, is_private=is_private) for text in group]
         request = ConsolidateRequest(
             now=brain.now(), is_private=is_private, said=(), short_term=ShortTermMemory(), pages=pages, marked=marked
         )
         result = brain.models.run(request)
         assert isinstance(result, Consolidation)
-        for (given, event), operation in zip(group, result.operations, strict=True):
-            text = origins.with_rooted_links(replace(event, user=operation.text, ai="")).user
-            operation = operation.model_copy(update={"text": text})
-            candidates.append(Candidate(candidate_id(given), operation, (event,), OFFLINE))
+        for text, operation in zip(group, result.operations, strict=True):
+            event = text.event
+            linked = origins.with_rooted_links(replace(event, user=operation.text, ai="")).user
+            operation = operation.model_copy(update={"text": linked})
+            candidates.append(Candidate(candidate_id(text.marked), operation, (event,), OFFLINE))
     return sorted(candidates, key=lambda candidate: (candidate.at, candidate.id))
 
 
-def _with_standing(draft: Draft, marked: Marked, *, is_private: bool) -> Marked:
-    """Return marked words with the statements in the same words; those that stand no more are left out."""
-    same = [name for name in marked.same if (known := draft.known(name)) and known.is_private == is_private]
-    if not same and (standing := draft.same_words(marked.text, is_private=is_private)):
-        same = [standing]
+def _with_same_statement(draft: Draft, marked: Marked, *, is_private: bool) -> Marked:
+    """Return marked words with the ids of current statements in the same words, private ones or the others."""
+    same = []
+    for statement_id in marked.same:
+        statement = draft.statement(statement_id)
+        if statement and statement.is_private == is_private:
+            same.append(statement_id)
+    if not same and (statement_id := draft.id_of_words(marked.text, is_private=is_private)):
+        same = [statement_id]
     return replace(marked, same=tuple(same))
 
 
-def _of_events(
-    brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], known: Exchanges
-) -> Iterator[tuple[Marked, StmEvent]]:
+def _marked_in_events(
+    brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], exchanges: Exchanges
+) -> Iterator[MarkedText]:
+    """Yield the marked words of events; a person's own line is marked as a whole."""
     for event in events:
         if event.id in lines:
-            yield Marked(lines[event.id], event.id, event.at, "key-fact"), event
+            yield MarkedText(Marked(lines[event.id], event.id, event.at, "key-fact"), event)
             continue
-        _, recorded = known.events.get(event.id, ("", None))
-        for marked in _of_event(brain, event, recorded):
-            yield marked, event
+        recorded = exchanges.event(event.id)
+        for marked in _marked_in_exchange(brain, event, recorded):
+            yield MarkedText(marked, event)
 
 
-def _of_event(brain: Brain, event: StmEvent, recorded: Event | None) -> Iterator[Marked]:
-    """Yield what is marked of one exchange; of several marks on the same words the first counts."""
+def _marked_in_exchange(brain: Brain, event: StmEvent, recorded: Event | None) -> Iterator[Marked]:
+    """Yield the marked words of one exchange; the first mark on a text is the one that counts for the caller."""
     base = Marked(event.user, event.id, event.at, "", conversation=_conversation(brain, recorded))
     spoken = exchange_of(brain, recorded) if recorded else None
     commands, said = parse_commands(event.user)
     if spoken is not None and not spoken.prompt.commands:
-        commands, said = (), event.user  # it came through a door
+        commands, said = (), event.user  # from another program, whose text holds no commands
     for text in arguments(commands, "remember"):
-        yield _marked(replace(base, text=text, by="command"))
+        yield _with_tags(replace(base, text=text, by="command"))
     if recorded is not None and recorded.kind == NoteCaptured.kind:
-        yield _marked(replace(base, text=_as_saved(brain, recorded, said), by="note", is_note=True))
+        yield _with_tags(replace(base, text=_as_saved(brain, recorded, said), by="note", is_note=True))
         return
     for block in blocks_of(said):
         if tags_in(block) or wiki_links_in(block):
-            yield _marked(replace(base, text=block, by="tag" if tags_in(block) else "link"))
-        elif _is_told(block):
-            yield from _said_again(brain, replace(base, text=block, by="repetition"), event)
+            yield _with_tags(replace(base, text=block, by="tag" if tags_in(block) else "link"))
+        elif _can_be_repeated(block):
+            yield from _marked_by_repetition(brain, replace(base, text=block, by="repetition"), event)
 
 
-def _marked(base: Marked) -> Marked:
+def _with_tags(base: Marked) -> Marked:
+    """Return marked words with the tags and wiki links that they hold."""
     return replace(base, tags=tuple(tags_in(base.text)), links=tuple(wiki_links_in(base.text)))
 
 
 def _conversation(brain: Brain, recorded: Event | None) -> str:
-    """Return the name of the folder of the inbox that an exchange was held in; "" at its top and among notes."""
+    """Return the subfolder of the inbox that an exchange belongs to; "" for its top level and for notes."""
     inbox = brain.tree.relative(brain.tree.inbox)
     folder = posixpath.dirname(str(recorded.data.get("prompt") or "")) if recorded else ""
     name = folder.removeprefix(inbox).strip("/")
@@ -156,7 +171,7 @@ def _conversation(brain: Brain, recorded: Event | None) -> str:
 
 
 def _as_saved(brain: Brain, recorded: Event, said: str) -> str:
-    """Return a note's body byte for byte as it was saved, line ends included; as recorded where redacted."""
+    """Return a note's body byte for byte as it was saved, or `said` where that was redacted or is not kept."""
     for change in recorded.changes:
         if change.path != recorded.data.get("prompt") or not change.after:
             continue
@@ -170,16 +185,17 @@ def _as_saved(brain: Brain, recorded: Event, said: str) -> str:
     return said
 
 
-def _is_told(block: str) -> bool:
+def _can_be_repeated(block: str) -> bool:
+    """Return whether a block is long enough for its repetition to mean something, and no question."""
     return len(set(words(block))) >= MIN_WORDS and not ends_as_question(block)
 
 
-def _said_again(brain: Brain, marked: Marked, event: StmEvent) -> Iterator[Marked]:
-    """Yield words that were said on another day in nearly the same words."""
+def _marked_by_repetition(brain: Brain, marked: Marked, event: StmEvent) -> Iterator[Marked]:
+    """Yield a block if nearly the same words were said or stated on another day."""
     query = searches(marked.text, ())[0]
-    hits = brain.recall.search(  # by words alone: no embedder elsewhere is asked about what nobody asked
+    hits = brain.recall.search(  # `is_private`: no remote embedder is called for a search that nobody asked for
         query,
-        limit=_LOOKED_AT,
+        limit=_MAX_HITS,
         kinds={"exchange", "statement"},
         now=brain.now(),
         is_private=True,
@@ -190,25 +206,27 @@ def _said_again(brain: Brain, marked: Marked, event: StmEvent) -> Iterator[Marke
         for hit in hits
         if hit.anchor != event.id
         and (hit.kind == "statement" or hit.speaker == "user")
-        and likeness(hit.text, marked.text) >= AGAIN
+        and likeness(hit.text, marked.text) >= REPEATED
         and brain.day_of(hit.at) != brain.day_of(event.at)
     ]
     if not alike or len(brain.recall.rare_words(marked.text)) < MIN_RARE:
         return
     statements = tuple(f"{hit.uuid or hit.path}#{hit.anchor}" for hit in alike if hit.kind == "statement")
-    yield replace(_marked(marked), same=statements[:1])
+    yield replace(_with_tags(marked), same=statements[:1])
 
 
-def _led(brain: Brain, log: StatementLog, known: Exchanges) -> Iterator[tuple[Marked, StmEvent]]:
-    """Yield the words that led an answer on two different days."""
-    for (exchange, digest), days in log.led.items():
-        if len(days) < LED_DAYS or exchange not in known.events or f"{exchange}:{digest}" in log.done:
+def _marked_by_answers(brain: Brain, log: StatementLog, exchanges: Exchanges) -> Iterator[MarkedText]:
+    """Yield the words that led answers on two different days."""
+    for (exchange, digest), days in log.led().items():
+        recorded = exchanges.event(exchange) if len(days) >= LED_DAYS else None
+        if recorded is None or log.is_decided(f"{exchange}:{digest}"):
             continue
-        noted = known.noted(exchange)
-        if noted is None:
+        event = exchanges.in_memory(exchange)
+        if event is None:
             continue
-        texts = (noted.user, *blocks_of(noted.user))
+        texts = (event.user, *blocks_of(event.user))
         text = next((text for text in texts if text_hash(text) == digest), "")
         if text and not ends_as_question(text):
-            conversation = _conversation(brain, known.events[exchange][1])
-            yield _marked(Marked(text, exchange, noted.at, "use", conversation=conversation)), noted
+            conversation = _conversation(brain, recorded)
+            marked = Marked(text, exchange, event.at, "use", conversation=conversation)
+            yield MarkedText(_with_tags(marked), event)

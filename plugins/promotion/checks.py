@@ -1,7 +1,7 @@
 """Checks of a model's operation by its evidence, for any language (design 6): quotes, who said them, when, and numbers.
 
-A hard problem has the operation refused; any other is asked about once, and then what the model says stands. What an
-operation replaces is never lost, whatever passes here: the old wording goes to History.
+An operation with a hard problem is refused. One with a soft problem is sent back once, and accepted if the model
+insists. An operation that passes wrongly loses no words either: the old wording goes to History.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from difflib import SequenceMatcher
 
+from brainiac.formats.markdown import without_quotes
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
+from brainiac.text.numbers import clock_hours, dates_in, numbers, spelled_numbers
 from brainiac.text.tokens import likeness, words
 
-WORKED_OUT_DAYS = 31  # so far from the day it was said a date may lie that no quote has: "yesterday", "on Monday"
-SAME_WORD = 0.4  # of the runs of signs: another form of a word
-_NUMBER = re.compile(r"\d+")
-_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+MIN_LETTERS = 3  # a shorter word is in most sentences
+PASTED = "import"  # the origin of what stands in a block quote or a fence
+WORKED_OUT_DAYS = 31  # a date that no quote has may lie so far from the day it was said: "yesterday", "on Monday"
+SAME_WORD = 0.4  # two words that share so many of their character trigrams are forms of one word
 _WORD = re.compile(r"[^\W\d_]\w*")
 _QUOTES = str.maketrans(dict.fromkeys("“”„«»\"'‘’*_`", ""))
 
@@ -30,9 +33,9 @@ class Problem:
     """What is wrong with an operation.
 
     Attributes:
-        text: For the model and the journal.
-        is_hard: It is refused; otherwise it is asked about once.
-        is_about_change: The text is well founded, only what it would change is not: it may be stated beside.
+        text: The problem as the model and the journal get it.
+        is_hard: Whether the operation is refused; otherwise it is sent back once.
+        is_about_change: Whether only the change of a target is unfounded; the text may become a statement beside it.
     """
 
     text: str
@@ -45,10 +48,10 @@ class Sources:
     """What an operation may rest on.
 
     Attributes:
-        events: What was said, by id.
-        origin_of: Whose words the prompt of an exchange holds, one of `ORIGINS`.
-        day_of: The person's day of a moment.
-        names: Titles, aliases and subjects that are known.
+        events: The exchanges, by id.
+        origin_of: Returns whose words the prompt of an exchange holds, one of `ORIGINS`.
+        day_of: Returns the person's day of a moment.
+        names: Titles and aliases of the pages that were shown.
     """
 
     events: Mapping[str, StmEvent]
@@ -57,15 +60,17 @@ class Sources:
     names: Collection[str] = ()
 
     def speaker_of(self, exchange: str, quote: str) -> str:
-        """Return whose words a quote is, one of `ORIGINS`; "" where nobody said it."""
+        """Return whose words a quote is, one of `ORIGINS`; "" where the exchange does not hold it."""
         event, wanted = self.events[exchange], _folded(quote)
-        if wanted and wanted in _folded(event.user):
+        if wanted and wanted in _folded(without_quotes(event.user)):
             return self.origin_of(exchange)
+        if wanted and wanted in _folded(event.user):  # a text that they pasted
+            return max(self.origin_of(exchange), PASTED, key=ORIGINS.index)
         return "assistant" if wanted and wanted in _folded(event.ai) else ""
 
 
 def origin_of(operation: Operation, sources: Sources) -> str:
-    """Return whose words an operation rests on: the least trusted of its quotes."""
+    """Return whose words an operation rests on: the least trusted origin of its quotes."""
     speakers = (sources.speaker_of(quoted.exchange, quoted.quote) for quoted in operation.evidence)
     return max((speaker for speaker in speakers if speaker), key=ORIGINS.index, default=ORIGINS[0])
 
@@ -74,21 +79,22 @@ def problems_of(operation: Operation, targets: Sequence[Existing], sources: Sour
     """Return what is wrong with an operation.
 
     Args:
-        operation: As a model gave it, the ids of its exchanges resolved.
-        targets: The statements that its ids name, as far as they are there.
+        operation: The operation as a model gave it.
+        targets: The statements that its ids name, as far as they exist.
         sources: What it may rest on.
     """
     problems = [*_evidence_problems(operation, sources), *_target_problems(operation, targets)]
     if any(problem.is_hard for problem in problems):
-        return problems  # what it rests on is not known
+        return problems  # the further checks need evidence and targets that exist
     if operation.action in ("replace", "end", "forget"):
         problems += _change_problems(operation, targets, sources)
-    # Digits are the same in every language; which of them is a date, an age or a price is not asked.
+    # Digits are the same in every language; whether a number is a date, an age or a price does not matter here.
     problems += _number_problems(operation, targets, sources)
     return [*problems, *_word_problems(operation, targets, sources)]
 
 
 def _evidence_problems(operation: Operation, sources: Sources) -> Iterable[Problem]:
+    """Yield quotes that nobody said, a missing quote, and a text that is empty or too long."""
     if not operation.evidence:
         yield Problem("it quotes nothing of what was said")
     for evidence in operation.evidence:
@@ -103,91 +109,115 @@ def _evidence_problems(operation: Operation, sources: Sources) -> Iterable[Probl
 
 
 def _target_problems(operation: Operation, targets: Sequence[Existing]) -> Iterable[Problem]:
+    """Yield a problem where an operation on statements names one that does not exist, or none."""
     if operation.action != "new" and len(targets) < max(1, len(operation.ids)):
         named = ", ".join(repr(name[:40]) for name in operation.ids) or "named"
         yield Problem(f"there is no statement {named}; copy an id of the list, or use `new`", is_about_change=True)
 
 
 def _change_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield what is wrong with the evidence for a change: only the person's words, said later, end what is known."""
-    theirs = [
+    """Yield a problem where a change rests on no words of the person, or on words older than its target."""
+    by_person = [
         evidence.exchange
         for evidence in operation.evidence
         if sources.speaker_of(evidence.exchange, evidence.quote) == ORIGINS[0]
     ]
-    if not theirs:
+    if not by_person:
         yield Problem("only the person's own words change what is known; quote them", is_about_change=True)
         return
-    last = max(sources.day_of(sources.events[exchange].at) for exchange in theirs)
+    last_day = max(sources.day_of(sources.events[exchange].at) for exchange in by_person)
     for target in targets:
-        if last < target.since:
+        if last_day < target.since:
             text = f"“{target.content[:80]}” was said on {target.since}, after what it is to be changed by"
             yield Problem(text, is_about_change=True)
 
 
 def _number_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield the numbers and dates of the new text that nobody said; a date near the day may have been worked out."""
+    """Yield the numbers and dates of the new text that stand in no quote, no day and no target."""
     days = {sources.day_of(sources.events[evidence.exchange].at) for evidence in operation.evidence}
-    known = numbers(
-        [
-            *(evidence.quote for evidence in operation.evidence),
-            *days,
-            *(f"{target.content} {target.since}" for target in targets),
-        ]
-    )
+    quotes = [evidence.quote for evidence in operation.evidence]
+    known = numbers([*quotes, *days, *(f"{target.content} {target.since}" for target in targets)])
     text = "\n".join([operation.text, *operation.steps])
-    # "yesterday" names no day: one that was worked out is asked about, since refusing it would lose what was said.
-    for stated in dict.fromkeys(_DATE.findall(text)):
-        if not numbers([stated]) <= known and any(_is_near(stated, day) for day in days):
-            yield Problem(f"{stated} was not said; is it what was meant?", is_hard=False)
-            text = text.replace(stated, " ")
+    if numbers([text]) <= known:
+        return
+    known |= spelled_numbers(text, quotes)
+    # The model may have worked these out ("yesterday", "half past"): soft, since a refusal would lose the statement.
+    for stated in _worked_out(text, days, known, quotes):
+        yield Problem(f"{stated} was not said; is it what was meant?", is_hard=False)
+        text = text.replace(stated, " ")
     if unsaid := sorted(numbers([text]) - known):
         named = ", ".join(map(str, unsaid[:8]))
         yield Problem(f"the number {named} stands in no quote, in no day and not in the former statement")
 
 
-def numbers(texts: Iterable[str]) -> set[int]:
-    """Return the numbers of texts, digit by digit group: of a date its year, month and day; zero says nothing."""
-    return {int(digits[:18]) for text in texts for digits in _NUMBER.findall(text)} - {0}
+def _worked_out(text: str, days: Collection[str], known: Collection[int], quotes: Sequence[str]) -> Iterable[str]:
+    """Yield the dates of a text near the days, and its times at an hour that a quote has, as far as they are unsaid."""
+    stated = {piece for day, piece in dates_in(text) if any(_is_near(day, said) for said in days)}
+    for piece, hours in clock_hours(text).items():
+        told = spelled_numbers(" ".join(map(str, hours)), quotes) | set(known)
+        if not hours.isdisjoint(told):
+            stated.add(piece)
+    return sorted(piece for piece in stated if not numbers([piece]) <= set(known))
 
 
-def _is_near(stated: str, day: str) -> bool:
+def _is_near(stated: date, day: str) -> bool:
+    """Return whether a date is at most `WORKED_OUT_DAYS` from an ISO date; false where that is none."""
     try:
-        return abs((date.fromisoformat(stated) - date.fromisoformat(day)).days) <= WORKED_OUT_DAYS
+        return abs((stated - date.fromisoformat(day)).days) <= WORKED_OUT_DAYS
     except ValueError:
         return False
 
 
 def _word_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield the words that a statement would lose, and the names that it would bring from nowhere."""
-    stated = words(operation.text)
-    if operation.action == "replace":
-        lost = [word for target in targets for word in words(target.content) if not _has_word(stated, word)]
-        if lost:
-            yield Problem(
-                f"the former statement's words {_listed(lost)} are gone; keep what still holds", is_hard=False
-            )
+    """Yield the words of the old wording that a replacement drops, and the capitalized words that no source has."""
+    lost = [word for target in targets for word in _lost_words(target.content, operation.text)]
+    if operation.action == "replace" and lost:
+        yield Problem(f"the former statement's words {_listed(lost)} are gone; keep what still holds", is_hard=False)
+    if operation.action == "end" and not any(_is_about(target.content, operation, sources) for target in targets):
+        yield Problem("no word of what it ends was said; is it the same thing?", is_hard=False)
     events = (sources.events[evidence.exchange] for evidence in operation.evidence)
     known = [*(text for event in events for text in (event.user, event.ai)), *(target.content for target in targets)]
-    heard = set(words(" ".join([*known, *sources.names, "User"])))
-    # The first word has a capital whatever it is. A language that gives one to every noun is asked more often, which
-    # costs a question and refuses nothing.
-    new = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper() and not _has_word(heard, word)]
+    source_words = set(words(" ".join([*known, *sources.names, "User"])))
+    # The first word always has a capital. In a language that gives one to every noun this soft problem is more
+    # frequent, which costs a further call and refuses nothing.
+    capitalized = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper()]
+    new = [word for word in capitalized if not _has_word(source_words, word)]
     if new:
         yield Problem(f"nobody said {_listed(new)}", is_hard=False)
 
 
-def _has_word(texts: Collection[str], word: str) -> bool:
-    """Return whether a word stands among others, in another form perhaps."""
+def _lost_words(former: str, text: str) -> list[str]:
+    """Return the words of a former text that are gone and have nothing in their place.
+
+    Where as many others stand in their place it is another price, place or name: that is what a change looks like.
+    """
+    before, after = words(former), words(text)
+    lost: list[str] = []
+    for _, start, end, start_after, end_after in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        gone = [word for word in before[start:end] if not _has_word(after, word)]
+        new = [word for word in after[start_after:end_after] if not _has_word(before, word)]
+        lost += gone if len(gone) > len(new) else []
+    return lost
+
+
+def _is_about(statement: str, operation: Operation, sources: Sources) -> bool:
+    """Return whether what was said in an operation's exchanges shares a word with a statement."""
+    said = words(" ".join(sources.events[evidence.exchange].user for evidence in operation.evidence))
+    return any(len(word) >= MIN_LETTERS and _has_word(said, word) for word in words(statement))
+
+
+def _has_word(others: Collection[str], word: str) -> bool:
+    """Return whether a word, or another form of it, is among others."""
     folded = word.casefold()
-    return folded in texts or any(likeness(folded, other) >= SAME_WORD for other in texts)
+    return folded in others or any(likeness(folded, other) >= SAME_WORD for other in others)
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Return the first dozen words as a list for a sentence."""
     return ", ".join(f"“{word}”" for word in dict.fromkeys(names[:12]))
 
 
 def _folded(text: str) -> str:
-    """Return a text without what copying changes: white space, case, quotation marks, emphasis, signs at its ends."""
+    """Return a text for the comparison of quotes: without case, quotation marks, emphasis and marks at its ends."""
     plain = unicodedata.normalize("NFKC", text).translate(_QUOTES).casefold()
     return " ".join(plain.split()).strip(" .,;:!?…")

@@ -33,7 +33,7 @@ def promote(as_json: JsonOption = False) -> None:
         except LockedError as error:
             raise UserError("a promotion is running already; `brainiac log --follow` shows when it is done") from error
     if as_json:
-        print_json(_plain(outcome))
+        print_json(_as_json(outcome))
     elif outcome.event is None:
         say("Nothing was promoted." if outcome.left or outcome.problem else "Short-term memory is empty.")
     else:
@@ -47,17 +47,17 @@ def promote(as_json: JsonOption = False) -> None:
 
 
 def _details(outcome: Outcome) -> Iterator[str]:
-    """Yield a line for whatever a person may want to look at: candidates, and their own words in short-term memory."""
+    """Yield lines on how the candidates ended, and on the person's words that stay in short-term memory or leave."""
     ends = Counter(ending.end for ending in outcome.candidates.values())
     if ends:
         yield "candidates: " + ", ".join(f"{count} {end}" for end, count in ends.most_common())
     for event, reason in outcome.left.items():
         yield f"left    {event}: {reason}"
-    shown = set(outcome.left.values())
+    shown_reasons = set(outcome.left.values())
     rows = [
         (ending.end, outcome.words[name], ending.reason)
         for name, ending in outcome.candidates.items()
-        if ending.reason not in shown
+        if ending.reason not in shown_reasons
     ]
     rows += [("refused", refusal.statement, refusal.reason) for refusal in outcome.refused]
     for end, statement, reason in dict.fromkeys(row for row in rows if row[2]):
@@ -68,7 +68,7 @@ def _details(outcome: Outcome) -> Iterator[str]:
         yield f"filed   {text[:80]!r}: it left short-term memory for the page of the day"
 
 
-def _plain(outcome: Outcome) -> dict[str, Any]:
+def _as_json(outcome: Outcome) -> dict[str, Any]:
     return {
         "event": outcome.event.id if outcome.event else None,
         "exchanges": outcome.exchanges,

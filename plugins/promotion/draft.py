@@ -1,4 +1,4 @@
-"""Memory pages as a promotion changes them: read when first needed, edited in memory, written by the one commit."""
+"""The pages that a promotion changes: read when first needed, changed in memory, written by its one commit."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ from brainiac.text.dates import format_date
 from brainiac.text.tokens import likeness
 
 USER = "User"
-SAME_TITLE = 0.6  # of their runs of signs: two titles of one how-to
+SAME_TITLE = 0.6  # two titles that share so many of their character trigrams name the same how-to
 MAX_TAGS, MAX_ALIASES = 12, 12
 _IMPORTANCE = {"": -1, "low": 0, "medium": 1, "high": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A statement that stands in memory.
+class CurrentStatement:
+    """A statement that holds now, with its page and its owner.
 
     Attributes:
         id: `<page uuid>#<block id>`, or `<page uuid>#~<hash>` where a person wrote it without a block id.
-        path: Of its page.
-        page: The page's uuid, or its path for want of one.
-        statement: As it stands.
-        is_ours: A process wrote it so.
-        is_private: It must not leave this machine.
-        text: What it says, its links by their paths from the root (`relinking`).
-        since: The date it was said, if a journal tells.
+        path: The path of its page.
+        page: The uuid of its page, or the path of a page without one.
+        title: The title of its page.
+        statement: The list item on the page.
+        is_ours: Whether a process wrote it in these words; otherwise it is the person's.
+        is_private: Whether it must not leave this machine.
+        text: Its words, with links as paths from the root (`storage/relinking.py`).
+        since: The date it was said on; "" where no journal has it.
     """
 
     id: str
@@ -59,12 +60,12 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class NewPage:
-    """A page that a run begins.
+    """A page that does not exist yet and that a run begins.
 
     Attributes:
         title: Its heading.
-        meta: Front matter besides what every page has. What a page was first begun with is what it is begun with
-            again when the step that began it is dropped: `private` above all.
+        meta: Front matter besides the keys of every page. A run whose commit is retried begins the page with the same
+            keys again, above all `private`.
     """
 
     title: str
@@ -72,20 +73,23 @@ class NewPage:
 
     @property
     def is_private(self) -> bool:
-        """It must not be shown to a remote model."""
+        """Whether it must not be shown to a remote model."""
         return "private" in self.meta
 
 
 @dataclass(slots=True)
-class Working:
-    """One page in work.
+class PageDraft:
+    """One page with the changes of this run.
 
     Attributes:
         before: Its text as it was read; None for a new page.
-        document: As it is by now.
-        sources: Exchange ids to add; likewise `tags` and `aliases`.
-        reinforced: How often something of it was stated again.
-        named: What synthesis made of it, if it was asked.
+        document: Its text with the changes so far.
+        sources: Exchange ids to add to its front matter, in order (a dictionary without values).
+        tags: Tags to add, likewise.
+        aliases: Aliases to add, likewise.
+        reinforced: How many of its statements were said again.
+        importance: The highest importance of what was stated: `low`, `medium`, `high`, or "".
+        named: The answer of synthesis about it; None where it was not asked.
     """
 
     before: str | None
@@ -99,10 +103,10 @@ class Working:
 
     @property
     def current(self) -> list[Statement]:
-        """The statements that hold."""
+        """Its statements that hold now."""
         return [statement for statement in self.document.memory.statements if not statement.is_history]
 
-    def copied(self) -> Working:
+    def copied(self) -> PageDraft:
         """Return a copy that further work does not change."""
         return replace(self, sources=dict(self.sources), tags=dict(self.tags), aliases=dict(self.aliases))
 
@@ -129,88 +133,91 @@ class Working:
 
 
 def _longer(memory: Memory, key: str, added: Sequence[str]) -> dict[str, object]:
-    """Return a list of the front matter with what it lacks; nothing where a person means something else by it."""
-    standing = memory.meta.get(key) or []
-    if not isinstance(standing, list):
+    """Return a front matter key with further items; {} where nothing is new, or the key holds no list (a person's)."""
+    present = memory.meta.get(key) or []
+    if not isinstance(present, list):
         return {}
-    known = [str(item) for item in standing if item]
-    new = [item for item in added if item not in known]
-    return {key: [*known, *new]} if new else {}
+    items = [str(item) for item in present if item]
+    new = [item for item in added if item not in items]
+    return {key: [*items, *new]} if new else {}
 
 
 class Draft:
-    """The pages that one promotion changes, among all that there are.
+    """All pages as one promotion will leave them.
 
     Args:
         brain: The brain.
-        log: What the journals tell; it takes in what becomes ours.
-        begun: The pages that the run begins, by path; added to.
+        log: Statements and their owners, from the journals; the statements that the run writes are added to it.
+        new_pages: The pages that the run begins, by path; added to.
+
+    Attributes:
+        page_drafts: The pages that are changed, by path.
     """
 
-    def __init__(self, brain: Brain, log: StatementLog, begun: dict[str, NewPage] | None = None) -> None:
+    def __init__(self, brain: Brain, log: StatementLog, new_pages: dict[str, NewPage] | None = None) -> None:
         self.brain, self.log = brain, log
-        self.begun = {} if begun is None else begun
-        self.working: dict[str, Working] = {}
+        self.new_pages = {} if new_pages is None else new_pages
+        self.page_drafts: dict[str, PageDraft] = {}
 
-    def anew(self) -> Draft:
-        """Return a draft on the pages as they stand now, on which nothing was done yet."""
-        return Draft(self.brain, self.log, self.begun)
+    def restarted(self) -> Draft:
+        """Return a draft without changes, on the pages as they stand now; the pages to begin stay known."""
+        return Draft(self.brain, self.log, self.new_pages)
 
     @cached_property
     def pages(self) -> PageSet:
-        """All pages, as they stood when the first of them was looked for."""
+        """All pages, as they stood when this was first asked for."""
         return self.brain.pages()
 
     # --- finding ----------------------------------------------------------------------------------------
 
-    def page(self, path: str) -> Working | None:
-        """Return a page for work; None where nothing stands.
+    def page(self, path: str) -> PageDraft | None:
+        """Return the draft of a page that exists or was added; None where there is no such page.
 
         Raises:
-            FormatError: What stands there is no page that may be changed.
+            FormatError: The file at this path is no page that may be changed.
         """
-        if path not in self.working:
+        if path not in self.page_drafts:
             text = self.brain.read_page(path)
             if text is None:
                 return None
-            self.working[path] = Working(text, MemoryDocument(text, path))
-        return self.working[path]
+            self.page_drafts[path] = PageDraft(text, MemoryDocument(text, path))
+        return self.page_drafts[path]
 
-    def opened(self, path: str) -> Working:
-        """Return a page for work, begun where nothing stands."""
-        if working := self.page(path):
-            return working
-        page, now = self.begun[path], iso(self.brain.clock.now())
+    def opened(self, path: str) -> PageDraft:
+        """Return the draft of a page; one that does not exist is begun as `new_pages` says."""
+        if page_draft := self.page(path):
+            return page_draft
+        page, now = self.new_pages[path], iso(self.brain.clock.now())
         return self.add(path, new_memory(page.title, uuid=new_id(), now=now, **page.meta))
 
-    def add(self, path: str, text: str) -> Working:
-        """Take in a new page."""
-        self.working[path] = Working(None, MemoryDocument(text, path))
-        return self.working[path]
+    def add(self, path: str, text: str) -> PageDraft:
+        """Add a new page with its text."""
+        self.page_drafts[path] = PageDraft(None, MemoryDocument(text, path))
+        return self.page_drafts[path]
 
     @contextmanager
     def undone_on_error(self, paths: Collection[str]) -> Iterator[None]:
-        """Leave pages as they were when what is done within fails halfway."""
-        before = {path: self.working[path].copied() for path in paths if path in self.working}
+        """Restore pages to what they were before the block when it raises."""
+        before = {path: self.page_drafts[path].copied() for path in paths if path in self.page_drafts}
         try:
             yield
         except BaseException:
             for path in paths:
-                self.working.pop(path, None)
-            self.working |= before
+                self.page_drafts.pop(path, None)
+            self.page_drafts |= before
             raise
 
     def memories(self, *, is_private: bool) -> Iterator[Memory]:
-        """Yield the pages that a decision may rest on, private ones or the others, as they are by now."""
+        """Yield the pages that a decision may rest on, private ones or the others, with the changes so far."""
         for path, memory in self.pages.memories.items():
             if memory.is_private == is_private and not memory.is_off_record:
-                yield self.working[path].document.memory if path in self.working else memory
-        for path, working in self.working.items():
-            if path not in self.pages.memories and working.document.memory.is_private == is_private:
-                yield working.document.memory
+                yield self.page_drafts[path].document.memory if path in self.page_drafts else memory
+        for path, page_draft in self.page_drafts.items():
+            if path not in self.pages.memories and page_draft.document.memory.is_private == is_private:
+                yield page_draft.document.memory
 
-    def path_called(self, name: str, *, is_private: bool) -> str:
-        """Return the page of a person, project or thing: a subject has one; "" where it has none."""
+    def path_of_name(self, name: str, *, is_private: bool) -> str:
+        """Return the path of the page of a person, project or thing by its title or alias; "" where there is none."""
         wanted = name.casefold()
         if not wanted or name == USER:
             return ""
@@ -218,26 +225,26 @@ class Draft:
             is_fit = page.is_private == is_private and not page.is_off_record
             if is_fit and self.pages.kind_of(page.path) == "concrete":
                 return page.path
-        for path, begun in self.begun.items():
-            names = (begun.title, str(begun.meta.get("subject")), *begun.meta.get("aliases", ()))
-            if begun.is_private == is_private and wanted in map(str.casefold, names):
+        for path, new_page in self.new_pages.items():
+            names = (new_page.title, str(new_page.meta.get("subject")), *new_page.meta.get("aliases", ()))
+            if new_page.is_private == is_private and wanted in map(str.casefold, names):
                 return path if self.pages.kind_of(path) == "concrete" else ""
         return ""
 
-    def skill_called(self, title: str, *, is_private: bool) -> str:
-        """Return the page of the same how-to, one whose title says nearly the same; "" where there is none."""
-        pages = [(page.path, page.title) for page in self.memories(is_private=is_private)]
-        pages += [(path, begun.title) for path, begun in self.begun.items() if begun.is_private == is_private]
-        skills = [(path, name) for path, name in pages if self.pages.kind_of(path) == "skills"]
-        path, name = max(skills, key=lambda page: likeness(page[1], title), default=("", ""))
-        return path if likeness(name, title) >= SAME_TITLE else ""
+    def path_of_skill(self, title: str, *, is_private: bool) -> str:
+        """Return the path of the how-to whose title is nearly the same; "" where there is none."""
+        titles = {page.path: page.title for page in self.memories(is_private=is_private)}
+        titles |= {path: page.title for path, page in self.new_pages.items() if page.is_private == is_private}
+        scores = {path: likeness(name, title) for path, name in titles.items() if self.pages.kind_of(path) == "skills"}
+        path = max(scores, key=lambda path: scores[path], default="")
+        return path if path and scores[path] >= SAME_TITLE else ""
 
-    def statements_of(self, memory: Memory) -> list[Known]:
-        """Return the statements of a page that hold."""
+    def statements_of(self, memory: Memory) -> list[CurrentStatement]:
+        """Return the statements of a page that hold now."""
         page = memory.uuid or memory.path
         folder = posixpath.dirname(memory.path)
         return [
-            Known(
+            CurrentStatement(
                 id=_statement_id(page, statement),
                 path=memory.path,
                 page=page,
@@ -252,44 +259,46 @@ class Draft:
             if not statement.is_history
         ]
 
-    def known(self, name: str) -> Known | None:
-        """Return the statement of an id that holds."""
-        page, _, _ = name.partition("#")
-        path = self.pages.place_of.get(page) or self._added.get(page, page)
-        working = self.working.get(path)
-        memory = working.document.memory if working else self.pages.memories.get(path)
+    def statement(self, statement_id: str) -> CurrentStatement | None:
+        """Return the current statement of an id; None where there is none, or its page is off the record."""
+        page, _, _ = statement_id.partition("#")
+        path = self.pages.place_of.get(page) or self._path_of_added(page) or page
+        page_draft = self.page_drafts.get(path)
+        memory = page_draft.document.memory if page_draft else self.pages.memories.get(path)
         if memory is None or memory.is_off_record:
             return None
-        return next((statement for statement in self.statements_of(memory) if statement.id == name), None)
+        return next((current for current in self.statements_of(memory) if current.id == statement_id), None)
 
-    @property
-    def _added(self) -> dict[str, str]:
-        return {working.document.memory.uuid: path for path, working in self.working.items() if working.before is None}
+    def _path_of_added(self, uuid: str) -> str:
+        """Return the path of the page that this run added with a uuid; "" where there is none."""
+        added = (draft.document.memory for draft in self.page_drafts.values() if draft.before is None)
+        return next((memory.path for memory in added if memory.uuid == uuid), "")
 
-    def same_words(self, text: str, *, is_private: bool) -> str:
-        """Return the id of the statement that stands in the same words, on whatever page; "" where none does."""
-        return self._by_words.get((folded(text), is_private), "")
+    def id_of_words(self, text: str, *, is_private: bool) -> str:
+        """Return the id of a current statement in the same words, on any page; "" where there is none."""
+        return self._ids_by_words.get((folded(text), is_private), "")
 
     @cached_property
-    def _by_words(self) -> dict[tuple[str, bool], str]:
-        names: dict[tuple[str, bool], str] = {}
+    def _ids_by_words(self) -> dict[tuple[str, bool], str]:
+        """Ids of the current statements by their folded text and whether they are private."""
+        ids: dict[tuple[str, bool], str] = {}
         for is_private in (False, True):
             for memory in self.memories(is_private=is_private):
                 for statement in memory.statements:
                     if not statement.is_history:
-                        name = _statement_id(memory.uuid or memory.path, statement)
-                        names.setdefault((folded(statement.text), is_private), name)
-        return names
+                        statement_id = _statement_id(memory.uuid or memory.path, statement)
+                        ids.setdefault((folded(statement.text), is_private), statement_id)
+        return ids
 
-    def total(self) -> int:
-        """Return how many statements held when the pages were read."""
+    def n_statements(self) -> int:
+        """Return the number of current statements when the pages were read."""
         statements = (statement for memory in self.pages.memories.values() for statement in memory.statements)
         return sum(not statement.is_history for statement in statements)
 
     # --- places -----------------------------------------------------------------------------------------
 
     def folders(self) -> dict[str, str]:
-        """Return the folders of `concrete/` and `skills/` with what each is about, by path below long-term memory."""
+        """Return the summaries of the folders of `concrete/` and `skills/`, by their path below long-term memory."""
         top = self.pages.root + "/"
         names = [folder.removeprefix(top) for folder in self.pages.children if folder.startswith(top)]
         return {name: self._summary_of(top + name) for name in names if name.split("/")[0] in ("concrete", "skills")}
@@ -299,30 +308,37 @@ class Draft:
         return parse_index(index.path, index.text).summary if index else ""
 
     def free_path(self, folder: str, title: str) -> str:
-        """Return where a new page of a folder may stand."""
-        taken = {posixpath.basename(path).casefold() for path in self.begun if posixpath.dirname(path) == folder}
+        """Return a path in a folder for a new page, named by its title, that no file and no new page has."""
+        names = {posixpath.basename(path).casefold() for path in self.new_pages if posixpath.dirname(path) == folder}
         while True:
-            path = self.pages.free_path(folder, title, taken)
+            path = self.pages.free_path(folder, title, names)
             if is_free(self.brain, path):
                 return path
-            taken.add(posixpath.basename(path).casefold())
+            names.add(posixpath.basename(path).casefold())
 
     # --- what the commit is to write ----------------------------------------------------------------------
 
     def changes(self, now: str) -> list[Change]:
-        """Return what the commit is to write."""
+        """Return the changes of files for the commit; `now` becomes the pages' `updated_at`."""
         changes = []
-        for path, working in sorted(self.working.items()):
-            text = str(working.finished(now))
-            if working.before is None:
+        for path, page_draft in sorted(self.page_drafts.items()):
+            text = str(page_draft.finished(now))
+            if page_draft.before is None:
                 changes.append(create(path, text))
-            elif text != working.before:
-                changes.append(update(path, working.before, text))
+            elif text != page_draft.before:
+                changes.append(update(path, page_draft.before, text))
         return changes
 
 
 def day_page(brain: Brain, at: str, *, is_private: bool, number: int = 1) -> tuple[str, NewPage]:
-    """Return path and title of a page of a day: what happened, and what was said word for word."""
+    """Return path and beginning of the page of a day, which holds its events and, word for word, its exchanges.
+
+    Args:
+        brain: The brain.
+        at: A moment of the day, ISO 8601.
+        is_private: Whether the day's private page is meant.
+        number: Which page of that day, from 1.
+    """
     day = brain.day_of(at)
     suffix = ("-private" if is_private else "") + (f"-{number}" if number > 1 else "")
     root = brain.tree.relative(brain.tree.long_term)
@@ -333,46 +349,50 @@ def day_page(brain: Brain, at: str, *, is_private: bool, number: int = 1) -> tup
 
 
 def free_day_page(draft: Draft, at: str, *, is_private: bool) -> tuple[str, NewPage]:
-    """Return the page of a day that can be written: a further one where something else stands in its place.
+    """Return path and beginning of the first page of a day that can be written.
+
+    A page is passed over where another file has its path, or where the words are private and the page is not.
 
     Raises:
-        FormatError: Its folder cannot be one.
+        FormatError: The folder cannot be made, since a file has its path.
     """
     number = 1
     while True:
-        path, begun = day_page(draft.brain, at, is_private=is_private, number=number)
+        path, new_page = day_page(draft.brain, at, is_private=is_private, number=number)
         check_folder(draft.brain, posixpath.dirname(path))
         page = draft.pages.memories.get(path)
-        if page.is_private >= is_private if page else is_free(draft.brain, path):
-            return path, begun
+        is_usable = page.is_private or not is_private if page else is_free(draft.brain, path)
+        if is_usable:
+            return path, new_page
         number += 1
 
 
 def check_folder(brain: Brain, folder: str) -> None:
-    """Raise `FormatError` where something that is no folder keeps a folder from being made."""
+    """Raise `FormatError` where a file has the path of a folder, or of a folder above it."""
     if not can_hold(brain, folder):
         raise FormatError(folder, "is no folder, so that nothing can be filed there; move away what stands there")
 
 
 def _statement_id(page: str, statement: Statement) -> str:
+    """Return the id of a statement on the page with a uuid (see `CurrentStatement.id`)."""
     return f"{page}#{statement.block_id or '~' + text_hash(statement.text)[:8]}"
 
 
 def folded(text: str) -> str:
-    """Return a text with case and white space folded: what says the same in the same words."""
+    """Return a text with case and white space folded, to compare statements by their words."""
     return " ".join(text.split()).casefold()
 
 
 def can_hold(brain: Brain, folder: str) -> bool:
-    """Return whether a page can be made in a folder, which need not be there yet."""
-    at = brain.tree.absolute(folder)
+    """Return whether a page can be made in a folder, which need not exist: none of its parents is a file."""
+    path = brain.tree.absolute(folder)
     try:
         brain.tree.confine(folder)
     except ConfinementError:
         return False
-    return next(place for place in (at, *at.parents) if os.path.lexists(place)).is_dir()
+    return next(parent for parent in (path, *path.parents) if os.path.lexists(parent)).is_dir()
 
 
 def is_free(brain: Brain, path: str) -> bool:
-    """Return whether a page can be made at a path."""
+    """Return whether a page can be made at a path: no file has it, and its folder can be made."""
     return not os.path.lexists(brain.tree.absolute(path)) and can_hold(brain, posixpath.dirname(path))

@@ -1,6 +1,7 @@
-"""The one commit of a promotion: pages, index pages, review, short-term memory last, rebased on what stands there.
+"""The one commit of a promotion: pages, index pages, review and short-term memory.
 
-Each candidate ends as written, proposed, left or refused, in the journal and in the run's report.
+It is retried on the files as they stand when somebody saved one meanwhile. Each candidate ends as written, proposed,
+left or refused, in the journal and in the run's report.
 """
 
 from __future__ import annotations
@@ -38,33 +39,33 @@ from .filing import NAME, add_exchanges
 from .placing import Named
 
 ATTEMPTS = 10
-MAX_TOLD = 300  # characters of what a person wrote that the event tells; all of it stands in the tree
+MAX_QUOTED = 300  # characters of a person's text in the event; the whole text stands in the tree
 
 
 @dataclass(slots=True)
 class Work:
-    """What a run has come to before it is written.
+    """The results of a run before its commit.
 
     Attributes:
         memory: Short-term memory at the snapshot.
-        events: The events looked at, a person's own lines as such too, by id.
-        lines: The ids of events made from lines that a person wrote into the lists, with their texts.
-        steps: What is to be done, in order.
-        records: What each of them did, for the journal.
-        named: What synthesis made of pages, by path.
-        left: Events that stay for the next run, with the reason.
-        refused: What was not done, and why.
-        summary: The new summary; None leaves the one there.
-        endings: How candidates ended that no step is left of, by their ids.
-        words: What candidates state, by their ids.
-        origins: Tells where the links of an event lead.
-        kept: What a person wrote beside what leaves short-term memory; it stays there.
-        filed: Lines of a person's that leave the lists, and thoughts that they changed; they go to the day's page.
-        breaker: What the run would have retired, where that is too much.
+        events: The events that the run decides on, by id; a person's own line under Key Facts is one too.
+        lines: The texts of those lines, by event id.
+        origins: Resolves the links in an event's text.
+        steps: The steps that were carried out, in order.
+        records: The statement records of each step.
+        named: The answers of synthesis, by path of the page.
+        left: The reason for each event that stays for the next run, by event id.
+        refused: The operations that were not carried out, with the reason.
+        summary: The new summary; None keeps the old one.
+        endings: How candidates without a step ended, by candidate id.
+        words: The text of each candidate, by its id.
+        kept: Remarks of a person beside events and items that leave short-term memory; they stay there.
+        filed: List items that leave short-term memory and thoughts that a person changed; they go to the day's page.
+        breaker: What the run would have retired, where that was too large a share; None otherwise.
         summarized_by: The model that wrote the summary.
-        paragraphs: Hashes of its paragraphs.
-        standing: Ids of the events that stand on the pages of their days already.
-        gone: Ids of exchanges that stood there too and that a person took out.
+        paragraphs: Hashes of the paragraphs of the new summary.
+        filed_ids: Ids of the events that stand on the pages of their days already.
+        removed_ids: Ids of filed exchanges that a person has taken out of their pages since.
     """
 
     memory: ShortTermMemory
@@ -84,28 +85,28 @@ class Work:
     breaker: Breaker | None = None
     summarized_by: str | None = None
     paragraphs: tuple[str, ...] = ()
-    standing: frozenset[str] = frozenset()
-    gone: Sequence[str] = ()
+    filed_ids: frozenset[str] = frozenset()
+    removed_ids: Sequence[str] = ()
 
     @property
     def archived(self) -> list[StmEvent]:
-        """The events of which nothing is left to decide."""
+        """The events that are decided and leave short-term memory."""
         return [event for event in self.events.values() if event.id not in self.left]
 
     def carry_out(self, brain: Brain, draft: Draft, step: Step) -> None:
-        """Carry a step out on the pages in work.
+        """Carry a step out on the draft, whole or not at all.
 
         Raises:
-            FormatError: It does not fit what stands there; nothing of it was done.
+            FormatError: Its target or page was changed meanwhile, or `review.md` cannot take its proposal.
         """
         if step.proposal:
-            brain.read_page(brain.tree.relative(brain.tree.review))  # where nothing can be asked, nothing is done
+            brain.read_page(brain.tree.relative(brain.tree.review))  # raises where no proposal can be written there
         with draft.undone_on_error(step.paths):
             self.records.append(carry_out(draft, step))
         self.steps.append(step)
 
-    def build(self, brain: Brain, draft: Draft, steps: Sequence[Step]) -> None:
-        """Carry all steps out anew, on pages as they stand; what no longer fits is left."""
+    def rebuild(self, brain: Brain, draft: Draft, steps: Sequence[Step]) -> None:
+        """Carry steps out on a new draft; the candidate of one that no longer fits its page is left."""
         self.steps, self.records = [], []
         for step in steps:
             try:
@@ -116,7 +117,7 @@ class Work:
             name_and_order(draft, path, named.page, named.order(chain.from_iterable(self.records)))
 
     def leave(self, candidate: Candidate, reason: str) -> None:
-        """Keep a candidate and the events behind it for the next run."""
+        """Keep a candidate and the events it rests on for the next run."""
         self.left |= {event.id: reason for event in candidate.events if event.id in self.events}
         self.end(candidate, "left", reason)
 
@@ -126,7 +127,7 @@ class Work:
         self.note_refusal(candidate.words, reason, candidate.model, candidate.id)
 
     def note_refusal(self, statement: str, reason: str, model: str, candidate: str = "") -> None:
-        """Note something that a model wanted and that was not done, and why."""
+        """Note an operation that was not carried out, and why."""
         refused = Refused(candidate=candidate, statement=statement[:300], reason=reason[:300], model=model)
         self.refused.append(refused)
 
@@ -136,7 +137,7 @@ class Work:
         self.endings[candidate.id] = CandidateEnd(end=end, reason=reason[:300])
 
     def endings_by_now(self) -> dict[str, CandidateEnd]:
-        """Return how every candidate ended, each in one way; those of the steps too."""
+        """Return how every candidate ended, with those of the steps as written or proposed."""
         endings = dict(self.endings)
         for step in self.steps:
             self.words[step.candidate.id] = step.candidate.words
@@ -145,46 +146,46 @@ class Work:
 
 
 def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
-    """Write a run's outcome; a page that was edited meanwhile keeps its candidates and their events for the next run.
+    """Commit the results of a run; the candidates of a page that was edited meanwhile are left for the next run.
 
     Args:
         brain: The brain.
-        work: What is to be written; what is left is noted there.
-        draft: The pages in work.
-        cause: Id of the run's first event.
+        work: The results; candidates that are left are noted there.
+        draft: The page drafts.
+        cause: The id of the run's first event.
 
     Returns:
-        The event; None when nothing came of the run.
+        The event; None where there was nothing to commit.
 
     Raises:
-        ConflictError: Somebody else was quicker every time.
+        ConflictError: In each of `ATTEMPTS` attempts somebody saved a file of the commit.
     """
     log = draft.log
     for _ in range(ATTEMPTS):
-        # what short-term memory could not hold stands on the page of its day already
-        unfiled = [event for event in work.archived if event.id not in work.standing]
+        unfiled = [event for event in work.archived if event.id not in work.filed_ids]
         pages = add_exchanges(brain, draft, unfiled, work.origins, work.left)
-        if not work.steps and not work.archived and not work.gone:
+        if not work.steps and not work.archived and not work.removed_ids:
             return None
-        work.filed = _leaving(brain, work, log)
+        work.filed = _leaving_lines(brain, work, log)
         for path, ids in add_exchanges(brain, draft, work.filed, work.origins, work.left).items():
             pages.setdefault(path, []).extend(ids)
         proposals = _proposals(brain, work)
         changes = _changes(brain, draft, work, proposals)
         try:
-            # held for the commit alone: through the calls before it, exchanges go on being noted
+            # The lock is taken only here: during the model calls before, Reflection has to be able to note exchanges.
             with brain.short_term_lock():
                 changes += _short_term(brain, work, log)
                 event = _event(work, pages, proposals)
                 return brain.commit(event, by=NAME, changes=changes, cause=cause)
         except ConflictError as error:
-            _put_off(work, set(error.paths))
-            draft = draft.anew()
-            work.build(brain, draft, work.steps)
+            _leave_steps_on(work, set(error.paths))
+            draft = draft.restarted()
+            work.rebuild(brain, draft, work.steps)
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
 
 
-def _put_off(work: Work, paths: set[str]) -> None:
+def _leave_steps_on(work: Work, paths: set[str]) -> None:
+    """Leave the candidates of steps on pages that somebody saved for the next run."""
     for step in work.steps:
         if not paths.isdisjoint(step.paths):
             work.leave(step.candidate, f"{step.path} was edited meanwhile")
@@ -192,7 +193,7 @@ def _put_off(work: Work, paths: set[str]) -> None:
 
 
 def _proposals(brain: Brain, work: Work) -> list[Proposal]:
-    """Make a proposal of each step about a person's own statement."""
+    """Return the proposals for `review.md`, one for each step that would change a person's own statement."""
     proposals = []
     for step, (record, *_) in zip(work.steps, work.records, strict=True):
         if step.proposal:
@@ -214,16 +215,17 @@ def _proposals(brain: Brain, work: Work) -> list[Proposal]:
 
 
 def _event(work: Work, pages: Mapping[str, Sequence[str]], proposals: Sequence[Proposal]) -> MemoryPromoted:
+    """Return the event of the commit; `pages` are the ids of the exchanges that each page got, by path."""
     return MemoryPromoted(
-        exchanges=(*(event.id for event in work.archived), *work.gone),
+        exchanges=(*(event.id for event in work.archived), *work.removed_ids),
         left=work.left,
         statements=tuple(chain.from_iterable(work.records)),
         episodes={path: tuple(ids) for path, ids in pages.items()},
         proposals=tuple(proposal.record for proposal in proposals),
         refused=tuple(work.refused),
         candidates=work.endings_by_now(),
-        kept=tuple(KeptText(text=text[:MAX_TOLD]) for text in work.kept),
-        filed=tuple(KeptText(exchange=event.id, text=(event.user or event.ai)[:MAX_TOLD]) for event in work.filed),
+        kept=tuple(KeptText(text=text[:MAX_QUOTED]) for text in work.kept),
+        filed=tuple(KeptText(exchange=event.id, text=(event.user or event.ai)[:MAX_QUOTED]) for event in work.filed),
         breaker=work.breaker,
         summarized_by=work.summarized_by,
         summary=work.paragraphs,
@@ -231,6 +233,7 @@ def _event(work: Work, pages: Mapping[str, Sequence[str]], proposals: Sequence[P
 
 
 def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposal]) -> list[Change]:
+    """Return the changes of pages, of the index pages of their folders, and of `review.md`."""
     now = iso(brain.clock.now())
     pages = draft.changes(now)
     changes = [*pages, *Folders(brain, pages, _related(draft, work.steps), is_whole=False).changes()]
@@ -238,35 +241,40 @@ def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposa
 
 
 def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
-    """Return which pages name which: a statement of the one holds the title of the other."""
-    titles: dict[str, list[tuple[str, str]]] = {}
-    known = {path: page.title for path, page in draft.pages.memories.items()}
-    known |= {path: working.document.memory.title for path, working in draft.working.items()}
-    for path, title in known.items():
+    """Return pairs of paths: a step's page, and a page whose title stands in the step's text."""
+    titles = {path: page.title for path, page in draft.pages.memories.items()}
+    titles |= {path: page_draft.document.memory.title for path, page_draft in draft.page_drafts.items()}
+    # By first word, so that each statement is compared with few titles.
+    by_first_word: dict[str, list[tuple[str, str]]] = {}
+    for path, title in titles.items():
         if draft.pages.kind_of(path) == "concrete" and title:
-            titles.setdefault(title.split()[0], []).append((title, path))
+            by_first_word.setdefault(title.split()[0], []).append((title, path))
     pairs = []
     for step in steps:
-        words = f" {step.operation.text} "
-        for first in dict.fromkeys(words.split()):
-            for title, path in titles.get(first, ()):
-                if path != step.path and f" {title} " in words:
+        text = f" {step.operation.text} "
+        for word in dict.fromkeys(text.split()):
+            for title, path in by_first_word.get(word, ()):
+                if path != step.path and f" {title} " in text:
                     pairs.append((step.path, path))
     return list(dict.fromkeys(pairs))
 
 
 def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
-    """Return the change of short-term memory, as operations on what stands there now."""
+    """Return the change of short-term memory: the run's results applied to the file as it stands now.
+
+    It sets `work.kept` and `work.paragraphs` to what this change keeps and writes.
+    """
     document = brain.short_term()
     memory, before = document.memory, work.memory
-    gone = {event.id: event_hash(event) for event in work.archived if event.id not in work.lines}
-    keep_events = {event.id for event in memory.events if gone.get(event.id) != event_hash(event)}
+    # An event that a person edited after the snapshot has another hash, and stays.
+    archived = {event.id: event_hash(event) for event in work.archived if event.id not in work.lines}
+    keep_events = {event.id for event in memory.events if archived.get(event.id) != event_hash(event)}
     removed = _removed_items(brain, work)
     keep_items = [item.text for item in (*memory.goals, *memory.facts, *memory.tasks) if item not in removed]
     summary = work.summary if memory.summary == before.summary else None  # a person's summary wins
 
     def is_ours(paragraph: str) -> bool:
-        return text_hash(paragraph) in log.summaries
+        return log.is_own_summary(paragraph)
 
     after = document.reset(summary, keep_events, keep_items, is_ours)
     work.kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
@@ -281,31 +289,36 @@ def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
 
 
 def _removed_items(brain: Brain, work: Work) -> list[Item]:
-    """Return the items that go: facts that were looked at, what is done, and open ones unless they carry over."""
+    """Return the list items that leave short-term memory: decided facts, and the goals and tasks of `_done`."""
     kept_lines = {text for line, text in work.lines.items() if line in work.left}
     removed = [item for item in work.memory.facts if item.text not in kept_lines]
     return removed + [item for item in _done(brain, work.memory) if line_id(item.words) not in work.left]
 
 
 def _done(brain: Brain, memory: ShortTermMemory) -> list[Item]:
-    """Return the goals and tasks that go; one that stands there open too stays with it."""
+    """Return the goals and tasks that leave: the done ones, and the open ones unless the settings carry them over.
+
+    A done item stays while an open one with the same text stays.
+    """
     is_carried = brain.settings.promotion.carry_open_items
     items = (*memory.goals, *memory.tasks)
-    staying = {item.text.casefold() for item in items if is_carried and not item.is_done}
-    return [item for item in items if (item.is_done or not is_carried) and item.text.casefold() not in staying]
+    open_texts = {item.text.casefold() for item in items if is_carried and not item.is_done}
+    return [item for item in items if (item.is_done or not is_carried) and item.text.casefold() not in open_texts]
 
 
-def _leaving(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent]:
-    """Return what leaves short-term memory without being an event of it, as events for the page of the day.
+def _leaving_lines(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent]:
+    """Return events for the page of the day, made of list items that leave and of thoughts that a person changed.
 
-    Whoever ticked an item, it is filed as it stands. What a process worded is not said by the person.
+    The text of an item that a process worded is put down as the assistant's, any other as the person's.
     """
     now = iso(brain.clock.now())
     filed = []
     for item in _done(brain, work.memory):
-        side = {"ai" if text_hash(item.text) in log.noted else "user": item.words}
-        filed.append(StmEvent(line_id(item.words), now, **{"user": "", **side}, is_private=item.is_private))
+        speaker = "ai" if log.noted_from(item.text) else "user"
+        filed.append(
+            StmEvent(line_id(item.words), now, **{"user": "", speaker: item.words}, is_private=item.is_private)
+        )
     for event in work.archived:
-        if event.thoughts and text_hash(event.thoughts) not in log.thoughts:
+        if event.thoughts and not log.are_own_thoughts(event.thoughts):
             filed.append(StmEvent(line_id(event.thoughts), event.at, "", event.thoughts, is_private=event.is_private))
     return filed

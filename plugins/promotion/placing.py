@@ -1,6 +1,6 @@
-"""What becomes of a candidate, and where: the statements it is about, its page, a new one named by synthesis (S6, S12).
+"""The step for a candidate: its target statements, its page, and new pages named by synthesis (S6, S12).
 
-Ours or theirs is decided statement by statement: what a person wrote is added to and proposed for, never changed.
+Each statement is ours or the person's. To theirs a process adds others and proposes changes; it never changes them.
 """
 
 from __future__ import annotations
@@ -16,64 +16,73 @@ from brainiac.events import StatementRecord
 from brainiac.formats.markdown import without_link_targets
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
+from brainiac.text.numbers import numbers
 from brainiac.text.tokens import coverage
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
-from .checks import numbers
-from .draft import USER, Draft, Known, NewPage, can_hold, folded, free_day_page
+from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, folded, free_day_page
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
-MUCH = 3  # so many new statements, and a third of those there, are worth a new name and order
-SAME_WORDS = 0.8  # of the runs of signs of what a person corrected
+MIN_CHANGED = 3  # so many changed statements, and a third of the page's, are worth a name, a summary and an order
+MIN_UNNAMED = 5  # or so many on a page that has no summary yet
+SAME_WORDS = 0.8  # a text that holds so many of another's character trigrams says the same
 _KINDS = {"skill": "skills", "concrete": "concrete"}
 GENERAL = "general"
 
 
-# --- what a candidate is about -----------------------------------------------------------------------------
+# --- the targets of a candidate ----------------------------------------------------------------------------
 
 
-def settled(draft: Draft, candidate: Candidate) -> Step:
-    """Return a candidate's operation as it can be done to the statements there are; the step's page may be open yet.
+def step_for(draft: Draft, candidate: Candidate) -> Step:
+    """Return the step that carries a candidate out on the statements that hold now.
 
-    Where its target is gone, private or the person's own, its text is stated beside: in doubt both stand.
+    Where its target is gone, or the person's own, or private when the candidate is not (or the other way round), the
+    text becomes a new statement beside it: in doubt both stand. The step's path is "" where a page has to be found.
 
     Raises:
-        UserError: Nothing can be done with it, for the reason told.
+        UserError: It has neither a target nor a text.
     """
     operation = candidate.operation
-    named = tuple(known for name in operation.ids if (known := draft.known(name)))
+    named = [current for statement_id in operation.ids if (current := draft.statement(statement_id))]
     if operation.action == "forget":
-        if not named:
-            raise UserError("it asks to forget what does not stand in memory")
-        # of the wish itself nothing is stated, and nothing of it gets onto the page
-        bare = {"text": "", "page": PageRef(), "tags": [], "steps": [], "importance": None}
-        only = operation.model_copy(update=bare)
-        step = Step(replace(candidate, operation=only), named[0].path, named[:1])
-        return replace(step, proposal=proposal_for(step))
-    # What is private must not get onto an open page, nor change one; it is stated on a private one beside.
-    targets = tuple(known for known in named if known.is_private == candidate.is_private)
-    if operation.action == "new" and (name := draft.same_words(operation.text, is_private=candidate.is_private)):
-        targets = tuple(filter(None, [draft.known(name)]))
-        operation = operation.model_copy(update={"action": "same"}) if targets else operation
+        return _forget_step(candidate, named)
+    targets = [current for current in named if current.is_private == candidate.is_private]
+    if operation.action == "new":
+        same_id = draft.id_of_words(operation.text, is_private=candidate.is_private)
+        same = draft.statement(same_id) if same_id else None
+        targets = [same] if same else targets
+        operation = operation.model_copy(update={"action": "same"}) if same else operation
     if targets and operation.action != "new":
-        return _on_target(replace(candidate, operation=operation), targets)
+        return _step_on_target(replace(candidate, operation=operation), tuple(targets))
     if not operation.text.strip():
         raise UserError("what it is about does not stand in memory")
     return Step(replace(candidate, operation=operation.model_copy(update={"action": "new"})), "")
 
 
-def _on_target(candidate: Candidate, targets: tuple[Known, ...]) -> Step:
-    """Return the step for an operation on statements that stand; on a person's own it becomes one beside it."""
+def _forget_step(candidate: Candidate, named: Sequence[CurrentStatement]) -> Step:
+    """Return the step that proposes to forget a statement: without texts, names and tags of the request itself."""
+    if not named:
+        raise UserError("it asks to forget what does not stand in memory")
+    update = {"text": "", "page": PageRef(), "tags": [], "steps": [], "importance": None}
+    bare = candidate.operation.model_copy(update=update)
+    step = Step(replace(candidate, operation=bare), named[0].path, tuple(named[:1]))
+    return replace(step, proposal=proposal_for(step))
+
+
+def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...]) -> Step:
+    """Return the step for an operation on statements that hold.
+
+    Ours are changed. A person's own is not: a replacement is added beside it, and its end is proposed to the person.
+    """
     operation, target = candidate.operation, targets[0]
     if operation.action == "replace" and text_hash(operation.text) == text_hash(target.text):
         operation = operation.model_copy(update={"action": "same"})
     if operation.action == "same":
         return Step(replace(candidate, operation=operation), target.path, targets[:1])
     if target.is_ours:
-        ours = tuple(known for known in targets if known.is_ours)
+        ours = tuple(current for current in targets if current.is_ours)
         return Step(candidate, target.path, ours)
-    # Detail is added beside a person's own words without asking; only their end is put before them.
     if operation.action == "replace":
         return Step(replace(candidate, operation=operation.model_copy(update={"action": "new"})), target.path)
     step = Step(candidate, target.path, targets[:1])
@@ -81,7 +90,7 @@ def _on_target(candidate: Candidate, targets: tuple[Known, ...]) -> Step:
 
 
 def proposal_for(step: Step) -> str:
-    """Return what a person is asked where a step would retire what is theirs, or more than it may."""
+    """Return the sentence by which a person is asked to replace, forget or end a step's target."""
     target, operation = step.targets[0], step.operation
     if operation.text and operation.action != "forget":
         return f"Replace “{target.text}” by “{operation.text}” on {target.title}"
@@ -89,38 +98,39 @@ def proposal_for(step: Step) -> str:
 
 
 def check_corrections(log: StatementLog, step: Step) -> None:
-    """Refuse what a person put right after it was said: corrections stick.
+    """Refuse a step whose words a person corrected by hand after they were said: the correction holds.
 
     Raises:
-        UserError: They did.
+        UserError: The person changed its target, or a statement that said the same.
     """
     if step.operation.action in ("same", "forget"):
         return
-    at = step.candidate.at
-    by_hand = [log.by_hand.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
-    if any(moment > at for moment in by_hand) or is_corrected(log, step.operation.text, at):
+    said_at = step.candidate.at
+    written_at = [log.by_hand.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
+    if any(moment > said_at for moment in written_at) or is_corrected(log, step.operation.text, said_at):
         raise UserError("a person put it right by hand after it was said")
 
 
 def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
-    """Return whether a person changed or took out what says the same, after it was said."""
+    """Return whether a person changed or removed a statement that said the same, after a moment."""
     statement = without_link_targets(statement)
-    before = [without_link_targets(correction.before) for correction in log.corrections if correction.at > said_at]
-    return any(coverage(statement, text) >= SAME_WORDS or coverage(text, statement) >= SAME_WORDS for text in before)
+    old_texts = [without_link_targets(correction.before) for correction in log.corrections if correction.at > said_at]
+    return any(coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS for old in old_texts)
 
 
-# --- its page ----------------------------------------------------------------------------------------------
+# --- the page of a candidate -------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class NewPlace:
-    """A page that candidates need and that is not there yet.
+    """A page that candidates need and that does not exist yet.
 
     Attributes:
         kind: `concrete` or `skill`.
-        title: As proposed; it may be empty.
-        folder: Below the kind, as proposed.
-        candidates: What goes there.
+        title: The title that the model proposed; it may be empty.
+        folder: The folder that it proposed, below the kind.
+        is_private: Whether the page has to be private.
+        candidates: The candidates for this page.
     """
 
     kind: str
@@ -129,8 +139,8 @@ class NewPlace:
     is_private: bool
     candidates: list[Candidate] = field(default_factory=list)
 
-    def begun(self, title: str) -> NewPage:
-        """Return what the page begins with."""
+    def new_page(self, title: str) -> NewPage:
+        """Return the page's beginning: its title, and its subject as the first candidate has it."""
         first = self.candidates[0].operation
         is_user = self.kind != "skill" and first.subject in ("", USER)
         meta: dict[str, Any] = {"subject": USER if is_user else first.subject or title}
@@ -143,15 +153,15 @@ class NewPlace:
         if self.title and self.title.casefold() != title.casefold():
             meta["aliases"] = [self.title]
         if first.marked_by:
-            meta = {}  # nobody judged what the words are about
+            meta = {}  # no model judged the subject of marked words
         return NewPage(title, meta | ({"private": True} if self.is_private else {}))
 
 
-def page_there(draft: Draft, candidate: Candidate) -> str:
-    """Return the page that takes what is new, if there is one: the one named, its subject's, its day's; else "".
+def existing_page(draft: Draft, candidate: Candidate) -> str:
+    """Return the path of the page for a new statement: the one it names, its subject's or its day's; "" for none.
 
     Raises:
-        FormatError: The folder of its day cannot be one.
+        FormatError: The folder of its day cannot be made.
     """
     operation, is_private = candidate.operation, candidate.is_private
     page = draft.pages.memories.get(operation.page.path)
@@ -161,38 +171,38 @@ def page_there(draft: Draft, candidate: Candidate) -> str:
         return ""
     title = operation.page.title
     if operation.page.kind == "skill":
-        return draft.skill_called(title or operation.subject or operation.text, is_private=is_private)
+        return draft.path_of_skill(title or operation.subject or operation.text, is_private=is_private)
     for name in (title, *(() if operation.marked_by else (operation.subject,)), *operation.page.aliases):
-        if path := draft.path_called(name, is_private=is_private):
+        if path := draft.path_of_name(name, is_private=is_private):
             return path
     if operation.page.kind == "event" and operation.subject in ("", USER):
-        path, begun = free_day_page(draft, candidate.at, is_private=is_private)
-        draft.begun.setdefault(path, begun)
+        path, new_page = free_day_page(draft, candidate.at, is_private=is_private)
+        draft.new_pages.setdefault(path, new_page)
         return path
     return ""
 
 
 def new_places(candidates: Iterable[Candidate]) -> list[NewPlace]:
-    """Return the pages that candidates need, each once; a note of its own has its own."""
-    places: dict[tuple[object, ...], NewPlace] = {}
+    """Return the new pages for candidates: one for those of the same kind and title; each note has its own page."""
+    places: dict[tuple[str, str, bool, str], NewPlace] = {}
     for candidate in candidates:
         page, subject = candidate.operation.page, candidate.operation.subject
         kind = "skill" if page.kind == "skill" else "concrete"
         title = page.title or ("" if subject == USER else subject) or (candidate.words if kind == "skill" else "")
-        own = candidate.id if page.is_whole else ""
+        note_id = candidate.id if page.is_whole else ""
         place = NewPlace(kind, title.strip()[:120], page.folder, candidate.is_private)
-        places.setdefault((kind, title.casefold(), candidate.is_private, own), place).candidates.append(candidate)
+        places.setdefault((kind, title.casefold(), candidate.is_private, note_id), place).candidates.append(candidate)
     return list(places.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What synthesis made of a page.
+    """The answer of synthesis about a page, with what its short names stand for.
 
     Attributes:
-        page: Its answer.
-        candidates: Ids of candidates by the names that its order has for them.
-        blocks: Block ids of the statements that stood there, likewise.
+        page: The answer.
+        candidates: Ids of candidates by their short names (`n1`, …).
+        blocks: Block ids of the page's statements by their short names (`s1`, …).
     """
 
     page: Page
@@ -200,27 +210,31 @@ class Named:
     blocks: Mapping[str, str]
 
     def order(self, records: Iterable[StatementRecord]) -> list[str]:
-        """Return the block ids of the page's statements in order, once the candidates have theirs."""
-        stated = {record.candidate: record.block for record in reversed(list(records))}
-        known = {**self.blocks, **{name: stated.get(candidate, "") for name, candidate in self.candidates.items()}}
-        return [known[name] for name in self.page.order if known.get(name)]
+        """Return the block ids of the page's statements in the order of the answer.
+
+        Args:
+            records: What the run's steps did: they give the block ids of the candidates.
+        """
+        block_of = {record.candidate: record.block for record in reversed(list(records))}
+        blocks = {**self.blocks, **{name: block_of.get(candidate, "") for name, candidate in self.candidates.items()}}
+        return [blocks[name] for name in self.page.order if blocks.get(name)]
 
     def in_order(self, steps: Sequence[str]) -> list[str]:
-        """Return a how-to's steps in the order given, if it is of these very steps."""
-        wanted = [folded(step) for step in self.page.steps]
-        if sorted(wanted) != sorted(map(folded, steps)):
+        """Return a how-to's steps in the order of the answer; unchanged where that has other steps than these."""
+        ordered = [folded(step) for step in self.page.steps]
+        if sorted(ordered) != sorted(map(folded, steps)):
             return list(steps)
-        return sorted(steps, key=lambda step: wanted.index(folded(step)))
+        return sorted(steps, key=lambda step: ordered.index(folded(step)))
 
 
 class Synthesizer:
-    """Has new and much changed pages named and ordered, a call each, and gives new ones their place.
+    """Has a model name and order new and much changed pages, one call each, and finds the paths of new pages.
 
     Args:
         brain: The brain.
-        cause: Id of the run's first event.
-        abandon: Asked whether somebody came back.
-        refuse: Takes the statement and why what a model said of its place was not done, and the model.
+        cause: The id of the run's first event.
+        abandon: Returns whether somebody came back, so that no further call is made.
+        refuse: Called with statement, reason and model where a folder that a model named cannot be used.
     """
 
     def __init__(
@@ -233,38 +247,43 @@ class Synthesizer:
         self._brain, self._cause, self._abandon, self._refuse = brain, cause, abandon, refuse
 
     def placed(self, draft: Draft, place: NewPlace) -> tuple[str, Named | None]:
-        """Return the path of a new page, which is begun in the draft, and what synthesis made of it.
+        """Return the path of a new page, which is added to the draft's `new_pages`, and the answer of synthesis.
+
+        Where synthesis gives it the title of a page that exists, that page's path is returned. Marked words are not
+        sent to synthesis: they have the title and folder that the candidate has.
 
         Raises:
             ModelError: The model cannot serve now.
         """
         named, model, folder, title = None, OFFLINE, place.folder, place.title
-        if not place.candidates[0].operation.marked_by:
+        if not place.candidates[0].operation.marked_by and not title:
             named, model = self._ask(place.kind, title, place.candidates, folders=draft.folders())
             folder, title = named.page.folder, " ".join((named.page.title or title).split())[:120] or "Notes"
-            path = draft.path_called(title, is_private=place.is_private) if place.kind == "concrete" else ""
+            path = draft.path_of_name(title, is_private=place.is_private) if place.kind == "concrete" else ""
             if path:
                 return path, named
         path = draft.free_path(self._folder(draft, place, folder, model), title)
-        draft.begun[path] = place.begun(title)
+        draft.new_pages[path] = place.new_page(title)
         return path, named
 
     def renamed(self, draft: Draft, path: str, steps: Sequence[Step]) -> Named | None:
-        """Return what a page is called by now that has changed much; None where it has not, or nobody judges it.
+        """Return the answer of synthesis about a page that is new or that steps changed much; None where they did not.
+
+        Marked words do not count, nor does a page of a day.
 
         Raises:
             ModelError: The model cannot serve now.
         """
-        memory = draft.pages.memories.get(path)
-        stating = [step.candidate for step in steps if step.operation.action in ("new", "replace", "end")]
-        stating = [candidate for candidate in stating if not candidate.operation.marked_by]
-        if memory is None or draft.pages.kind_of(path) not in ("concrete", "skills"):
+        page_draft, memory = draft.page_drafts.get(path), draft.pages.memories.get(path)
+        changing = [step.candidate for step in steps if is_stating(step)]
+        if page_draft is None or not changing or draft.pages.kind_of(path) not in ("concrete", "skills"):
             return None
-        standing = draft.statements_of(memory)
-        if len(stating) < max(MUCH, len(standing) // 3):
+        standing = draft.statements_of(memory) if memory else []
+        is_unnamed = not page_draft.document.memory.meta.get("summary") and len(changing) + len(standing) >= MIN_UNNAMED
+        if len(changing) < max(MIN_CHANGED, len(standing) // 3) and not is_unnamed:
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
-        return self._ask(kind, memory.title, stating, standing=standing)[0]
+        return self._ask(kind, page_draft.document.memory.title, changing, standing=standing)[0]
 
     def _ask(
         self,
@@ -272,9 +291,18 @@ class Synthesizer:
         title: str,
         candidates: Sequence[Candidate],
         *,
-        standing: Sequence[Known] = (),
+        standing: Sequence[CurrentStatement] = (),
         folders: dict[str, str] | None = None,
     ) -> tuple[Named, str]:
+        """Call synthesis about a page and return its answer and the model.
+
+        Args:
+            kind: `concrete` or `skill`.
+            title: The page's title, or the proposed one.
+            candidates: The statements that come to the page.
+            standing: The statements that it has.
+            folders: The folders that a new page may go to, with their summaries.
+        """
         events = {event.id: event for candidate in candidates for event in candidate.events}
         request = SynthesizeRequest(
             now=self._brain.now(),
@@ -285,21 +313,25 @@ class Synthesizer:
             title=title,
             candidates=[Existing(f"n{n}", candidate.operation.text) for n, candidate in enumerate(candidates, 1)],
             steps=candidates[0].operation.steps,
-            standing=[Existing(f"s{n}", known.text, known.path) for n, known in enumerate(standing, 1)],
+            standing=[Existing(f"s{n}", current.text, current.path) for n, current in enumerate(standing, 1)],
             events=list(events.values()),
             folders=folders or {},
         )
         page = self._brain.models.run(request)
         assert isinstance(page, Page)
-        texts = [*(candidate.operation.text for candidate in candidates), *(known.text for known in standing)]
+        texts = [*(candidate.operation.text for candidate in candidates), *(current.text for current in standing)]
         if numbers([page.summary]) - numbers([title, *texts, *request.steps]):
-            page = page.model_copy(update={"summary": ""})  # a number that nobody said
+            page = page.model_copy(update={"summary": ""})  # it has a number that no statement has
         ids = {f"n{n}": candidate.id for n, candidate in enumerate(candidates, 1)}
-        blocks = {f"s{n}": known.statement.block_id for n, known in enumerate(standing, 1)}
+        blocks = {f"s{n}": current.statement.block_id for n, current in enumerate(standing, 1)}
         return Named(page, ids, blocks), self._brain.models.engine_for(request).name
 
     def _folder(self, draft: Draft, place: NewPlace, named: str, model: str) -> str:
-        """Return a folder below a kind that a model named, in our spelling; `general` where it may not be used."""
+        """Return the path of the folder that a model named, below the page's kind.
+
+        An existing folder is found in any case of letters; another gets a name that every system allows. Where it
+        leads outside or cannot be made, the folder is `general`, and the refusal is noted.
+        """
         kind = _KINDS[place.kind]
         root = f"{draft.pages.root}/{kind}"
         parts = [part for part in named.replace("\\", "/").split("/") if part.strip()]
@@ -310,16 +342,17 @@ class Synthesizer:
             reason = f"folder {named[:100]!r} " + ("leads outside" if is_outside else "is too deep")
             self._refuse(place.candidates[0].words, reason, model)
             parts = [GENERAL] if is_outside else parts[:MAX_FOLDERS]
-        standing = {folder.casefold(): folder for folder in draft.pages.children}
-        where = "/".join([root, *(slugify(part) for part in parts)])
-        spelled = standing.get("/".join([root, *parts]).casefold()) or standing.get(where.casefold(), where)
-        if not (problem := _unusable(self._brain, spelled)):
-            return spelled
+        existing = {folder.casefold(): folder for folder in draft.pages.children}
+        slugs = "/".join([root, *(slugify(part) for part in parts)])
+        folder = existing.get("/".join([root, *parts]).casefold()) or existing.get(slugs.casefold(), slugs)
+        if not (problem := _folder_problem(self._brain, folder)):
+            return folder
         self._refuse(place.candidates[0].words, problem, model)
         return f"{root}/{GENERAL}" if can_hold(self._brain, f"{root}/{GENERAL}") else root
 
 
-def _unusable(brain: Brain, folder: str) -> str:
+def _folder_problem(brain: Brain, folder: str) -> str:
+    """Return why a folder cannot take pages; "" where it can."""
     try:
         brain.tree.confine(folder, inside=brain.tree.long_term)
     except ConfinementError as error:  # a symbolic link on the way
@@ -327,8 +360,13 @@ def _unusable(brain: Brain, folder: str) -> str:
     return "" if can_hold(brain, folder) else f"{folder} is no folder"
 
 
+def is_stating(step: Step) -> bool:
+    """Return whether a step puts a statement that a model judged on its page."""
+    return step.operation.action in ("new", "replace", "end") and not step.operation.marked_by
+
+
 def with_fitting_steps(operation: Operation) -> Operation:
-    """Return an operation whose steps and kind agree: only a how-to has steps, and without them it is none."""
+    """Return an operation that is a how-to exactly if it has steps: others lose the kind `skill` or the steps."""
     if operation.page.is_whole or (operation.page.kind == "skill") == bool(operation.steps):
         return operation
     page = operation.page.model_copy(update={"kind": "concrete"})

@@ -1,6 +1,7 @@
-"""One consolidating call: what a model is shown, what it answers, checked by evidence, and kept in the journal (I1-I8).
+"""One consolidating call: the request, the model's answer, its check by evidence, and its journal entry (I1-I8).
 
-The journal's `events-analyzed` is the checkpoint: what was decided is not asked again, however a run ends (seeds R10).
+The journal's `events-analyzed` is the checkpoint: events in it are not sent to a model again, however a run ends
+(seeds R10).
 """
 
 from __future__ import annotations
@@ -9,16 +10,15 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from pydantic import ValidationError
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
 from brainiac.events import CandidateRecord, Event, EventsAnalyzed
-from brainiac.events import Refused as Refusal
+from brainiac.events import Refused as RefusedCandidate
 from brainiac.formats.markdown import blocks_of
-from brainiac.formats.page import Memory
+from brainiac.formats.page import STEPS, Memory
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
@@ -39,55 +39,67 @@ from brainiac.search.documents import Hit
 from brainiac.search.query import searches
 from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
-from brainiac.text.tokens import coverage, words
+from brainiac.text.tokens import coverage, likeness, words
 
 from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
-from .draft import USER, Draft, Known, folded
+from .draft import USER, CurrentStatement, Draft, folded
 from .placing import with_fitting_steps
 
 NAME = "promotion"
 MAX_CHARACTERS = 40_000  # of exchanges in one call, so that a small window holds them
 MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
-MAX_STATEMENTS = 150  # in one call; where memory has no more all of them are shown
+MAX_STATEMENTS = 150  # in one call; a memory that has no more is shown whole
 MAX_PAGES = 150
-_LOOKED_AT = 10  # statements that a block of what was said may be about
-_NO_TEXT = re.compile(r"[\ud800-\udfff]")
-_STALE = "what it rests on was edited, or taken out of the log"  # what was edited is read again
+_MAX_HITS = 10  # statements searched for each block of what was said
+_SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+_STALE = "what it rests on was edited, or taken out of the log"  # an edited event is sent to the model again
 
-Decided = tuple[list[Candidate], dict[str, tuple[str, str]]]  # and what was refused, by id: statement and reason
+
+@dataclass(slots=True)
+class Decision:
+    """What a model decided on some events.
+
+    Attributes:
+        candidates: To be carried out.
+        refused: Those that a check refused, with the reason.
+    """
+
+    candidates: list[Candidate] = field(default_factory=list)
+    refused: list[RefusedCandidate] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Shown:
-    """What a request shows under short names.
+    """A request with what its short names (`e1`, `s1`, page paths) stand for.
 
     Attributes:
         request: As the model gets it.
         events: Exchanges by their short ids.
-        statements: Statements by theirs.
-        pages: Paths of pages as the model is shown them, and as they are.
-        taken: Statements that an operation changes already.
+        statements: Current statements by their short ids.
+        pages: Path from the root of each page, by the shorter path that the model is shown.
+        changed_ids: Short ids of statements that an accepted operation changes: a second one may not.
     """
 
     request: ConsolidateRequest
     events: dict[str, StmEvent]
-    statements: dict[str, Known]
+    statements: dict[str, CurrentStatement]
     pages: dict[str, str]
-    taken: set[str] = field(default_factory=set)
+    changed_ids: set[str] = field(default_factory=set)
 
 
 class Consolidator:
-    """Has a model decide what becomes of memory after what was said.
+    """Has a model decide how long-term memory changes after what was said.
 
     Args:
         brain: The brain.
-        log: What the journals tell.
-        origins: Tells where the links of an event lead.
-        exchanges: What the journals tell of exchanges.
-        cause: Id of the run's first event.
-        short_term: As it stands.
-        abandon: Asked whether somebody came back.
+        log: Statements and decisions, from the journals.
+        origins: Resolves the links in an event's text.
+        exchanges: Exchanges, from the journals.
+        cause: The id of the run's first event.
+        short_term: Short-term memory; its summary, goals and tasks are shown to the model.
+        abandon: Returns whether somebody came back, so that no further call is made.
     """
 
     def __init__(
@@ -103,26 +115,27 @@ class Consolidator:
         self._brain, self._log, self._origins, self._exchanges = brain, log, origins, exchanges
         self._cause, self._abandon = cause, abandon
         self._short_term = replace(short_term, events=(), facts=())
+        self._origin_by_exchange: dict[str, str] = {}
 
-    # --- what was decided before, what is still to be ---------------------------------------------------
+    # --- what was decided before, and what is still to be decided ----------------------------------------
 
-    def decided(self, events: Sequence[StmEvent]) -> Decided:
-        """Return the candidates that an earlier run left undecided, and the others by id: statement and reason."""
+    def decided_before(self, events: Sequence[StmEvent]) -> Decision:
+        """Return what models decided on events in earlier runs that ended before it was carried out."""
         by_id = {event.id: event for event in events}
-        candidates: list[Candidate] = []
-        refused: dict[str, tuple[str, str]] = {}
-        for analysis in self._log.analyses:
-            if _is_readable(analysis) and not by_id.keys().isdisjoint(_analyzed(analysis).events):
-                left, gone = self._taken(analysis, by_id)
-                candidates, refused = [*candidates, *left], refused | gone
-        return candidates, refused
+        decision = Decision()
+        for analysis in filter(_has_operations, self._log.analyses(by_id)):
+            earlier = self._decision(analysis, by_id)
+            decision.candidates += earlier.candidates
+            decision.refused += earlier.refused
+        return decision
 
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
-        """Yield the events that no model was asked about yet, oldest first, as many at once as one call takes."""
+        """Yield the events that were sent to no model yet, oldest first, as many at once as one call takes."""
         read = {
-            (exchange, digest) for analysis in self._log.analyses if _is_readable(analysis)
-            for exchange, digest in _analyzed(analysis).events.items()
-        }  # fmt: skip
+            said
+            for analysis in filter(_has_operations, self._log.analyses(event.id for event in events))
+            for said in _analyzed(analysis).events.items()
+        }
         part: list[StmEvent] = []
         for event in sorted(events, key=lambda event: (event.at, event.id)):
             if (event.id, event_hash(event)) in read:
@@ -135,109 +148,116 @@ class Consolidator:
         if part:
             yield part
 
-    def ask(self, events: Sequence[StmEvent], draft: Draft) -> Decided:
-        """Ask about events and return candidates and what was refused, as `decided` does; both are in the journal.
+    def ask(self, events: Sequence[StmEvent], draft: Draft) -> Decision:
+        """Have the model decide on events, record its decision in the journal, and return it.
 
-        What a check refuses is asked about once more, by name, with what is wrong with it.
+        Operations that a check refuses are sent back once, each with its problems.
 
         Raises:
             ModelError: The model cannot serve now; nothing was recorded.
         """
         shown = self.request_for(events, draft)
         model = self._brain.models.engine_for(shown.request).name
-        taken, refused = self._checked(shown, self._operations(shown.request), is_last=False)
-        # once, and with all that is wrong: what insists on a soft problem is believed, on a hard one refused
-        if refused:
-            again = replace(shown.request, refused=refused)
-            further, finally_refused = self._checked(shown, self._operations(again), is_last=True)
-            taken, refused = [*taken, *further], [*refused, *finally_refused]
+        accepted, asked = self._checked(shown, self._operations(shown.request), is_last=False)
+        refused: list[Refused] = []
+        # Once: an operation that then still has a soft problem is accepted, one with a hard problem refused.
+        if asked:
+            corrected, refused = self._checked(shown, self._operations(_only_about(shown.request, asked)), is_last=True)
+            answered = [*corrected, *(row.operation for row in refused)]
+            refused += [row for row in asked if not any(_is_instead(other, row.operation) for other in answered)]
+            accepted += corrected
         analyzed = EventsAnalyzed(
             events={event.id: event_hash(event) for event in events},
             model=model,
-            candidates=tuple(self._stored(operation, shown) for operation in taken),
-            refused=tuple(Refusal(statement=row.operation.text[:300], reason=row.problem[:300]) for row in refused),
+            candidates=tuple(self._stored(operation, shown) for operation in accepted),
+            refused=_refusals(refused),
+            asked=_refusals(asked),
         )
         analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
-        return self._taken(analysis, {event.id: event for event in events})
+        return self._decision(analysis, {event.id: event for event in events})
 
-    def _taken(self, analysis: Event, events: Mapping[str, StmEvent]) -> Decided:
-        """Return a checkpoint's operations that are still to be decided, and what of it is refused."""
-        candidates: list[Candidate] = []
-        refused: dict[str, tuple[str, str]] = {}
-        analyzed = _analyzed(analysis)
+    def _decision(self, analysis: Event, events: Mapping[str, StmEvent]) -> Decision:
+        """Return the part of a checkpoint that no run has carried out; refused where its events changed since."""
+        decision, analyzed = Decision(), _analyzed(analysis)
         for number, stored in enumerate(analyzed.candidates):
-            name = f"{analysis.id}#{number}"
-            if name in self._log.done:
+            candidate_id = f"{analysis.id}#{number}"
+            if self._log.is_decided(candidate_id):
                 continue
-            behind = [events[exchange] for exchange in stored.events if exchange in events]
-            behind = [event for event in behind if event_hash(event) == analyzed.events.get(event.id)]
-            if len(behind) < len(stored.events):
-                refused[name] = stored.text, _STALE
+            sources = [events[exchange] for exchange in stored.events if exchange in events]
+            sources = [event for event in sources if event_hash(event) == analyzed.events.get(event.id)]
+            if len(sources) < len(stored.events):
+                decision.refused.append(RefusedCandidate(candidate=candidate_id, statement=stored.text, reason=_STALE))
                 continue
             operation = Operation.model_validate(stored.to_json())
-            ordered = tuple(sorted(behind, key=lambda event: (event.at, event.id)))
-            candidates.append(Candidate(name, operation, ordered, analyzed.model, stored.origin or ORIGINS[0]))
-        for number, row in enumerate(analyzed.refused):
-            if (name := f"{analysis.id}#r{number}") not in self._log.done:
-                refused[name] = row.statement, row.reason
-        return candidates, refused
+            ordered = tuple(sorted(sources, key=lambda event: (event.at, event.id)))
+            origin = stored.origin or ORIGINS[0]
+            decision.candidates.append(Candidate(candidate_id, operation, ordered, analyzed.model, origin))
+        for number, refused in enumerate(analyzed.refused):
+            if not self._log.is_decided(candidate_id := f"{analysis.id}#r{number}"):
+                decision.refused.append(replace(refused, candidate=candidate_id))
+        return decision
 
     # --- what is shown -----------------------------------------------------------------------------------
 
     def request_for(self, events: Sequence[StmEvent], draft: Draft) -> Shown:
-        """Return what a model is asked about events, and what its short names stand for."""
+        """Return the request for events, with what its short names stand for."""
         is_private = events[0].is_private
         said = {
-            f"e{n}": _readable(self._origins.with_rooted_links(self._without_ours(event)))
-            for n, event in enumerate(events, 1)
+            f"e{number}": _without_surrogates(self._origins.with_rooted_links(self._without_keyless_answer(event)))
+            for number, event in enumerate(events, 1)
         }
         memories = self._memories(draft, is_private=is_private)
         texts = [event.user for event in said.values()]
-        near = {f"s{n}": known for n, known in enumerate(nearest(self._brain, draft, memories, texts), 1)}
+        statements = nearest(self._brain, draft, memories, texts)
+        by_id = {f"s{number}": statement for number, statement in enumerate(statements, 1)}
         top = draft.pages.root + "/"
-        pages = _page_names(memories, near.values(), texts)
+        pages = _page_names(memories, statements, texts)
         request = ConsolidateRequest(
             now=self._brain.now(),
             is_private=is_private,
             cause=self._cause,
             abandon=self._abandon,
-            said=[Said(name, event, self._thread_of(event)) for name, event in said.items()],
+            said=[Said(name, event, self._conversation_of(event)) for name, event in said.items()],
             short_term=self._short_term,
-            existing=[Existing(name, known.text, known.path, known.title, known.since) for name, known in near.items()],
+            existing=[Existing(name, row.text, row.path, row.title, row.since) for name, row in by_id.items()],
             pages=pages,
         )
-        # as the model's gate admits it: what a check tells of a statement must not tell of one that was withheld
+        # What the gate withholds from the model is taken out here too: a problem that is sent back quotes statements.
         is_remote = self._brain.models.engine_for(request).is_remote
         request = Gate(self._brain, is_remote=is_remote).admit(request)
         return Shown(
             request,
             {exchange.id: exchange.event for exchange in request.said},
-            {statement.id: near[statement.id] for statement in request.existing},
+            {statement.id: by_id[statement.id] for statement in request.existing},
             {page.path.removeprefix(top): page.path for page in request.pages},
         )
 
     def _memories(self, draft: Draft, *, is_private: bool) -> list[Memory]:
-        """Return the pages that may matter: to what is private, for a wish to forget, the open ones too."""
+        """Return the pages that a decision may change: for private events also the open ones, to forget from them."""
         memories = list(draft.memories(is_private=False))
         return [*draft.memories(is_private=True), *memories] if is_private else memories
 
-    def _without_ours(self, event: StmEvent) -> StmEvent:
-        """Return an exchange without the keyless engine's words, which quote what memory has already."""
-        _, recorded = self._exchanges.events.get(event.id, ("", None))
+    def _without_keyless_answer(self, event: StmEvent) -> StmEvent:
+        """Return an exchange without the keyless engine's answer, which only quotes memory."""
+        recorded = self._exchanges.event(event.id)
         return replace(event, ai="") if recorded and recorded.data.get("model") == OFFLINE else event
 
-    def _thread_of(self, event: StmEvent) -> str:
+    def _conversation_of(self, event: StmEvent) -> str:
+        """Return the subfolder of the inbox that an exchange belongs to; "" at its top level."""
         inbox = self._brain.tree.relative(self._brain.tree.inbox)
-        return posixpath.dirname(self._log.prompts.get(event.id, "")).removeprefix(inbox).strip("/")
+        return posixpath.dirname(self._log.prompt_of(event.id)).removeprefix(inbox).strip("/")
 
-    # --- what is answered --------------------------------------------------------------------------------
+    # --- what the model answers --------------------------------------------------------------------------
 
     def _operations(self, request: ConsolidateRequest) -> list[Operation | Refused]:
-        """Return a model's operations; one that does not validate is refused: an engine of a plugin checks nothing."""
+        """Return the model's operations; one that does not validate, or is one too many, comes back as refused.
+
+        They are validated again here because the engine of a plugin may not have done so.
+        """
         if self._abandon and self._abandon():
             raise ModelError("somebody came back", retryable=True)
         if not request.said:
-            return []  # all of it is withheld from the model
+            return []  # the gate withheld every exchange
         result = self._brain.models.run(request)
         assert isinstance(result, Consolidation)
         operations: list[Operation | Refused] = []
@@ -247,17 +267,22 @@ class Consolidator:
                 operations.append(Operation.model_validate(given))
             except ValidationError as error:
                 where = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}))
-                operations.append(_unread(operation, f"does not validate: {where}"))
-        return operations + [
-            _unread(operation, f"more than {MAX_STATEMENTS} at once")
-            for operation in result.operations[MAX_STATEMENTS:]
-        ]
+                operations.append(_unchecked(operation, f"does not validate: {where}"))
+        surplus = result.operations[MAX_STATEMENTS:]
+        return operations + [_unchecked(operation, f"more than {MAX_STATEMENTS} at once") for operation in surplus]
 
     def _checked(
         self, shown: Shown, operations: Sequence[Operation | Refused], *, is_last: bool
     ) -> tuple[list[Operation], list[Refused]]:
-        """Return the operations that may be carried out, their exchanges resolved, and those that may not."""
-        taken: list[Operation] = []
+        """Return the operations that pass the checks, and the refused ones with their problems.
+
+        Args:
+            shown: The request; it notes which statements the accepted operations change.
+            operations: As the model gave them.
+            is_last: Whether refused operations are not sent back again: soft problems are then ignored, and a statement
+                of which only the change is refused is accepted as a new one beside what stands.
+        """
+        accepted: list[Operation] = []
         refused: list[Refused] = []
         for operation in operations:
             if isinstance(operation, Refused):
@@ -266,88 +291,94 @@ class Consolidator:
             operation = with_fitting_steps(_with_paths(operation, shown))
             problems = self._problems(operation, shown)
             hard = [problem for problem in problems if problem.is_hard]
-            # Its words are well founded, only what it would change is not: they are stated beside what stands.
             if is_last and hard and all(problem.is_about_change for problem in hard) and operation.text.strip():
-                beside = operation.model_copy(update={"action": "new", "ids": []})
-                if not any(problem.is_hard for problem in self._problems(beside, shown)):
-                    operation, hard = beside, []  # in doubt both stand
+                # In doubt both statements stand: its evidence bears the text, only not the change.
+                addition = operation.model_copy(update={"action": "new", "ids": []})
+                if not any(problem.is_hard for problem in self._problems(addition, shown)):
+                    operation, hard = addition, []
             if hard or (problems and not is_last):
                 brief = operation.model_copy(update={"text": operation.text[:MAX_TEXT]})
                 refused.append(Refused(brief, "; ".join(problem.text for problem in hard or problems)))
                 continue
             if operation.action in ("replace", "end", "forget"):
-                shown.taken.update(operation.ids)
-            taken.append(operation)
-        return taken, refused
+                shown.changed_ids.update(operation.ids)
+            accepted.append(operation)
+        return accepted, refused
 
     def _problems(self, operation: Operation, shown: Shown) -> list[Problem]:
+        """Return what is wrong with an operation, by itself and beside those accepted before it."""
         existing = {statement.id: statement for statement in shown.request.existing}
         targets = [existing[name] for name in operation.ids if name in existing]
         problems = problems_of(operation, targets, self._sources(shown))
-        if operation.action in ("replace", "end", "forget") and not shown.taken.isdisjoint(operation.ids):
+        if operation.action in ("replace", "end", "forget") and not shown.changed_ids.isdisjoint(operation.ids):
             text = f"{', '.join(operation.ids)} is changed by another operation already"
             problems.append(Problem(text, is_about_change=True))
         return problems
 
     def _sources(self, shown: Shown) -> Sources:
+        """Return what the operations on a request may rest on."""
         names = [name for page in shown.request.pages for name in page.names]
         origin = {name: self._origin_of(event.id) for name, event in shown.events.items()}
         return Sources(shown.events, origin.__getitem__, self._brain.day_of, names)
 
     def _stored(self, operation: Operation, shown: Shown) -> CandidateRecord:
-        """Return what the journal keeps of an operation: its exchanges and statements by their lasting ids."""
+        """Return the journal's record of an operation, with the lasting ids of its exchanges and statements."""
         exchanges = shown.events
         ids = [shown.statements[name].id for name in operation.ids if name in shown.statements]
         evidence = [
             quoted.model_copy(update={"exchange": exchanges[quoted.exchange].id}) for quoted in operation.evidence
         ]
-        behind = {exchanges[quoted.exchange].id: exchanges[quoted.exchange].at for quoted in operation.evidence}
+        said_at = {exchanges[quoted.exchange].id: exchanges[quoted.exchange].at for quoted in operation.evidence}
         lasting = operation.model_copy(update={"ids": ids, "evidence": evidence})
         return CandidateRecord.from_json(
             {
-                "events": list(behind),
-                "at": max(behind.values()),
+                "events": list(said_at),
+                "at": max(said_at.values()),
                 "origin": origin_of(operation, self._sources(shown)),
                 **lasting.model_dump(mode="json", exclude_defaults=True),
             }
         )
 
     def _origin_of(self, exchange: str) -> str:
-        """Return whose words the prompt of an exchange holds."""
-        if exchange not in self._origin:
-            _, recorded = self._exchanges.events.get(exchange, ("", None))
+        """Return the origin of an exchange's prompt, one of `ORIGINS`: whose words it holds."""
+        if exchange not in self._origin_by_exchange:
+            recorded = self._exchanges.event(exchange)
             spoken = exchange_of(self._brain, recorded) if recorded else None
-            self._origin[exchange] = spoken.prompt.origin if spoken else ORIGINS[0]
-        return self._origin[exchange]
-
-    @cached_property
-    def _origin(self) -> dict[str, str]:
-        return {}
+            self._origin_by_exchange[exchange] = spoken.prompt.origin if spoken else ORIGINS[0]
+        return self._origin_by_exchange[exchange]
 
 
-def nearest(brain: Brain, draft: Draft, memories: Sequence[Memory], texts: Sequence[str]) -> list[Known]:
-    """Return the statements that texts may be about, nearest first; where there are few, all of them."""
+def nearest(brain: Brain, draft: Draft, memories: Sequence[Memory], texts: Sequence[str]) -> list[CurrentStatement]:
+    """Return the current statements that texts may be about, likest first.
+
+    Of a small memory these are all its statements; else all those of the pages that a text names or the run has
+    changed, and those that a search finds. Steps of a how-to are left out: a how-to changes as a whole.
+    """
     is_small = sum(len(memory.statements) for memory in memories) <= MAX_STATEMENTS
-    hits = set() if is_small else {(hit.path, folded(hit.text)) for text in texts for hit in _hits(brain, text)}
-    whole = set() if is_small else _named_in(memories, texts) | draft.working.keys()
-    paths = whole | {path for path, _ in hits}
-    statements = [
-        known
-        for memory in memories
-        if is_small or memory.path in paths
-        for known in draft.statements_of(memory)
-        if known.statement.section != "Steps"  # a how-to changes as a whole
-        and (is_small or memory.path in whole or (memory.path, folded(known.statement.text)) in hits)
-    ]
-    likest = {known.id: max((coverage(known.text, text) for text in texts), default=0.0) for known in statements}
-    return sorted(statements, key=lambda known: -likest[known.id])[:MAX_STATEMENTS]
+    hits: set[tuple[str, str]] = set()  # path and text
+    whole_pages: set[str] = set()
+    if not is_small:
+        hits = {(hit.path, folded(hit.text)) for text in texts for hit in _hits(brain, text)}
+        whole_pages = _named_in(memories, texts) | draft.page_drafts.keys()
+    paths = whole_pages | {path for path, _ in hits}
+    statements: list[CurrentStatement] = []
+    for memory in memories:
+        if not is_small and memory.path not in paths:
+            continue
+        for current in draft.statements_of(memory):
+            is_hit = (memory.path, folded(current.statement.text)) in hits
+            if current.statement.section != STEPS and (is_small or memory.path in whole_pages or is_hit):
+                statements.append(current)
+    scores = {current.id: max((coverage(current.text, text) for text in texts), default=0.0) for current in statements}
+    return sorted(statements, key=lambda current: -scores[current.id])[:MAX_STATEMENTS]
 
 
 def _hits(brain: Brain, text: str) -> Iterator[Hit]:
-    for block in blocks_of(text)[:_LOOKED_AT]:
-        yield from brain.recall.search(  # by words alone: no embedder elsewhere is asked about what nobody asked
+    """Yield the statements that a search finds for the first blocks of a text."""
+    for block in blocks_of(text)[:_MAX_HITS]:
+        yield from brain.recall.search(  # `is_private`: no remote embedder is called for a search that nobody asked for
             searches(block, ())[0],
-            limit=_LOOKED_AT,
+            limit=_MAX_HITS,
             kinds={"statement"},
             now=brain.now(),
             is_private=True,
@@ -355,36 +386,74 @@ def _hits(brain: Brain, text: str) -> Iterator[Hit]:
 
 
 def _named_in(memories: Sequence[Memory], texts: Sequence[str]) -> set[str]:
-    """Return the pages of concrete things that texts name word for word."""
-    spoken = [f" {' '.join(words(text))} " for text in texts]
-    named = set()
+    """Return the paths of the pages whose title or alias stands in a text, whole words as they are."""
+    padded = [f" {' '.join(words(text))} " for text in texts]  # with blanks, so that no part of a word matches
+    paths = set()
     for memory in memories:
-        names = (" ".join(words(name)) for name in (memory.title, *memory.aliases))
-        if any(name and f" {name} " in text for name in names for text in spoken):
-            named.add(memory.path)
-    return named
+        names = [" ".join(words(name)) for name in (memory.title, *memory.aliases)]
+        if any(name and f" {name} " in text for name in names for text in padded):
+            paths.add(memory.path)
+    return paths
 
 
-def _page_names(memories: Sequence[Memory], near: Iterable[Known], texts: Sequence[str]) -> list[PageName]:
-    """Return the pages that may matter: those of near statements, those named, the user's own, then the others."""
-    paths = dict.fromkeys(known.path for known in near)
+def _page_names(
+    memories: Sequence[Memory], statements: Iterable[CurrentStatement], texts: Sequence[str]
+) -> list[PageName]:
+    """Return the pages to show: those of the shown statements, then those that texts name, the user's own, the others.
+
+    Pages of days are left out: no operation names them.
+    """
+    paths = {current.path for current in statements}
     named = _named_in(memories, texts)
     pages = [memory for memory in memories if "/events/" not in memory.path]
     pages.sort(key=lambda page: (page.path not in paths, page.path not in named, page.subject != USER))
-    return [PageName(page.path, (page.title, *page.aliases), _about(page)) for page in pages[:MAX_PAGES]]
+    return [PageName(page.path, (page.title, *page.aliases), _summary(page)) for page in pages[:MAX_PAGES]]
 
 
-def _about(memory: Memory) -> str:
+def _summary(memory: Memory) -> str:
+    """Return a page's summary, or the beginning of its first current statement."""
     summary = str(memory.meta.get("summary") or "")
-    return summary or next((held.text[:120] for held in memory.statements if not held.is_history), "")
+    current = (statement for statement in memory.statements if not statement.is_history)
+    return summary or next((statement.text[:120] for statement in current), "")
 
 
-def _unread(operation: Operation, problem: str) -> Refused:
+def _unchecked(operation: Operation, problem: str) -> Refused:
+    """Return a refusal of an operation that may hold values of any kind: only its action and text are kept."""
     return Refused(Operation.model_construct(action=operation.action, text=str(operation.text)[:MAX_TEXT]), problem)
 
 
+def _only_about(request: ConsolidateRequest, asked: Sequence[Refused]) -> ConsolidateRequest:
+    """Return the request that asks once more: what was said and is known as far as the refused rest on it.
+
+    Where one names an exchange or a statement that is not there, all of them are shown: it is to find the right one.
+    """
+    operations = [row.operation for row in asked]
+    exchanges = {quoted.exchange for operation in operations for quoted in operation.evidence}
+    said = [exchange for exchange in request.said if exchange.id in exchanges]
+    if len(said) < len(exchanges) or not all(operation.evidence for operation in operations):
+        said = list(request.said)
+    named = {name for operation in operations for name in operation.ids}
+    paths = {operation.page.path for operation in operations}
+    paths |= {statement.path for statement in request.existing if statement.id in named}
+    existing, pages = request.existing, request.pages
+    if named <= {statement.id for statement in existing}:
+        existing = [statement for statement in existing if statement.path in paths]
+        pages = [page for page in pages if page.path in paths]
+    return replace(request, said=said, existing=existing, pages=pages, refused=asked)
+
+
+def _is_instead(operation: Operation, asked: Operation) -> bool:
+    """Return whether an operation of the second answer stands for one that was asked about; for the report only."""
+    is_same_target = not set(operation.ids).isdisjoint(asked.ids)
+    return is_same_target or likeness(operation.text, asked.text) >= _SAME_OPERATION
+
+
+def _refusals(rows: Sequence[Refused]) -> tuple[RefusedCandidate, ...]:
+    return tuple(RefusedCandidate(statement=row.operation.text[:300], reason=row.problem[:300]) for row in rows)
+
+
 def _with_paths(operation: Operation, shown: Shown) -> Operation:
-    """Return an operation whose page is named by its path from the root; one that was not shown is none."""
+    """Return an operation with the paths of its pages from the root; a page that was not shown is dropped."""
     page = operation.page
     paths = {**shown.pages, **{path: path for path in shown.pages.values()}}
     update = {"path": paths.get(page.path, ""), "merge": [paths[path] for path in page.merge if path in paths]}
@@ -392,16 +461,17 @@ def _with_paths(operation: Operation, shown: Shown) -> Operation:
 
 
 def _analyzed(analysis: Event) -> EventsAnalyzed:
+    """Return the typed content of an `events-analyzed` event."""
     assert isinstance(analysis.what, EventsAnalyzed)
     return analysis.what
 
 
-def _is_readable(analysis: Event) -> bool:
-    """Return whether a checkpoint holds operations; one of the first version, which does not, is passed over."""
+def _has_operations(analysis: Event) -> bool:
+    """Return whether a checkpoint holds operations; those of the first version do not, and are ignored."""
     return all(candidate.action for candidate in _analyzed(analysis).candidates)
 
 
-def _readable(event: StmEvent) -> StmEvent:
-    """Return an event that a model can be asked about: bytes that are no UTF-8 as the sign for what is unknown."""
-    user, ai, thoughts = (_NO_TEXT.sub("\ufffd", text) for text in (event.user, event.ai, event.thoughts))
+def _without_surrogates(event: StmEvent) -> StmEvent:
+    """Return an event with U+FFFD in place of bytes that are no UTF-8: a request has to be valid JSON."""
+    user, ai, thoughts = (_SURROGATES.sub("\ufffd", text) for text in (event.user, event.ai, event.thoughts))
     return replace(event, user=user, ai=ai, thoughts=thoughts)

@@ -33,11 +33,12 @@ from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import count
+from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
 from brainiac.storage.filed import Filed, waiting_events
 from brainiac.storage.files import locked
 from brainiac.storage.relinking import LinkOrigins, with_rooted_links
-from brainiac.storage.statements import StatementLog, line_id, read_statements, text_hash
+from brainiac.storage.statements import StatementLog, line_id, read_statements
 from brainiac.text.tokens import coverage, likeness
 
 from .apply import Candidate, Step, name_and_order
@@ -50,15 +51,18 @@ from .placing import (
     NewPlace,
     Synthesizer,
     check_corrections,
+    existing_page,
+    is_stating,
     new_places,
-    page_there,
     proposal_for,
-    settled,
+    step_for,
 )
-from .request import Consolidator
+from .request import Consolidator, Decision
 
 REST_SECONDS = 60.0
-LISTED, ALIKE = 0.9, 0.5  # of the runs of signs of a task, and of both
+MAX_NAMED = 2  # pages, those that changed most, since each costs a call
+# A candidate that shares so many character trigrams with a listed task (of the task's, of both texts') is that task.
+TASK_COVERAGE, TASK_LIKENESS = 0.9, 0.5
 MIN_RETIRED = 5  # a young memory may change that many statements without asking
 
 
@@ -67,16 +71,16 @@ class Outcome:
     """What a promotion did.
 
     Attributes:
-        event: The commit; None when nothing came of it.
-        exchanges: How many left short-term memory.
-        statements: How many times each operation was done.
-        left: Events that stay for the next run, with the reason.
-        refused: What was not done, and why.
-        candidates: How each ended, by its id.
-        words: What each states.
-        kept: What a person wrote beside what left short-term memory; it stays there.
-        filed: Lines that left its lists for the page of the day, word for word.
-        problem: Why it ended early; "" when it did not.
+        event: The event of its commit; None when it committed nothing.
+        exchanges: The number of exchanges that left short-term memory.
+        statements: The number of statements by what was done to them (`NEW`, `UPDATE`, `DELETE`, `REINFORCE`).
+        left: The reason for each event that stays in short-term memory for the next run, by event id.
+        refused: The operations that were not carried out, with the reason.
+        candidates: How each candidate ended, by its id.
+        words: The text of each candidate, by its id.
+        kept: Remarks of a person beside events and items that left short-term memory; they stay there.
+        filed: List items that left short-term memory for the page of the day, word for word.
+        problem: Why the run ended early; "" when it did not.
     """
 
     event: Event | None
@@ -92,29 +96,32 @@ class Outcome:
 
 
 def is_due(brain: Brain, idle_seconds: float) -> bool:
-    """Return whether the event log should be promoted now; what was undone waits until something new is said.
+    """Return whether a promotion should run now.
+
+    The event log has to be old, long or large enough (`promotion` in the settings). After an undone promotion nothing
+    is due until something new was said.
 
     Args:
         brain: The brain; its settings are read anew.
         idle_seconds: How long nobody has exchanged anything.
     """
     settings = brain.settings.promotion
-    document, known = brain.short_term(), Filed(brain)
+    document, filings = brain.short_term(), Filed(brain)
     events = document.memory.events
-    filed_at = known.filed_at if known.waiting else ""
+    filed_at = filings.filed_at if filings.waiting else ""
     if max((filed_at, *(event.at for event in events))) <= _undone_at(brain):
         return False
     if idle_seconds >= settings.idle_seconds:
-        if known.waiting:
+        if filings.waiting:
             return True
         age_seconds = (brain.clock.now() - parse_iso(min(event.at for event in events))).total_seconds()
         if len(events) >= settings.min_events or age_seconds > settings.max_age_hours * 3600:
             return True
-    return _is_larger(str(document), settings.max_tokens)
+    return _has_more_tokens(str(document), settings.max_tokens)
 
 
 def _undone_at(brain: Brain) -> str:
-    """Return when the last promotion was undone, ISO 8601; "" if it stands."""
+    """Return when the last promotion was undone, ISO 8601; "" if it was not undone, or there was none."""
     last = next(brain.journal.events(kinds={MemoryPromoted, EventUndone}, reverse=True), None)
     if last is None or last.kind == MemoryPromoted.kind:
         return ""
@@ -122,10 +129,11 @@ def _undone_at(brain: Brain) -> str:
     return last.at if undone and undone.kind == MemoryPromoted.kind else ""
 
 
-def _is_larger(text: str, tokens: int) -> bool:
-    if len(text) <= tokens:  # a token is a character or more
+def _has_more_tokens(text: str, limit: int) -> bool:
+    """Return whether a text has more tokens than a limit."""
+    if len(text) <= limit:  # a token is a character or more
         return False
-    return count(text.encode("utf-8", "replace").decode("utf-8")) > tokens
+    return count(text.encode("utf-8", "replace").decode("utf-8")) > limit
 
 
 def promote(
@@ -134,12 +142,14 @@ def promote(
     abandon: Callable[[], bool] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
-    """Promote what was filed unconsolidated and the event log of short-term memory, in runs of a bounded size.
+    """Promote the exchanges that were filed without being consolidated, then the event log of short-term memory.
+
+    Each run takes a bounded number of exchanges; runs follow each other until none waits.
 
     Args:
         brain: The brain.
-        abandon: Asked between and within model calls; true ends the run with what is decided so far.
-        progress: Called with pages done and pages in all, as far as they are known.
+        abandon: Called between and within model calls; when it returns true, the run ends with what is decided so far.
+        progress: Called with the number of new pages that are written and of those that are to be written.
 
     Raises:
         ModelError: Nothing could be decided; nothing was changed.
@@ -147,28 +157,29 @@ def promote(
         FormatError: Short-term memory lacks a heading.
     """
     with locked(brain.places.state / "promotion.lock", wait_seconds=0):
-        done = _promote_once(brain, abandon, progress)
-        while done.event is not None and not done.problem and Filed(brain).waiting:
-            further = _promote_once(brain, abandon, progress)
-            done = _joined(done, further)
-            if further.event is None:
-                break  # what waits could not be decided now
-        return done
+        outcome = _promote_once(brain, abandon, progress)
+        while outcome.event is not None and not outcome.problem and Filed(brain).waiting:
+            next_outcome = _promote_once(brain, abandon, progress)
+            outcome = _joined(outcome, next_outcome)
+            if next_outcome.event is None:
+                break  # the exchanges that wait could not be decided now
+        return outcome
 
 
 def _promote_once(
     brain: Brain, abandon: Callable[[], bool] | None, progress: Callable[[int, int], None] | None
 ) -> Outcome:
-    exchanges, gone, is_partial = waiting_events(brain)
+    """Do one run; return an empty outcome where there is nothing to promote."""
+    exchanges, removed_ids, is_partial = waiting_events(brain)
     with brain.short_term_lock():
-        snapshot = Snapshot(brain.short_term().memory, exchanges, gone, is_partial)
-    if not snapshot.memory.events and not exchanges and not gone:
+        snapshot = Snapshot(brain.short_term().memory, exchanges, removed_ids, is_partial)
+    if not snapshot.memory.events and not exchanges and not removed_ids:
         return Outcome(None)
     return _Run(brain, snapshot, abandon, progress).run()
 
 
 def _joined(first: Outcome, second: Outcome) -> Outcome:
-    """Return what two runs did, one after the other."""
+    """Return the outcome of two runs, one after the other, as one; candidates and `left` are those of the second."""
     return replace(
         second,
         event=second.event or first.event,
@@ -180,27 +191,29 @@ def _joined(first: Outcome, second: Outcome) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a run looks at.
+    """What a run reads before it decides.
 
     Attributes:
         memory: Short-term memory.
-        filed: Exchanges that were filed unconsolidated, oldest first.
-        gone: Ids of such that a person took out since.
-        is_partial: Whether more of them wait than one run takes: what was said later is decided later.
+        filed: The exchanges that were filed without being consolidated, oldest first.
+        removed_ids: The ids of filed exchanges that a person has taken out of their pages since.
+        is_partial: Whether more filed exchanges wait than one run takes. Short-term memory, which is newer, then waits.
     """
 
     memory: ShortTermMemory
     filed: Sequence[StmEvent]
-    gone: Sequence[str]
+    removed_ids: Sequence[str]
     is_partial: bool
 
     @property
     def promoted(self) -> ShortTermMemory:
-        """What of short-term memory is looked at in this run."""
+        """The part of short-term memory that this run promotes: nothing but the summary when the run is partial."""
         return ShortTermMemory(self.memory.summary) if self.is_partial else self.memory
 
 
 class _Run:
+    """One run over a snapshot, from the model calls to the commit."""
+
     def __init__(
         self,
         brain: Brain,
@@ -210,55 +223,56 @@ class _Run:
     ) -> None:
         self._brain, self._abandon, self._progress = brain, abandon, progress
         memory, now = snapshot.promoted, iso(brain.clock.now())
-        said = {event.id: event for event in (*snapshot.filed, *memory.events)}
-        self._log = read_statements(brain, min((event.at for event in said.values()), default=now))
+        exchanges = {event.id: event for event in (*snapshot.filed, *memory.events)}
+        self._log = read_statements(brain, min((event.at for event in exchanges.values()), default=now))
         lines = _own_lines(memory, self._log, now)
-        events = said | {event.id: event for event in lines}
+        events = exchanges | {event.id: event for event in lines}
         self._snapshot = snapshot
-        self._started = brain.record(PromotionStarted(exchanges=len(said)), by=NAME)
+        self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
-        origins = LinkOrigins(brain, self._log.prompts, self._draft.pages.place_of)
+        origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.place_of)
         texts = {line_id(item.words): item.text for item in memory.facts}
-        self._work = Work(memory, events, {event.id: texts[event.id] for event in lines}, origins, gone=snapshot.gone)
-        self._work.standing = frozenset(event.id for event in snapshot.filed)
+        line_texts = {event.id: texts[event.id] for event in lines}
+        self._work = Work(memory, events, line_texts, origins, removed_ids=snapshot.removed_ids)
+        self._work.filed_ids = frozenset(event.id for event in snapshot.filed)
         self._synthesizer = Synthesizer(brain, self._started.id, abandon, self._work.note_refusal)
         self._problem = ""
 
     def run(self) -> Outcome:
+        """Consolidate, summarize and commit; return what was done."""
         work, cause = self._work, self._started.id
         try:
             self._consolidate()
-            self._heed_breaker()
+            self._apply_breaker()
             self._summarize()
             event = finish(self._brain, work, self._draft, cause)
         except BaseException:
-            self._tell_endings()
+            self._record_endings()
             raise
         endings = work.endings_by_now()
         if event is None:
-            self._tell_endings()
+            self._record_endings()
             problem = self._problem
             return Outcome(
                 None, left=work.left, refused=work.refused, candidates=endings, words=work.words, problem=problem
             )
-        counts = Counter(record["operation"] for record in event.data["statements"])
-        gone = [event.user or event.ai for event in work.filed if event.id not in work.left]
+        operations = Counter(record["operation"] for record in event.data["statements"])
         return Outcome(
             event,
-            len(work.archived),
-            dict(counts),
-            work.left,
-            work.refused,
-            endings,
-            work.words,
-            work.kept,
-            gone,
-            self._problem,
+            exchanges=len(work.archived),
+            statements=dict(operations),
+            left=work.left,
+            refused=work.refused,
+            candidates=endings,
+            words=work.words,
+            kept=work.kept,
+            filed=[event.user or event.ai for event in work.filed if event.id not in work.left],
+            problem=self._problem,
         )
 
-    def _tell_endings(self) -> None:
-        """Journal what became of the candidates although the run came to nothing: none was written."""
+    def _record_endings(self) -> None:
+        """Journal how the candidates ended although the run commits nothing: none was written."""
         work = self._work
         for step in work.steps:
             work.leave(step.candidate, "the run came to nothing")
@@ -270,10 +284,13 @@ class _Run:
     # --- deciding ---------------------------------------------------------------------------------------
 
     def _consolidate(self) -> None:
-        """Decide what a model judges, a call after the other, each in view of those before; then what was marked."""
+        """Have the model decide on events, one call after the other; keep what is marked in events it may not see.
+
+        Each call sees what the calls before it have changed.
+        """
         work, events = self._work, list(self._work.events.values())
-        is_judged = {is_private: self._is_judged(is_private=is_private) for is_private in (False, True)}
-        judged = [event for event in events if is_judged[event.is_private]]
+        has_model = {is_private: self._has_model(is_private=is_private) for is_private in (False, True)}
+        judged = [event for event in events if has_model[event.is_private]]
         consolidator = Consolidator(
             self._brain,
             self._log,
@@ -283,58 +300,58 @@ class _Run:
             self._snapshot.memory,
             self._abandon,
         )
-        earlier, refused = consolidator.decided(judged)
+        earlier = consolidator.decided_before(judged)
         unread = [
             part
             for is_private in (False, True)
             for part in consolidator.parts([event for event in judged if event.is_private == is_private])
         ]
         try:
-            self._refuse(refused)
-            self._settle(earlier)
+            self._take(earlier)
             while unread:
-                candidates, refused = consolidator.ask(unread[0], self._draft)
+                decision = consolidator.ask(unread[0], self._draft)
                 del unread[0]
-                self._refuse(refused)
-                self._settle(candidates)
+                self._take(decision)
             self._keep_marked([event for event in events if event not in judged], is_whole=not judged)
         except ModelError as error:
-            # nothing was decided, so that there is nothing to commit, and whoever called is told why
+            # nothing was decided, so that there is nothing to commit, and the caller has to learn why
             if not work.steps and not work.endings:
                 raise
             self._problem = error.problem
             work.left |= {event.id: error.problem for part in unread for event in part}
 
-    def _is_judged(self, *, is_private: bool) -> bool:
-        """Return whether a model decides: one is set, and what is private may be shown to it."""
+    def _has_model(self, *, is_private: bool) -> bool:
+        """Return whether a model decides on events, on private ones or on the others: one is set that may see them."""
         request = ConsolidateRequest(
             now=self._brain.now(), is_private=is_private, said=(), short_term=self._snapshot.memory
         )
         return self._brain.models.engine_for(request).name != OFFLINE
 
-    def _refuse(self, refused: Mapping[str, tuple[str, str]]) -> None:
-        """Note the candidates that were refused before they came to a page."""
-        for name, (statement, reason) in refused.items():
-            self._work.note_refusal(statement, reason, "", name)
-            self._work.words[name] = statement
-            self._work.endings[name] = CandidateEnd(end="refused", reason=reason[:300])
+    def _take(self, decision: Decision) -> None:
+        """Note the refused candidates of a decision, and carry the others out."""
+        for refused in decision.refused:
+            self._work.note_refusal(refused.statement, refused.reason, "", refused.candidate)
+            self._work.words[refused.candidate] = refused.statement
+            self._work.endings[refused.candidate] = CandidateEnd(end="refused", reason=refused.reason[:300])
+        self._carry_out_all(decision.candidates)
 
     def _keep_marked(self, events: Sequence[StmEvent], *, is_whole: bool) -> None:
-        """Keep what the person and use have marked of events that no model judges.
+        """Keep the marked words of events that no model decides on.
 
         Args:
-            events: Those.
-            is_whole: No model judges any: earlier words count too, if use has marked them by now.
+            events: The events.
+            is_whole: Whether no model decides on any event of this run; then earlier words that use has marked are
+                kept too.
         """
         work = self._work
         marked = find_marked(self._brain, events, work.lines, self._log, self._exchanges, with_earlier=is_whole)
-        self._settle(keyless_candidates(self._brain, self._draft, marked, work.origins))
+        self._carry_out_all(keyless_candidates(self._brain, self._draft, marked, work.origins))
 
-    def _settle(self, candidates: Sequence[Candidate]) -> None:
-        """Carry out what goes to pages there are, then what goes to new ones, page by page.
+    def _carry_out_all(self, candidates: Sequence[Candidate]) -> None:
+        """Carry out the candidates for pages that exist, then those for new pages, page by page.
 
         Raises:
-            ModelError: The model cannot serve now, or somebody came back; what is not carried out is left.
+            ModelError: The model cannot serve now, or somebody came back; the other candidates wait for the next run.
         """
         waiting = {candidate.id: candidate for candidate in candidates}
         steps_before = len(self._work.steps)
@@ -342,7 +359,7 @@ class _Run:
         try:
             for candidate in candidates:
                 if candidate.operation.marked_by:
-                    self._heed_person()
+                    self._stop_if_abandoned()
                 step = self._step_for(candidate)
                 if step and not step.path:
                     new.append(step.candidate)
@@ -352,55 +369,61 @@ class _Run:
                     self._carry_out(step)
             places = new_places(new)
             for done, place in enumerate(places):
-                self._tell_progress(done, len(places))
-                self._heed_person()
+                self._report_progress(done, len(places))
+                self._stop_if_abandoned()
                 self._begin(place)
                 for candidate in place.candidates:
                     del waiting[candidate.id]
-            self._tell_progress(len(places), len(places))
+            self._report_progress(len(places), len(places))
         except ModelError as error:
             for candidate in waiting.values():
                 self._work.leave(candidate, error.problem)
             raise
         self._name_changed(self._work.steps[steps_before:])
 
-    def _tell_progress(self, done: int, total: int) -> None:
+    def _report_progress(self, done: int, total: int) -> None:
         if self._progress:
             self._progress(done, total)
 
-    def _heed_person(self) -> None:
+    def _stop_if_abandoned(self) -> None:
+        """Raise `ModelError` where a person exchanges something again: their answer comes first."""
         if self._abandon and self._abandon():
             raise ModelError("somebody came back", retryable=True)
 
     def _step_for(self, candidate: Candidate) -> Step | None:
-        """Return what is to be done with a candidate; None where it ends here: it costs no other."""
+        """Return the step that carries a candidate out, without a path where its page is new.
+
+        None where the candidate is left or refused; the other candidates go on.
+        """
         try:
             if not candidate.operation.marked_by and self._is_listed(candidate):
                 raise UserError("it stands in the list of tasks, and stays there until it is done")
-            step = settled(self._draft, self._with_origin(candidate))
+            step = step_for(self._draft, self._with_origin(candidate))
             check_corrections(self._log, step)
-            return step if step.path else replace(step, path=page_there(self._draft, step.candidate))
-        except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
+            return step if step.path else replace(step, path=existing_page(self._draft, step.candidate))
+        except (FormatError, OSError) as error:  # the next run may find the files in order
             self._work.leave(candidate, str(error))
-        except (UserError, ValueError) as error:  # it will not
+        except (UserError, ValueError) as error:  # no later run can do it either
             self._work.refuse(candidate, str(error))
         return None
 
     def _is_listed(self, candidate: Candidate) -> bool:
-        """Return whether it is a task that short-term memory lists, open or done: it stays there until then."""
+        """Return whether a candidate states a task that short-term memory lists, open or done."""
         brain, statement = self._brain, without_link_targets(candidate.words)
         folders = [brain.tree.relative(folder) for folder in (brain.tree.inbox, brain.tree.memory)]
         tasks = (
             without_link_targets(with_rooted_links(brain, item.text, folders)) for item in self._snapshot.memory.tasks
         )
-        return any(coverage(task, statement) >= LISTED and likeness(task, statement) >= ALIKE for task in tasks)
+        return any(
+            coverage(task, statement) >= TASK_COVERAGE and likeness(task, statement) >= TASK_LIKENESS for task in tasks
+        )
 
     def _with_origin(self, candidate: Candidate) -> Candidate:
-        """Return a candidate whose text says whose words it rests on where these are not the person's."""
+        """Return a candidate; where it does not rest on the person's words, its text ends with its origin."""
         text, origin = candidate.operation.text, candidate.origin
         if not text or origin == ORIGINS[0]:
             return candidate
-        _, recorded = self._exchanges.events.get(candidate.events[-1].id, ("", None))
+        recorded = self._exchanges.event(candidate.events[-1].id)
         data = recorded.data if recorded else {}
         prompt = str(data.get("prompt") or "")
         name = str(data.get("model") or origin) if origin == "assistant" else posixpath.basename(prompt)
@@ -411,7 +434,7 @@ class _Run:
     # --- on pages ---------------------------------------------------------------------------------------
 
     def _begin(self, place: NewPlace) -> None:
-        """Have a new page named, and carry out what goes there."""
+        """Have a new page named, and carry out the candidates that go there."""
         try:
             path, named = self._synthesizer.placed(self._draft, place)
         except OSError as error:
@@ -425,64 +448,70 @@ class _Run:
         for candidate in place.candidates:
             if named and candidate.operation.steps:
                 steps = named.in_order(candidate.operation.steps)
-                operation = candidate.operation.model_copy(update={"steps": steps})
-                candidate = replace(candidate, operation=operation)  # the same one, its steps in order
+                candidate = replace(candidate, operation=candidate.operation.model_copy(update={"steps": steps}))
             self._carry_out(Step(candidate, path))
         if named:
             self._name(path, named)
 
     def _name_changed(self, steps: Sequence[Step]) -> None:
-        """Have pages that changed much named and ordered anew; where nobody can now, they stay as they are."""
-        # a name is no reason to leave what was decided: without one the page stays as it is called
-        for path in dict.fromkeys(step.path for step in steps if step.path not in self._work.named):
+        """Have the pages named and ordered that are new or that these steps changed much."""
+        # Where the model fails, the page keeps its name and order: that is no reason to lose the steps themselves.
+        stating = Counter(step.path for step in steps if is_stating(step) and step.path not in self._work.named)
+        calls = 0
+        for path, _ in stating.most_common():
+            if calls == MAX_NAMED:
+                return
             with suppress(ModelError, UserError, ValueError, OSError):
-                here = [step for step in steps if step.path == path]
-                if named := self._synthesizer.renamed(self._draft, path, here):
+                steps_here = [step for step in steps if step.path == path]
+                if named := self._synthesizer.renamed(self._draft, path, steps_here):
+                    calls += 1
                     self._name(path, named)
 
     def _name(self, path: str, named: Named) -> None:
+        """Give a page the name and order that synthesis found."""
         self._work.named[path] = named
         records = chain.from_iterable(self._work.records)
         name_and_order(self._draft, path, named.page, named.order(records))
 
     def _carry_out(self, step: Step) -> None:
+        """Carry a step out; leave its candidate where a page is being edited, refuse it where it cannot be done."""
         try:
             if edited := next((path for path in step.paths if self._is_being_edited(path)), ""):
                 self._work.leave(step.candidate, f"{edited} was edited a moment ago")
                 return
             self._work.carry_out(self._brain, self._draft, step)
-        except (FormatError, OSError) as error:  # it may be otherwise when this is tried again
+        except (FormatError, OSError) as error:  # the next run may find the files in order
             self._work.leave(step.candidate, str(error))
-        except (UserError, ValueError) as error:  # it will not
+        except (UserError, ValueError) as error:  # no later run can do it either
             self._work.refuse(step.candidate, str(error))
 
     def _is_being_edited(self, path: str) -> bool:
         """Return whether a person changed a page within the last minute."""
-        touched = self._log.touched.get(path)
+        touched = self._log.touched_at(path)
         now = self._brain.clock.now()
         if touched and (now - parse_iso(touched)).total_seconds() < REST_SECONDS:
             return True
         text = self._brain.read_page(path)
         if text is None or self._brain.observed.hash_of(path) in (None, content_hash(text.encode())):
             return False
-        self._brain.observed.note_change(path)  # nobody watches, perhaps: its minute begins now
+        self._brain.observed.note_change(path)  # without a daemon nobody noted the edit: the minute begins now
         return True
 
-    def _heed_breaker(self) -> None:
-        """Let a run that would retire too much retire nothing: both statements stand, and a person is asked."""
+    def _apply_breaker(self) -> None:
+        """Where a run would retire too large a share of memory, propose the retirements to the person instead."""
         work = self._work
         retiring = [step for step in work.steps if step.retires]
-        total = self._draft.total()
+        n_statements = self._draft.n_statements()
         share = self._brain.settings.promotion.max_retired_share
-        if len(retiring) <= MIN_RETIRED or len(retiring) <= share * total:
+        if len(retiring) <= MIN_RETIRED or len(retiring) <= share * n_statements:
             return
-        work.breaker = Breaker(would_retire=len(retiring), statements=total)
+        work.breaker = Breaker(would_retire=len(retiring), statements=n_statements)
         steps = [replace(step, proposal=proposal_for(step)) if step.retires else step for step in work.steps]
-        self._draft = self._draft.anew()
-        work.build(self._brain, self._draft, steps)
+        self._draft = self._draft.restarted()
+        work.rebuild(self._brain, self._draft, steps)
 
     def _summarize(self) -> None:
-        """Have what is left summarized; the old summary is obsolete. Without a model it stays for now."""
+        """Have a model summarize the events that stay and those that leave; without a model the old summary stays."""
         work = self._work
         if self._problem or self._snapshot.is_partial:
             return
@@ -495,6 +524,9 @@ class _Run:
             archived=[event for event in work.archived if not event.is_private],
             titles=self._titles(),
         )
+        if not request.remaining:  # there is nothing to be put into words
+            work.summary, work.summarized_by = summarize(request), OFFLINE
+            return
         try:
             summary = self._brain.models.run(request)
         except ModelError as error:
@@ -505,15 +537,15 @@ class _Run:
         work.summarized_by = self._brain.models.engine_for(request).name
 
     def _titles(self) -> list[str]:
-        """Return the titles of the open pages that statements went to."""
-        memories = (self._draft.working[step.path].document.memory for step in self._work.steps)
+        """Return the titles of the pages that this run changed, private ones excepted."""
+        memories = (self._draft.page_drafts[step.path].document.memory for step in self._work.steps)
         return [memory.title for memory in memories if not is_private(memory.meta)]
 
 
 def _own_lines(memory: ShortTermMemory, log: StatementLog, now: str) -> list[StmEvent]:
-    """Return the facts that a person wrote into the list as events: they are remembered like what was said."""
+    """Return an event for each line that a person wrote under Key Facts: it is promoted like what was said."""
     return [
         StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
         for item in memory.facts
-        if text_hash(item.text) not in log.noted
+        if not log.noted_from(item.text)
     ]

@@ -22,6 +22,8 @@ from brainiac.testing import install_plugin, make_brain, run_once
 from tests.support.openai_server import ChatServer, say
 from tests.support.screen import BIDI, CONTROLS, ROOT, Seen, on_terminal
 
+pytestmark = pytest.mark.xdist_group("terminal")  # one process makes its costly fixture
+
 # every control character but newline, tab and NUL, with sequences that terminals obey
 EVIL = (
     "\x1b]0;owned\x07\x1b]52;c;ZXZpbA==\x1b\\\x1b[2J\x1b[3;7H\x1b[8;5;7mhidden\x1b(0\x9b31m\x9d0;x\x9c\x85\x8d"

@@ -147,7 +147,11 @@ def _stated(text: str, said: Said, known: Collection[str]) -> dict[str, Any]:
         "subject": subject,
         "subject_type": "workflow" if steps else "person",
         "steps": steps,
-        "page": PageRef(kind="skill" if steps else "concrete", title=title if steps else ""),
+        "page": PageRef(
+            kind="skill" if steps else "concrete",
+            title=title if steps else "",
+            folder="notes" if steps or subject == "User" else "people",
+        ),
         "evidence": [Evidence(exchange=said.id, quote=text)],
         "importance": 0.5,
     }

@@ -24,7 +24,7 @@ WRITERS = {
     "brainiac/history/purge.py": "throws the index away, in the cache",
     "brainiac/search/index.py": "the search index, in the cache",
     "brainiac/search/embed.py": "vectors, in the cache",
-    "brainiac/cli/ask.py": "drops a prompt as a person does",
+    "brainiac/verbs.py": "drops a prompt or a note as a person does",
     "brainiac/tree.py": "which brain is the default, in the state folder",
     "brainiac/testing.py": "puts a plugin where a person would",
 }
@@ -106,7 +106,7 @@ FLOORS = (
     "brainiac.host brainiac.skeleton",
     "brainiac.brain",
     "brainiac.history brainiac.pipeline brainiac.health",
-    "brainiac.testing brainiac",
+    "brainiac.testing brainiac.verbs brainiac",
     "plugins.core_loop plugins.reflection plugins.promotion plugins.organization",
     "brainiac.cli.session brainiac.cli.styling",
     "plugins.promotion.commands plugins.organization.commands brainiac.cli",

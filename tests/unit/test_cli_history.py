@@ -105,6 +105,7 @@ def test_log_of_a_new_brain_is_empty(capsys: pytest.CaptureFixture[str], tmp_pat
     assert (0, "") == (done.code, done.out)
 
 
+@pytest.mark.slow
 def test_follow_shows_what_happens_meanwhile(brain: Brain) -> None:
     """`--follow` prints each event as another process records it."""
     command = [sys.executable, "-m", "brainiac", "--brain", str(brain.root), "log", "--follow", "--json", "-n", "1"]

@@ -13,6 +13,7 @@ from tests.support.pipeline import eventually
 LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(LIBRARY is None, reason="needs Debian's package libfaketime, to put a process's clock back")
 def test_a_clock_put_back_by_a_day_loses_doubles_and_stops_nothing(tmp_path: Path) -> None:
     """The journal ascends by `seq` and id whatever the time; what was said is answered, reflected and promoted once."""

@@ -302,6 +302,7 @@ def test_templates_are_sandboxed(brain: Brain, attack: str) -> None:
 DOUBLED = "{% set n = namespace(x='a') %}" + "{% set n.x = n.x ~ n.x %}" * 40 + "{{ n.x }}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "what"),
     [

@@ -223,6 +223,7 @@ def journal_bytes(brain: Brain) -> int:
     return sum(path.stat().st_size for path in brain.tree.journal.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts the bytes that a process reads")
 def test_an_exchange_costs_the_same_after_hundreds_of_one_day(tmp_path: Path) -> None:
     """With the log filed forty times and eight of the day's pages full, reflecting and filing an exchange opens

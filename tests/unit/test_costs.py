@@ -154,6 +154,7 @@ def test_models_share_one_budget(tmp_path: Path, server: ChatServer) -> None:
     assert (["test-model"], 1) == (refused, len(server.requests))
 
 
+@pytest.mark.slow
 def test_processes_share_one_budget(tmp_path: Path) -> None:
     """What a call of another process may cost is set aside too, until its call would be over if it was killed."""
     settings = {"llm": {"daily_budget_usd": 1.0, "timeout_seconds": 0.5}}

@@ -117,6 +117,7 @@ def test_taking_over_is_a_commit(devices: tuple[Device, Device]) -> None:
         assert takeover(brain) is None
 
 
+@pytest.mark.slow
 def test_the_other_device_captures_and_waits(devices: tuple[Device, Device]) -> None:
     """A prompt dropped on the laptop is answered at the desk, once, and the answer comes back with the sync.
 
@@ -137,6 +138,7 @@ def test_the_other_device_captures_and_waits(devices: tuple[Device, Device]) -> 
         assert ["e"] == ["e" for event in brain.short_term().memory.events]
 
 
+@pytest.mark.slow
 def test_a_handover(devices: tuple[Device, Device]) -> None:
     """After a takeover the laptop answers and the desk waits; what was answered is not answered again."""
     desk, laptop = devices
@@ -225,6 +227,7 @@ def test_two_that_both_run_are_told(devices: tuple[Device, Device]) -> None:
         assert [True] == [device in problem and "takeover" in problem for problem in overview(brain).problems]
 
 
+@pytest.mark.slow
 def test_a_purge_is_honoured_by_the_other_device(devices: tuple[Device, Device]) -> None:
     """A tombstone synced over: the laptop's own versions, its index and what a late copy brings back go too."""
     desk, laptop = devices

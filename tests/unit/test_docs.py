@@ -34,6 +34,7 @@ def load_generator() -> Any:
 GENERATOR = load_generator()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", GENERATOR.PAGES)
 def test_reference_pages_are_not_stale(page: str) -> None:
     """A changed setting, hook or command fails here until `python docs/generate.py` has run."""
@@ -62,6 +63,7 @@ def test_every_event_is_described(record: type[Record]) -> None:
     assert {field.name for field in dataclasses.fields(record)} <= {"stored", *GENERATOR.meanings_of(record)}
 
 
+@pytest.mark.slow
 def test_every_event_is_committed() -> None:
     """A kind that nothing records any more says so, since older journals hold it."""
     committers = GENERATOR.committers_of_events()
@@ -115,6 +117,7 @@ def shell(script: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_from_nothing_to_a_working_trigger(tmp_path: Path) -> None:
     """The plugin page's steps, copied and pasted, give the output they promise; the plugin has at most ten lines.
 
@@ -131,6 +134,7 @@ def test_from_nothing_to_a_working_trigger(tmp_path: Path) -> None:
     assert promised == (brain / "whats_new.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_pages_own_test_passes(tmp_path: Path) -> None:
     """The test that the plugin page shows is one that passes."""
     plugin, _, test = blocks("python")

@@ -84,6 +84,7 @@ def test_what_is_not_known_of_an_event_is_kept() -> None:
     assert list((data | {"items": ["other"]}).items()) == list(reworded.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", events.KINDS.values(), ids=lambda event: event.kind)
 @given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())))
 def test_no_line_is_too_damaged_to_be_read(event: type[events.EventData], rest: dict[str, object]) -> None:

@@ -178,6 +178,7 @@ def test_a_persons_remark_stays_where_its_exchange_goes(brain: Brain) -> None:
     assert [] == standing(brain, "boston")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_promoted", [False, True])
 def test_what_was_kept_without_a_model_goes_with_its_exchange(tmp_path: Path, is_promoted: bool) -> None:
     """Words behind `/remember`, on their page and in the list of facts; what was kept of others stays to the byte."""

@@ -52,6 +52,7 @@ def put(brain: Brain, source: str = "none") -> str:
     return path
 
 
+@pytest.mark.slow
 def test_all_that_holds_the_words_goes_and_nothing_else(brain: Brain) -> None:
     """Exchanges, tasks, statements and paragraphs that hold every word go; what holds some of them stays."""
     tell(brain, "one", "My blue locker has the code 4711.")

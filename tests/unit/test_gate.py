@@ -55,6 +55,7 @@ def nodes(path: Path) -> Sequence[ast.AST]:
     return list(ast.walk(ast.parse(path.read_text("utf-8"))))
 
 
+@pytest.mark.slow
 def test_only_one_module_calls_models_and_takes_only_what_was_released() -> None:
     """litellm is called in completion.py alone, with what `for_endpoint` gave; only the gate makes a `Released`."""
     calling, making, importing = set(), set(), set()
@@ -81,7 +82,7 @@ def test_only_one_module_calls_models_and_takes_only_what_was_released() -> None
     source = (ROOT / "brainiac/llm/completion.py").read_text("utf-8")
     assert 2 == source.count(".for_endpoint(endpoint)")
     assert "messages=messages," in source
-    assert "input=given," in source
+    assert "input=content," in source
 
 
 def test_what_was_released_for_this_machine_goes_nowhere_else() -> None:

@@ -155,6 +155,7 @@ def test_foreign_journals_are_read_and_not_folded(kernel: Kernel) -> None:
     assert kernel.journal.find(theirs.id) is None
 
 
+@pytest.mark.slow
 def test_processes_append_at_once_without_a_gap(kernel: Kernel) -> None:
     """Four processes record a dozen events each; the numbers are 1 to 48."""
     script = (
@@ -168,3 +169,19 @@ def test_processes_append_at_once_without_a_gap(kernel: Kernel) -> None:
     assert [0] * 4 == [each.wait() for each in started]
     assert list(range(1, 49)) == [each.seq for each in kernel.journal.events()]
     assert 1 == len([path for path in kernel.tree.journal.iterdir() if path.is_dir()])
+
+
+def test_an_event_is_read_from_its_place_alone(kernel: Kernel) -> None:
+    """By device and `seq`, in any file of it, between lines that are no events; what is not there is None."""
+    folder = kernel.journal.folder.parent / "laptop-000000"
+    folder.mkdir(parents=True)
+    events = [
+        Event(seq, new_id(), "2025-09-16T15:30:00Z", "x", "t", data={"text": "word " * (seq * 7 % 50)})
+        for seq in range(1, 60)
+    ]
+    for number, day in enumerate(("2025-09-16", "2025-09-17", "2025-09-18")):
+        lines = [to_line(event) for event in events[number * 20 : number * 20 + 20]]
+        (folder / f"{day}.jsonl").write_bytes(b"".join([lines[0], b"odd\n", *lines[1:]]) + b'{"seq":99')
+    assert events == [kernel.journal.event_at(event.seq, "laptop-000000") for event in events]
+    assert {kernel.journal.event_at(seq, "laptop-000000") for seq in (0, 60, 99)} == {None}
+    assert kernel.journal.event_at(1, "nobody") is None

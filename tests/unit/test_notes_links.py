@@ -96,6 +96,7 @@ def test_any_text_is_searched(before: str, after: str) -> None:
         assert link.start < link.span[0] <= link.span[1] < link.end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["[", "`", "` `` ", "[[a", "[x]( ", "```\n", "\\", "[x](y "])
 def test_ten_megabytes_take_linear_time(piece: str) -> None:
     """No text makes the search quadratic: 10 MB of what begins links and never ends them."""

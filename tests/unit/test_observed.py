@@ -251,6 +251,7 @@ def test_an_edit_right_beside_ours_is_no_conflict(kernel: Kernel, save: str, mer
     assert merged == (kernel.read(A) or b"").decode()
 
 
+@pytest.mark.slow
 def test_a_same_size_edit_with_its_time_put_back_is_seen(kernel: Kernel) -> None:
     """The time of change tells that something happened; the content, whether it was written."""
     path = kernel.tree.absolute(A)

@@ -147,6 +147,7 @@ def own(number: int) -> str:
     return f"form{number:02d}"
 
 
+@pytest.mark.slow
 def test_no_form_of_it_is_kept_through_answers_refusals_edits_and_kills(tmp_path: Path, machine: Path) -> None:
     """Answered or refused, edited, answered by hand, killed at once and later, deleted: no file but its own has it."""
     root = living_brain(tmp_path / "brain")
@@ -188,6 +189,7 @@ def test_no_form_of_it_is_kept_through_answers_refusals_edits_and_kills(tmp_path
     assert [] == found(words, tmp_path, machine, but=r"/inbox/talk/form\d\d\.(response(-\d+)?|error)\.md$")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_daemon", [False, True])
 @pytest.mark.parametrize("option", ["--off-record", "--private"])
 def test_ask_names_the_file_of_what_is_discreet_by_an_id(
@@ -273,6 +275,7 @@ def retrieve(brain, query, limit):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["remember: n", "private: true"])
 def test_what_is_asked_for_while_the_answer_is_made_counts(tmp_path: Path, machine: Path, asked: str) -> None:
     """Front matter saved in that moment decides: answered anew as it asks for, and nothing is kept as it was before."""

@@ -61,6 +61,7 @@ def test_exactly_what_the_log_shows_is_done(scene: Scene) -> None:
     assert {path for path in changed if "_index" not in path} == moved | linking | {*made.pair, "logs/access.log"}
 
 
+@pytest.mark.slow
 def test_a_second_run_changes_nothing(scene: Scene) -> None:
     """What was done is not done again, and nothing is journaled."""
     construct(scene, crowd=26, unused=4)
@@ -209,7 +210,7 @@ def test_a_page_edited_a_moment_ago_is_left_out(scene: Scene) -> None:
         scene.log("CITE", page, at=NOW + timedelta(seconds=number))
     outcome = organize(scene.brain)
     assert [("move " + page, "it was edited a moment ago")] == [
-        (f"move {what.split()[-1]}", why) for what, why in outcome.refused
+        (f"move {refused.proposal.split()[-1]}", refused.reason) for refused in outcome.refused
     ]
 
 

@@ -176,6 +176,82 @@ def test_distrust(brain: Brain) -> None:
     assert {"brain:greeter": "untrusted"} == states(loaded(brain))
 
 
+LIFE = """
+    import brainiac
+    @brainiac.hookimpl
+    def startup(brain):
+        brain.log.lived.append("{0} begins")
+    @brainiac.hookimpl
+    def shutdown(brain):
+        brain.log.lived.append("{0} ends")
+    @brainiac.hookimpl
+    def redact(text):
+        return "{0} " + text
+"""
+
+
+class Diary:
+    """What plugins wrote down, in the place of a brain's log."""
+
+    def __init__(self) -> None:
+        self.lived: list[str] = []
+
+
+def test_what_changed_is_taken_in_without_a_restart(brain: Brain) -> None:
+    """Trusted anew it ends and begins; changed and not trusted it runs as it was; distrusted it ends.
+
+    A plugin beside it that did not change goes on.
+    """
+    brain.__dict__["log"] = diary = Diary()
+    for name in ("first", "second"):
+        write(brain.tree.plugins, name, LIFE.format(name))
+    host = loaded(brain)
+    host.trust.trust("first")
+    host.trust.trust("second")
+    host.reload()
+    assert {"first begins", "second begins"} == set(diary.lived)
+    diary.lived.clear()
+    write(brain.tree.plugins, "first", LIFE.format("third"))
+    (changed,) = host.reload()
+    assert "changed since it was trusted here; read it, then run `brainiac plugins trust first`" in changed.detail
+    assert ["first x", "second x"] == sorted(redacted(host, brain))
+    host.trust.trust("first")
+    host.reload()
+    assert ["second x", "third x"] == sorted(redacted(host, brain))
+    host.trust.distrust("second")
+    host.reload()
+    assert (["third x"], []) == (redacted(host, brain), host.reload())
+    assert ["first ends", "third begins", "second ends"] == diary.lived
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("def prompt_arived(prompt): pass", "line 3 is no hook (`prompt_arrived`?)"),
+        ("def prompt_arrived(prompts): pass", "takes `prompts`, which the hook does not give: brain, prompt"),
+    ],
+)
+def test_a_hook_that_cannot_be_is_named_before_it_runs(brain: Brain, function: str, said: str) -> None:
+    """A misspelt hook or argument is told by `plugins list`, which runs nothing, with what was perhaps meant."""
+    write(brain.tree.plugins, "wrong", f"import brainiac\n@brainiac.hookimpl\n{function}\nraise SystemExit\n")
+    host = PluginHost(brain, brain.root / "none")
+    host.trust.trust("wrong")
+    (plugin,) = host.survey()
+    assert ("failed", True) == (plugin.state, said in plugin.detail)
+
+
+def test_a_plugin_that_cannot_be_loaded_is_told_of_once(brain: Brain) -> None:
+    """Each command loads the plugins: the same fault is one event a day, not one a command."""
+    write(brain.tree.plugins, "broken", "def x(:\n")
+    brain.plugins.trust.trust("broken")
+    brain.close()
+    for _ in range(3):
+        again = Brain(brain.root)
+        assert again.plugins.status
+        again.close()
+    assert 1 == len(list(brain.journal.events(kinds={"plugin-failed"})))
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"greeter": null}', b"\xff"])
 def test_a_damaged_trust_record_trusts_nothing(brain: Brain, content: bytes) -> None:
     """A record that cannot be read is no trust, and can be made anew."""

@@ -92,6 +92,7 @@ def test_only_front_matter_asks_not_to_be_remembered(text: str) -> None:
     assert not is_off_record(text.encode())
 
 
+@pytest.mark.slow
 def test_what_is_off_the_record_is_kept_in_no_file_but_its_own(tmp_path: Path, machine: Path) -> None:
     """Answered, reflected, offered to Promotion, and the daemon ended: journal, blobs, state, index, log hold none."""
     root = living_brain(tmp_path / "brain", "inbox: {settle_ms: 20}\npromotion: {idle_seconds: 0, min_events: 1}\n")
@@ -116,6 +117,7 @@ def test_what_is_off_the_record_is_kept_in_no_file_but_its_own(tmp_path: Path, m
     assert [] == holding(CANARIES, tmp_path, but=tuple(own))  # the log too
 
 
+@pytest.mark.slow
 def test_what_is_off_the_record_is_kept_by_no_crash(tmp_path: Path, machine: Path) -> None:
     """Killed right after the answer, started and ended again: the write-ahead file is empty of it."""
     root = living_brain(tmp_path / "brain")
@@ -130,6 +132,7 @@ def test_what_is_off_the_record_is_kept_by_no_crash(tmp_path: Path, machine: Pat
     assert [] == holding(CANARIES, tmp_path, machine, but=own)
 
 
+@pytest.mark.slow
 def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path) -> None:
     """Not by its own request, short-term memory, its lists, hits, tools, the conversation, focus or a link."""
     with ChatServer() as server:
@@ -371,6 +374,7 @@ def test_a_private_fact_that_a_person_edits_stays_private(tmp_path: Path) -> Non
     brain.close()
 
 
+@pytest.mark.slow
 def test_keys_stand_in_no_file_whether_a_call_succeeds_or_fails(
     tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,6 +398,7 @@ def test_keys_stand_in_no_file_whether_a_call_succeeds_or_fails(
     assert [] == holding((key.lower(),), tmp_path, machine)
 
 
+@pytest.mark.slow
 def test_what_is_written_is_readable_by_whom_it_was_before(tmp_path: Path) -> None:
     """A file keeps its mode through our writes; what we make new follows the umask; state is the person's alone."""
     old = os.umask(0o077)
@@ -410,6 +415,7 @@ def test_what_is_written_is_readable_by_whom_it_was_before(tmp_path: Path) -> No
         os.umask(old)
 
 
+@pytest.mark.slow
 def test_blobs_and_state_are_for_their_owner_alone(tmp_path: Path, machine: Path) -> None:
     """Whatever the umask: the journal's texts, the write-ahead file and the run state are not for others to read."""
     root = living_brain(tmp_path / "brain")

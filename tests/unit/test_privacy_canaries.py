@@ -29,6 +29,8 @@ from tests.support.models import NOW, make_brain, write_machine
 from tests.support.openai_server import ChatServer, by_request
 from tests.support.remote import Curious, elsewhere, purpose_of, read_twice
 
+pytestmark = pytest.mark.xdist_group("privacy_canaries")  # one process makes its costly fixture
+
 MODEL, EMBEDDER = "openai/test-model", "openai/test-embedder"
 PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "summarize", "organize", "embed")
 FOLDER = "memory/long_term/concrete"
@@ -396,12 +398,14 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     patch.undo()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_no_private_word_is_sent(name: str, lives: Any) -> None:
     """F-STM-8, F-PRM-7: not for any purpose, not to the embedder, though the model asks for it by every tool."""
     assert [] == lives(True).purposes_with(canary(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_each_would_be_sent_were_it_not_private(name: str, lives: Any) -> None:
     """What shows that the test above can fail: without mark and key the same word goes to the model."""
@@ -416,6 +420,7 @@ def test_every_purpose_is_served_elsewhere(lives: Any) -> None:
     assert len(SHAPES) >= 40
 
 
+@pytest.mark.slow
 def test_what_was_said_in_private_is_filed_on_no_open_page(tmp_path: Path, machine: Path) -> None:
     """Beside a private page by hand that says something like it, a page begun for it is private and stays so."""
     with ChatServer() as server:

@@ -9,14 +9,29 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from brainiac.brain import Brain
-from brainiac.events import Event, content_hash, create, move, new_id, observe, remove, update
+from brainiac.events import (
+    Event,
+    StatementRecord,
+    StatementRef,
+    StatingEvent,
+    content_hash,
+    create,
+    move,
+    new_id,
+    observe,
+    remove,
+    update,
+)
 from brainiac.storage.journal import to_line
 from brainiac.storage.projection import FILE, TABLES, Projection
+from brainiac.storage.record import undone_events
+from brainiac.storage.statements import read_statements
 from tests.support.kernel import make_root
 
 AT = "2025-09-16T15:30:00Z"
@@ -103,7 +118,8 @@ class ProjectionMachine(RuleBasedStateMachine):
         if is_extracted is None:
             brain.record("exchange-off-record", by="x", data=data)
         else:
-            data |= {"is_extracted": is_extracted} | ({"supersedes": self.exchange(revised)} if revised else {})
+            data |= {"is_extracted": is_extracted, "items": ["i"], "thoughts": "t"}
+            data |= {"supersedes": self.exchange(revised)} if revised else {}
             brain.record("exchange-reflected", by="x", data=data)
         assert not brain.answered.is_undelivered(exchange)
 
@@ -121,6 +137,18 @@ class ProjectionMachine(RuleBasedStateMachine):
     @rule(index=indices, kind=st.sampled_from(["applied", "declined", "expired"]))
     def decided(self, index: int, kind: str) -> None:
         self.brain().record(f"proposal-{kind}", by="person", data={"proposal": str(index)})
+
+    @rule(index=indices, kind=st.sampled_from(["memory-promoted", "memory-organized", "proposal-applied"]))
+    def stated(self, index: int, kind: str) -> None:
+        data: dict[str, Any]
+        data = {"statements": [statement(str(index)), statement("how-to") | {"steps": [{"block": "s", "hash": "h"}]}]}
+        data |= {"proposal": "p"} if kind == "proposal-applied" else {"summary": [str(index)]}
+        self.brain().record(kind, by="x", data=data)
+
+    @rule(index=indices)
+    def analyzed(self, index: int) -> None:
+        data = {"events": {self.exchange(index): "hash"}, "model": "m"}
+        self.brain().record("events-analyzed", by="promotion", data=data, cause=str(index))
 
     @rule(usd=st.floats(0, 1))
     def called(self, usd: float) -> None:
@@ -215,6 +243,7 @@ class ProjectionMachine(RuleBasedStateMachine):
         events = [
             Event(1, name, AT, "note-captured", "bus", data=data),
             Event(2, new_id(), AT, "exchange-reflected", "x", data={"exchange": self.exchange(cut)}),
+            Event(3, new_id(), AT, "memory-promoted", "x", data={"statements": [statement(device)]}),
         ]
         file = self.brains[0].tree.journal / device / "2025-09-16.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -251,8 +280,34 @@ class ProjectionMachine(RuleBasedStateMachine):
         for brain in getattr(self, "brains", ()):
             assert rebuilt(brain) == tables(brain.projection)
 
+    @invariant()
+    def statements_are_those_of_the_journals(self) -> None:
+        for brain in getattr(self, "brains", ()):
+            log, undone = read_statements(brain), undone_events(brain)
+            events = [event for _, event in brain.journal.all_events() if isinstance(event.what, StatingEvent)]
+            recorded = sorted((event.id, row.hash) for event in events for row in rows_of(event))
+            assert recorded == sorted((change.event.id, change.hash) for change in log.history_of("page"))
+            owning = (event for event in events if event.kind != "proposal-applied" and event.id not in undone)
+            ours = {row.block for event in owning for row in rows_of(event)}
+            assert ours == {block for block, _ in log._since("page")}
+
+
+def statement(text: str) -> dict[str, Any]:
+    """Return the record of a statement."""
+    return {"page": "page", "block": f"b{text}", "hash": f"h{text}", "candidate": text, "sources": ["x"]}
+
+
+def rows_of(event: Event) -> list[StatementRecord | StatementRef]:
+    """Return the statements that an event states, steps too."""
+    assert isinstance(event.what, StatingEvent)
+    rows: list[StatementRecord | StatementRef] = []
+    for record in event.what.statements:
+        rows += [record, *record.steps]
+    return rows
+
 
 TestProjection = ProjectionMachine.TestCase
 TestProjection.settings = settings(
     max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
+TestProjection.pytestmark = [pytest.mark.slow]  # type: ignore[attr-defined]

@@ -261,6 +261,7 @@ def is_abandoned(calls: list[bool]) -> bool:
     return bool(calls) and calls.pop()
 
 
+@pytest.mark.slow
 @settings(
     max_examples=int(os.environ.get("PROMOTION_EXAMPLES", "12")), deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -74,6 +74,7 @@ def test_a_persons_edit_of_short_term_memory_wins(tmp_path: Path) -> None:
     assert "write to Ruth" in [item.text for item in memory.tasks]
 
 
+@pytest.mark.slow
 def test_a_page_edited_meanwhile_keeps_only_its_candidate_for_the_next_run(tmp_path: Path) -> None:
     """The edit stands, the other candidate is filed, and the next run takes up what was left without asking again."""
     engine = ScriptedEngine({})

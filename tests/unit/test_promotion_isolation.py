@@ -73,6 +73,7 @@ def look_over(brain: Brain) -> dict[str, str]:
     return {problem.path: problem.what for problem in examine(brain)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_remote", [False, True])
 def test_any_link_is_filed_with_all_else(tmp_path: Path, is_remote: bool) -> None:
     """F-LNK-5: names that no file system can hold, addresses, control characters, escapes that mean nothing, ways out:
@@ -114,6 +115,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 def test_any_page_costs_nothing_but_itself(tmp_path: Path) -> None:
     """F-MEM-8: pages that are no UTF-8, broken, misnamed, folders, links, pipes: a statement that would have gone there
     goes elsewhere, not a byte of them changes, and doctor names each."""
@@ -161,6 +163,7 @@ def front_matters() -> list[Case]:
     return [case for case in hostile_cases() if "front matter" in case.kind or case.kind == "misfit"]
 
 
+@pytest.mark.slow
 def test_any_front_matter_costs_nothing_but_its_page(tmp_path: Path) -> None:
     """Every odd block of front matter that the inbox is tested with, on a page and on the index page of a folder."""
     brain = make_brain(tmp_path / "b")
@@ -255,6 +258,7 @@ def test_what_goes_wrong_with_one_page_costs_no_other(tmp_path: Path, error: Exc
     assert ["I play the cello."] * is_left == [event.user for event in brain.short_term().memory.events]
 
 
+@pytest.mark.slow
 def test_a_page_that_may_not_be_read_costs_nothing_but_itself(tmp_path: Path) -> None:
     """Run by somebody who may not read one page and one index page: the rest is filed, and doctor names them."""
     code = f"""

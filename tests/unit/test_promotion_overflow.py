@@ -64,6 +64,7 @@ def versions(brain: Brain) -> list[str]:
     return [brain.committer.text_of(change.after).decode() for change in changes if change.after]
 
 
+@pytest.mark.slow
 def test_short_term_memory_stays_small_however_busy_it_is(tmp_path: Path) -> None:
     """After no commit it holds more than three times its limit and one exchange; each exchange stands once, in order,
     word for word, and what was noted of those that went is not listed any more."""
@@ -122,6 +123,7 @@ def test_what_was_filed_is_consolidated_by_the_next_promotion_and_only_once(tmp_
     assert said == [said.event.user for request in engine.of(Purpose.CONSOLIDATE) for said in request.said]
 
 
+@pytest.mark.slow
 def test_more_than_a_run_takes_is_consolidated_in_runs_oldest_first(tmp_path: Path) -> None:
     """What was said last is decided last: the log waits while older exchanges do."""
     engine = ScriptedEngine({})
@@ -236,6 +238,7 @@ def test_only_the_last_wording_of_a_revised_exchange_is_consolidated(tmp_path: P
     assert not any("Volvo" in each for each in statements(brain, history=True))
 
 
+@pytest.mark.slow
 def test_an_exchange_that_comes_back_into_the_log_is_not_filed_twice(tmp_path: Path) -> None:
     """Where a person puts an old version of the log back, what stands on a page already only leaves the log."""
     brain = make_brain(tmp_path / "b", CONFIG)
@@ -283,6 +286,7 @@ def test_filing_is_taken_back_by_undo(tmp_path: Path) -> None:
     assert on_pages(brain)
 
 
+@pytest.mark.slow
 def test_a_busy_day_has_several_pages(tmp_path: Path) -> None:
     """A page that is full is continued by the next, with its own title; quiet time lists all in the day's index."""
     brain = make_brain(tmp_path / "b", CONFIG)
@@ -343,6 +347,7 @@ def operations(tmp_path: Path) -> int:
     return len(disk.done)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "how"), [(CountingDisk, "before"), (CountingDisk, "torn"), (PowerDisk, "after")])
 def test_a_filing_interrupted_anywhere_is_whole_or_not_at_all(
     tmp_path: Path, kind: Callable[[int, str], CountingDisk], how: str

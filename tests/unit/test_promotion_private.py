@@ -88,13 +88,13 @@ def test_a_page_begun_private_is_private_whatever_becomes_of_the_step_that_began
     tell(brain, "I decided to leave PRVdecision.", private=True)
     events = brain.short_term().memory.events
     path = f"{LTM}concrete/about-user.md"
-    draft = Draft(brain, StatementLog(), {path: NewPage("About user", {"private": True, "subject": "User"})})
+    draft = Draft(brain, StatementLog(brain), {path: NewPage("About user", {"private": True, "subject": "User"})})
     steps = [
         Step(Candidate(f"c#{number}", Operation(action="new", text=f"User decided PRV{number}"), events, "m"), path)
         for number in range(2)
     ]
     for kept in ([0], [1], [1, 0]):
-        draft = draft.anew()
+        draft = draft.restarted()
         for number in kept:
             carry_out(draft, steps[number])
         (change,) = draft.changes("2026-03-02T10:00:00Z")
@@ -170,6 +170,7 @@ def test_a_private_event_whose_heading_is_broken_stays_hidden(tmp_path: Path) ->
     assert [] == Gate(brain, is_remote=True).hits(hits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_offline", [True, False])
 def test_no_private_word_reaches_a_remote_model_once_it_was_promoted(tmp_path: Path, is_offline: bool) -> None:
     """Canaries on the wire: a private page by hand, private prompts, promoted offline or beside a remote model; then

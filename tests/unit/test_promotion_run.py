@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from pathlib import Path
 
+import pytest
 from brainiac_plugins.organization.upkeep import settle_reviews
 from brainiac_plugins.promotion.run import promote
 
@@ -68,6 +69,7 @@ def test_exchanges_stand_word_for_word_on_the_page_of_their_day(tmp_path: Path) 
     assert again.event is None
 
 
+@pytest.mark.slow
 def test_told_ten_times_over_ten_promotions_is_one_statement_with_ten_sources(tmp_path: Path) -> None:
     """A statement that is stated again is reinforced instead of doubled."""
     brain = make_brain(tmp_path / "b")

@@ -24,6 +24,8 @@ from tests.support.commands import Shell
 from tests.support.living import places_of
 from tests.support.promotions import START, ScriptedEngine, make_brain, open_brain, pages, tell
 
+pytestmark = pytest.mark.xdist_group("promotion_survival")  # one process makes its costly fixture
+
 STM = "memory/short_term.md"
 LISTS = {
     "### Goals\n": "- [ ] learn the piano\n* [x] see Gotland\n",
@@ -297,6 +299,7 @@ FRAMES = ["{}", "- {}", "* [ ] {}", "- [x] {}", "  - {}", "    {}", "\t{}", "> {
           "\ufeff{}"]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(
     max_examples=int(os.environ.get("PROMOTION_EXAMPLES", "25")),
     deadline=None,

@@ -35,10 +35,12 @@ def test_every_exception_of_the_installed_litellm_has_a_row() -> None:
 
 
 def test_rows_of_the_table_say_what_to_do() -> None:
-    """Every row has a sentence and advice."""
-    assert [] == [name for name, (_, what, advice) in FAILURES.items() if not what or not advice.endswith((".", ")"))]
+    """Every row has a sentence, and advice where waiting does not help."""
+    silent = [name for name, (is_passing, what, advice) in FAILURES.items() if not what or not (advice or is_passing)]
+    assert [] == silent
 
 
+@pytest.mark.slow
 def test_litellm_neither_calls_home_nor_reads_env_files(tmp_path: Path) -> None:
     """A `.env` in the current folder does not set our environment, and importing the gateway loads nothing heavy."""
     (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-from-a-strangers-brain\n")

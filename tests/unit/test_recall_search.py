@@ -233,6 +233,7 @@ def test_a_lost_index_is_never_an_empty_answer(folder: Folder, when: str) -> Non
     assert "User drinks tea number 42." == texts(recall, "number 42")[0]
 
 
+@pytest.mark.slow
 def test_two_processes_search_at_once(folder: Folder) -> None:
     """A second process finds what is new although the first one holds the index."""
     folder.memory("tea", "User drinks oolong.")
@@ -521,6 +522,7 @@ def test_words_in_quotes_and_words_left_out_are_whole_words(folder: Folder) -> N
     assert ["来年京都へ行く。"] == texts(recall, '"京都"')
 
 
+@pytest.mark.slow
 def test_the_page_that_is_long_drowns_no_other(folder: Folder) -> None:
     """Of a page with thousands of paragraphs only those around a match are ranked, and all others are found beside."""
     body = "\n\n".join(f"Paragraph {n} on the harbour and its boats." for n in range(7000))

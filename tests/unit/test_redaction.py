@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.core_loop.prompt_commands import secrets_told
+from brainiac_plugins.core_loop.prompt_commands import redaction_notice
 
 from brainiac.brain import Brain
 from brainiac.llm.redaction import kinds_of, redact, redact_secrets
@@ -243,12 +243,12 @@ def test_a_code_is_a_secret_where_the_settings_say_so(brain: Brain) -> None:
     """`reflection.redact_codes` takes in `code: 1234`, three to eight digits, and no prose; F-SEC-3."""
     said = "door code: 4471#, code = 20417; the code is 2580, postal code: 12, error code: 123456789"
     assert said == redact(brain, said)
-    assert "" == secrets_told(brain, said)
+    assert "" == redaction_notice(brain, said)
     brain.tree.config.write_text("reflection: {redact_codes: true}\n")
     kept = "the code is 2580, postal code: 12, error code: 123456789"
     assert f"door code: [redacted code], code = [redacted code]; {kept}" == redact(brain, said)
     told = "Not kept beyond this file: it looks like a code (`reflection.redact_codes`)."
-    assert told == secrets_told(brain, said)
+    assert told == redaction_notice(brain, said)
     brain.tree.config.write_text("reflection: {redact_secrets: false, redact_codes: true}\n")
     assert said == redact(brain, said)
 
@@ -273,7 +273,7 @@ NAMED = {
 def test_what_is_not_kept_is_told_by_kind(brain: Brain, said: str) -> None:
     """Each kind once, in the words of the answer, with the setting."""
     expected = f"Not kept beyond this file: it looks like {NAMED[said]} (`reflection.redact_secrets`)."
-    assert expected == secrets_told(brain, said)
+    assert expected == redaction_notice(brain, said)
 
 
 def test_what_was_redacted_before_is_no_secret_of_this_text(brain: Brain) -> None:

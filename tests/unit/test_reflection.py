@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.errors import ModelError
@@ -134,6 +136,7 @@ def revise(brain: Brain, superseded: str, text: str) -> str:
     return exchange.id
 
 
+@pytest.mark.slow
 def test_ten_processes_append_a_thousand_events(tmp_path: Path) -> None:
     """All are in the log or filed, once, in order, although some were handed out twice. Seeds: S5, S11."""
     brain = make_brain(tmp_path / "b")

@@ -24,6 +24,7 @@ def reflected(one: Living, prompt: str) -> dict[str, object]:
     return dict(one.wait_for_event("exchange-reflected", prompt=f"inbox/{prompt}").data)
 
 
+@pytest.mark.slow
 def test_a_secret_stands_in_its_own_file_alone(tmp_path: Path, machine: Path) -> None:
     """Told at once; what stands beside it is remembered; no answer, journal, blob, state, cache or log holds it.
 
@@ -48,6 +49,7 @@ def test_a_secret_stands_in_its_own_file_alone(tmp_path: Path, machine: Path) ->
     assert sorted(path.relative_to(root).as_posix() for path in prompts(root)) == sorted(unfolded(root))
 
 
+@pytest.mark.slow
 def test_a_secret_is_kept_by_no_crash(tmp_path: Path, machine: Path) -> None:
     """Killed right after the answer, started again: reflected with the mask, and nothing else holds it."""
     root = living_brain(tmp_path / "brain")
@@ -63,6 +65,7 @@ def test_a_secret_is_kept_by_no_crash(tmp_path: Path, machine: Path) -> None:
     assert [] == holding((SECRET,), tmp_path, machine, but=prompts(root))
 
 
+@pytest.mark.slow
 def test_without_its_secret_a_file_is_on_the_record_again(tmp_path: Path) -> None:
     """The journal keeps the text from then on; what was answered once is not reflected twice by it."""
     root = living_brain(tmp_path / "brain")
@@ -77,6 +80,7 @@ def test_without_its_secret_a_file_is_on_the_record_again(tmp_path: Path) -> Non
     assert [] == unfolded(root)
 
 
+@pytest.mark.slow
 def test_where_the_settings_keep_secrets_nothing_is_told(tmp_path: Path) -> None:
     """With `redact_secrets: false` it is a text like any other (F-SEC-3)."""
     root = living_brain(tmp_path / "brain", "reflection: {redact_secrets: false}\n")
@@ -88,6 +92,7 @@ def test_where_the_settings_keep_secrets_nothing_is_told(tmp_path: Path) -> None
     assert [] == unfolded(root)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wish", ["Don't keep this: the cat is called Tilda.", "Bitte nicht merken! Tilda heißt sie."])
 def test_a_wish_in_words_is_not_claimed_to_be_understood(tmp_path: Path, wish: str) -> None:
     """Without a model it is recorded like all else, and the answer does not say otherwise."""
@@ -101,6 +106,7 @@ def test_a_wish_in_words_is_not_claimed_to_be_understood(tmp_path: Path, wish: s
     assert wish in (root / "memory/short_term.md").read_text()
 
 
+@pytest.mark.slow
 def test_off_by_command_is_kept_in_no_file_but_its_own(tmp_path: Path, machine: Path) -> None:
     """`/off` does what `remember: false` does, before a byte is journaled."""
     root = living_brain(tmp_path / "brain")

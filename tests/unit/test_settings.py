@@ -56,6 +56,7 @@ def test_every_problem_is_told_at_once(config: Path) -> None:
     assert any("found 'soon'" in problem for problem in problems)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -29,7 +29,7 @@ def finished(given_settler: Settler, now: float, standing: dict[str, Stamp | Non
 
 def test_a_file_seen_with_content_is_finished_after_the_settle_time() -> None:
     settling = settler()
-    settling.saw("q.md", SHORT, 0.0, is_typed=True)
+    settling.observe("q.md", SHORT, 0.0, is_typed=True)
     assert [] == finished(settling, 0.099, {"q.md": SHORT})
     assert ["q.md"] == finished(settling, 0.1, {"q.md": SHORT})
     assert settling.next_due() is None
@@ -38,9 +38,9 @@ def test_a_file_seen_with_content_is_finished_after_the_settle_time() -> None:
 def test_growth_while_it_is_first_written_starts_the_settle_time_anew_and_is_not_typing() -> None:
     """A copy in several writes is not mistaken for somebody who types."""
     settling = settler()
-    settling.saw("q.md", EMPTY, 0.0, is_typed=True)
-    settling.saw("q.md", SHORT, 0.05, is_typed=True)
-    settling.saw("q.md", LONG, 0.14, is_typed=True)
+    settling.observe("q.md", EMPTY, 0.0, is_typed=True)
+    settling.observe("q.md", SHORT, 0.05, is_typed=True)
+    settling.observe("q.md", LONG, 0.14, is_typed=True)
     assert [] == finished(settling, 0.2, {"q.md": LONG})
     assert ["q.md"] == finished(settling, 0.25, {"q.md": LONG})
 
@@ -48,11 +48,11 @@ def test_growth_while_it_is_first_written_starts_the_settle_time_anew_and_is_not
 @pytest.mark.parametrize("first", [EMPTY, SHORT])
 def test_a_file_that_rested_before_and_changes_again_is_being_typed(first: Stamp) -> None:
     settling = settler()
-    settling.saw("q.md", first, 0.0, is_typed=True)
+    settling.observe("q.md", first, 0.0, is_typed=True)
     assert ["q.md"] == finished(settling, 0.1, {"q.md": first})
-    settling.saw("q.md", LONG, 1.0, is_typed=True)
+    settling.observe("q.md", LONG, 1.0, is_typed=True)
     assert 21.0 == settling.next_due()
-    settling.saw("q.md", LONGER, 15.0, is_typed=True)
+    settling.observe("q.md", LONGER, 15.0, is_typed=True)
     assert [] == finished(settling, 21.0, {"q.md": LONGER})
     assert ["q.md"] == finished(settling, 35.0, {"q.md": LONGER})
 
@@ -60,20 +60,20 @@ def test_a_file_that_rested_before_and_changes_again_is_being_typed(first: Stamp
 def test_a_last_line_of_send_ends_the_wait_at_once() -> None:
     settling = settler(frozenset({"q.md"}))
     settling.prime("q.md", EMPTY)
-    settling.saw("q.md", LONG, 1.0, is_typed=True)
+    settling.observe("q.md", LONG, 1.0, is_typed=True)
     assert ["q.md"] == finished(settling, 1.0, {"q.md": LONG})
 
 
 def test_files_that_are_not_typed_for_us_settle_quickly_each_time() -> None:
     settling = settler()
     settling.prime("memory/a.md", SHORT)
-    settling.saw("memory/a.md", LONG, 1.0, is_typed=False)
+    settling.observe("memory/a.md", LONG, 1.0, is_typed=False)
     assert ["memory/a.md"] == finished(settling, 1.1, {"memory/a.md": LONG})
 
 
 def test_a_file_that_changed_in_the_very_moment_is_not_finished() -> None:
     settling = settler()
-    settling.saw("q.md", SHORT, 0.0, is_typed=True)
+    settling.observe("q.md", SHORT, 0.0, is_typed=True)
     assert [] == finished(settling, 0.1, {"q.md": LONG})
     assert settling.is_waiting("q.md")
 
@@ -81,8 +81,8 @@ def test_a_file_that_changed_in_the_very_moment_is_not_finished() -> None:
 def test_an_editor_that_moves_the_old_file_away_before_it_saves_deletes_nothing() -> None:
     settling = settler()
     settling.prime("memory/a.md", SHORT)
-    settling.saw("memory/a.md", None, 1.0, is_typed=False)
-    settling.saw("memory/a.md", LONG, 1.01, is_typed=False)
+    settling.observe("memory/a.md", None, 1.0, is_typed=False)
+    settling.observe("memory/a.md", LONG, 1.01, is_typed=False)
     assert ["memory/a.md"] == finished(settling, 1.2, {"memory/a.md": LONG})
     assert {"memory/a.md": LONG} == settling.settled
 
@@ -90,8 +90,8 @@ def test_an_editor_that_moves_the_old_file_away_before_it_saves_deletes_nothing(
 def test_a_change_that_is_taken_back_is_nothing() -> None:
     settling = settler()
     settling.prime("q.md", SHORT)
-    settling.saw("q.md", None, 1.0, is_typed=True)
-    settling.saw("q.md", SHORT, 1.01, is_typed=True)
+    settling.observe("q.md", None, 1.0, is_typed=True)
+    settling.observe("q.md", SHORT, 1.01, is_typed=True)
     assert [] == finished(settling, 30.0, {"q.md": SHORT})
     assert 0 == settling.waiting
 
@@ -99,9 +99,9 @@ def test_a_change_that_is_taken_back_is_nothing() -> None:
 def test_a_deletion_is_told_once_and_forgets_the_file() -> None:
     settling = settler()
     settling.prime("q.md", SHORT)
-    settling.saw("q.md", None, 1.0, is_typed=True)
+    settling.observe("q.md", None, 1.0, is_typed=True)
     assert ["q.md"] == finished(settling, 1.1, {})
-    settling.saw("q.md", None, 2.0, is_typed=True)
+    settling.observe("q.md", None, 2.0, is_typed=True)
     assert [] == finished(settling, 9.0, {})
     assert {} == settling.settled
 
@@ -110,7 +110,7 @@ def test_what_is_known_below_a_folder_is_found_without_its_neighbours() -> None:
     settling = settler()
     settling.prime("inbox/a/q.md", SHORT)
     settling.prime("inbox/ab/q.md", SHORT)
-    settling.saw("inbox/a/new.md", LONG, 0.0, is_typed=True)
+    settling.observe("inbox/a/new.md", LONG, 0.0, is_typed=True)
     assert {"inbox/a/q.md", "inbox/a/new.md"} == set(settling.known_below("inbox/a"))
 
 
@@ -135,7 +135,7 @@ def test_every_state_that_rests_is_told_exactly_once_and_no_other(steps: list[St
             now, pause = max(now, due), pause - max(0.0, due - now)
             told += [standing for path in settling.take_due(now) if settling.finish(path, standing)]
         now, standing = now + pause, stamp
-        settling.saw("q.md", stamp, now, is_typed=True)
+        settling.observe("q.md", stamp, now, is_typed=True)
     assert all(one != other for one, other in pairwise(told))
     assert settling.settled.get("q.md") == told[-1]
 

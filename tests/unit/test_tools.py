@@ -178,6 +178,7 @@ def test_unknown_tool_is_answered_with_those_there_are(brain: Brain) -> None:
     assert "there are search_memories" in call(box(brain), "delete_everything", path="/")
 
 
+@pytest.mark.slow
 def test_tools_give_out_a_bounded_amount(brain: Brain) -> None:
     """One result and all together are bounded; nothing is noted as read that was not given out."""
     sentence = "User keeps a very long list of things that never ends. "

@@ -251,6 +251,7 @@ def crashes(root: Path, stop_at: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_crash_leaves_all_of_it_or_nothing(tmp_path: Path) -> None:
     """Stopped before any operation, an undo is whole or did not happen, once the next start has looked."""
     outcomes = []

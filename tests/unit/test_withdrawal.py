@@ -196,6 +196,7 @@ def test_a_revision_that_is_private_takes_the_former_one_along(brain: Brain) -> 
     assert [] == telling(brain)
 
 
+@pytest.mark.slow
 def test_while_a_promotion_runs_it_is_done_now_and_once_more(brain: Brain) -> None:
     """The run may still write what it took in before: the last word is not said until it is over."""
     say_to(brain, "a.md", f"{SECRET}\n")
@@ -237,6 +238,7 @@ def remote(root: Path, server: ChatServer) -> Brain:
     return brain
 
 
+@pytest.mark.slow
 def test_what_had_been_sent_and_to_whom_is_told(tmp_path: Path) -> None:
     """Model, purposes, times: of the calls about it apart from those since, in the journal and in `review.md`."""
     with ChatServer() as server:
@@ -269,6 +271,7 @@ def test_what_was_answered_here_is_told_to_have_been_sent_nowhere(brain: Brain) 
     assert not brain.tree.review.exists()
 
 
+@pytest.mark.slow
 def test_the_gate_heeds_a_prompt_before_anybody_has_dealt_with_it(tmp_path: Path) -> None:
     """No daemon runs, nothing is marked yet: its event and the day's words are shown to nobody elsewhere."""
     with ChatServer() as server:
@@ -289,6 +292,7 @@ def test_the_gate_heeds_a_prompt_before_anybody_has_dealt_with_it(tmp_path: Path
     assert "quillwort" not in sent
 
 
+@pytest.mark.slow
 def test_a_running_daemon_takes_it_back_by_itself(tmp_path: Path, machine: Path) -> None:
     """Saved in an editor: within moments the event is marked, and the next question is asked without it."""
     with ChatServer() as server:

@@ -1,10 +1,10 @@
-"""The assembler: from a request's values to all that its model sees, in the order of design 7 (seeds S2, S3, C1-C4)."""
+"""The assembler: it makes working memory, all that a model sees, from a request (design 7; seeds S2, S3, C1-C4)."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib.resources import files
@@ -24,10 +24,12 @@ from brainiac.llm.context.blocks import (
     Cut,
     Stability,
     WorkingMemory,
-    budget_tokens,
     fit,
     tokens_of,
     tool_tokens,
+)
+from brainiac.llm.context.blocks import (
+    budget_tokens as most_tokens,
 )
 from brainiac.llm.context.fence import one_line, quoted, spoken
 from brainiac.llm.context.long_term import PageOrder, background_block, focus_blocks, long_term_block
@@ -72,9 +74,10 @@ Dated = TypeVar("Dated", StmEvent, Exchange)
 
 
 class Assembler:
-    """Assembles working memory for one brain; keeps what makes the next request begin like the last one.
+    """Assembles working memory for one brain.
 
-    Thread-safe. Settings and files are read for every request (seeds R11).
+    It remembers the order of pages and lists, so that each request begins like the one before it. Settings and files
+    are read for every request (seeds R11). Thread-safe.
     """
 
     def __init__(self, library: Library) -> None:
@@ -82,28 +85,39 @@ class Assembler:
         self._lists, self._order = ShownLists(), PageOrder()
 
     def assemble(
-        self, request: Request, *, model: str, tools: Sequence[str] = (), gate: Gate | None = None
+        self,
+        request: Request,
+        *,
+        model: str,
+        tools: Sequence[str] = (),
+        gate: Gate | None = None,
+        budget_tokens: int | None = None,
+        left_out: Collection[Stability] = (),
     ) -> WorkingMemory:
-        """Return what a model sees for a request.
+        """Return the working memory for a request.
 
         Args:
-            request: The values to show; the gate admits them.
-            model: A litellm name; its window, tokenizer and cache marks are heeded.
-            tools: Descriptions of the tools it is offered, one line each.
-            gate: What the model may be shown; None for one that is not on this machine.
+            request: The request; the gate filters it.
+            model: A litellm name, for its window, tokenizer and cache marks.
+            tools: Descriptions of the tools that the model may call, one line each.
+            gate: Filters all that the model is shown; None for the gate of a model that is not on this machine.
+            budget_tokens: A smaller budget than that of the settings and the model's window.
+            left_out: Kinds of blocks that are not wanted.
 
         Raises:
             ModelError: Identity and prompt alone do not fit the model's window, a template is broken, or the request
-                is private and the gate leads elsewhere.
+                is private and the model is not on this machine.
         """
         gate = gate or Gate(self._library, is_remote=True)
         request = gate.admit(request)
         count = partial(count_tokens, model=model)
-        limit = budget_tokens(self._library.settings, model)
+        limit = most_tokens(self._library.settings, model)
+        limit = min(limit, budget_tokens or limit)
         limit -= tool_tokens(limit) if tools else 0
         reader = f"{request.purpose}:{model}:{'remote' if gate.is_remote else 'local'}"
         sections = _Sections(self._library, gate, reader, self._lists, self._order, limit, count)
-        around = [*self._head(request, tools, gate), *self._plugin_blocks(request)]
+        around = [*self._head(request, tools, gate), *self._plugin_blocks(request, gate)]
+        around = [block for block in around if block.stability not in left_out]
         fitted, cuts = self._fitted(around, sections, request)
         return WorkingMemory(
             blocks=tuple(fitted),
@@ -114,8 +128,8 @@ class Assembler:
         )
 
     def _fitted(self, around: list[Block], sections: _Sections, request: Request) -> tuple[list[Block], list[Cut]]:
-        """Put the purpose's sections between the others and cut to the budget."""
-        # where a change of the lists was cut away, the lists above the log are shown anew: once is enough
+        """Return all blocks of a request, cut to the budget, and the cuts; `around` are those of every purpose."""
+        # Where the cut took a change of the lists out of the log, the lists are shown anew and all is cut again, once.
         for _ in range(2):
             blocks = [block for block in (*around, *sections.of(request)) if block.parts]
             blocks.sort(key=lambda block: block.stability)
@@ -126,7 +140,7 @@ class Assembler:
         return fitted, cuts
 
     def _head(self, request: Request, tools: Sequence[str], gate: Gate) -> list[Block]:
-        """Identity, how memory works, the role, tools, background: what stays the same from turn to turn."""
+        """Return the blocks that stay the same from turn to turn: identity, instructions, tools, background."""
         library = self._library
         has_background = library.settings.context.background and request.purpose in WITH_WORKFLOWS
         common = {
@@ -135,7 +149,7 @@ class Assembler:
             "background": has_background,
         }
         complaint = isinstance(request, ConsolidateRequest) and bool(request.refused)
-        schema = schema_of(request.result)
+        schema = form_of(request.result)
         base = instructions(library, gate, "base", **common)
         role = instructions(library, gate, request.purpose.value, schema=schema, complaint=complaint, **common)
         identity = _identity(gate.own(library.tree.core_identity) or "")
@@ -146,19 +160,19 @@ class Assembler:
         ]
         return [*blocks, background_block(library, gate)] if has_background else blocks
 
-    def _plugin_blocks(self, request: Request) -> list[Block]:
-        """What plugins add: below a heading that none of ours can be mistaken for, and capped."""
+    def _plugin_blocks(self, request: Request, gate: Gate) -> list[Block]:
+        """Return the blocks that plugins add, each cut to `PLUGIN_SHARE` and below a heading that is none of ours."""
         added = []
         answers = self._library.call_hook("context_blocks", brain=self._library, request=request)
         for block in chain.from_iterable(answers):
-            # neither before the identity nor behind the prompt, and never uncuttable: a plugin is not the person
+            # a plugin's block stands neither before the identity nor behind the prompt, and can always be cut
             heading = "## " + one_line(block.heading.lstrip("# ") or block.name)
             added.append(
                 replace(
                     block,
                     heading=f"{heading} (plugin)" if heading in HEADINGS else heading,
                     stability=min(max(block.stability, Stability.ROLE), Stability.FOCUS),
-                    parts=tuple(spoken(part) for part in block.parts),
+                    parts=tuple(spoken(gate.cleared(part)) for part in block.parts),
                     cut_order=15 if block.cut_order is None else block.cut_order,
                     share=min(block.share, PLUGIN_SHARE),
                     owner=block.owner if block.owner != "kernel" else "plugin",
@@ -168,25 +182,28 @@ class Assembler:
 
 
 def _identity(text: str) -> str:
-    """Return the constitution; a first line that only repeats our heading goes."""
+    """Return the person's Core Identity, without a first line that only repeats our heading."""
     lines = text.strip().splitlines()
     if lines and lines[0].lstrip("# ").strip().casefold() == "core identity":
         lines = lines[1:]
     return spoken("\n".join(lines).strip()) or "(empty)"
 
 
-# --- sections: what each purpose is shown between the role and the end, in the order of seeds C1 and C2 ------------
+# --- sections: the blocks of each purpose, in the order of seeds C1 and C2 -----------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Sections:
-    """The middle of a request's working memory.
+    """Makes the blocks of a request that depend on its purpose.
 
     Attributes:
-        reader: Who is shown it: a purpose and model, here or elsewhere.
-        lists: How the reader was shown the lists before.
-        order: Where the reader was shown pages before.
+        library: The memory.
+        gate: Filters the files that are read.
+        reader: The purpose, the model, and whether it is remote; each reader has its own prefix cache.
+        lists: The lists of short-term memory as each reader was shown them before.
+        order: The order of pages as each conversation was shown them before.
         limit_tokens: The whole budget.
+        count: Returns the tokens of a text.
     """
 
     library: Library
@@ -217,7 +234,7 @@ class _Sections:
         raise TypeError(f"no sections for {type(request).__name__}")
 
     def _turn(self, request: QueriesRequest | AnswerRequest) -> list[Block]:
-        """What queries and answer share: short-term memory, the conversation, workflows, focus."""
+        """Return the blocks of a turn: short-term memory, workflows, the conversation, notes in focus."""
         logged = {event.id for event in request.short_term.events}
         blocks = [*self._short_term(request.short_term), _listed(workflows(self.library, self.gate))]
         turns = self._timed(request.conversation)
@@ -230,6 +247,7 @@ class _Sections:
         return blocks
 
     def _long_term(self, request: AnswerRequest) -> Block:
+        """Return the block of the pages that were found."""
         logged = {event.id for event in request.short_term.events}
         conversation = f"{self.reader}:{conversation_of(request.prompt.path)}"
         return long_term_block(
@@ -237,6 +255,7 @@ class _Sections:
         )
 
     def _reflect(self, request: ReflectRequest) -> list[Block]:
+        """Return short-term memory before the exchange, then the exchange."""
         (exchange,) = self._timed([request.exchange])
         earlier = tuple(event for event in request.short_term.events if event.id != exchange.id)
         new = event_text(event_of(exchange), self.limit_tokens // 2, self.count)
@@ -247,7 +266,7 @@ class _Sections:
         ]
 
     def _consolidate(self, request: ConsolidateRequest) -> list[Block]:
-        """What is open, what is known, and what was said: that is new each time, and stands at the end."""
+        """Return open items, existing memory, and last, as they differ in every call, the exchanges and the task."""
         memory = request.short_term
         open_items = [f"- {item.text}" for item in (*memory.goals, *memory.tasks) if not item.is_done]
         log = [quoted(memory.summary)] if memory.summary.strip() else []
@@ -268,7 +287,7 @@ class _Sections:
         ]
 
     def _known(self, pages: Sequence[PageName], existing: Sequence[Existing]) -> list[str]:
-        """Return a part for each page with its near statements below it, the page with the nearest one first."""
+        """Return a part for each page, with its statements below its name; the page of the nearest statement first."""
         top = self.library.tree.relative(self.library.tree.long_term) + "/"
         named = {page.path: page for page in pages}
         paths = dict.fromkeys([*(statement.path for statement in existing), *named])
@@ -284,6 +303,7 @@ class _Sections:
         return parts
 
     def _synthesize(self, request: SynthesizeRequest) -> list[Block]:
+        """Return the events, the folders, the page's statements, and the new statements as the task."""
         folders = [f"- `{one_line(name)}`: {one_line(about, 200)}" for name, about in sorted(request.folders.items())]
         standing = [quoted(_statement(statement)) for statement in request.standing]
         task = [f"{request.kind}: {one_line(request.title)}"]
@@ -297,6 +317,7 @@ class _Sections:
         ]
 
     def _summarize(self, request: SummarizeRequest) -> list[Block]:
+        """Return the archived events, the remaining ones, and the task."""
         archived = self._events("archived events", "## Archived Events", request.archived)
         remaining = self._events("remaining events", "## Remaining Events", request.remaining)
         parts = remaining.parts or ["None."]
@@ -307,20 +328,22 @@ class _Sections:
         ]
 
     def _short_term(self, memory: ShortTermMemory) -> list[Block]:
+        """Return the blocks of short-term memory, with the person's time of each event."""
         memory = replace(memory, events=tuple(self._timed(memory.events)))
         return short_term_blocks(memory, self.lists, self.reader, self.limit_tokens, self.count)
 
     def _timed(self, exchanges: Iterable[Dated]) -> list[Dated]:
-        """Return exchanges with the person's time, as all that is said of days."""
+        """Return exchanges with their moment in the person's time zone."""
         return [replace(exchange, at=moment_in(self.library.zone, exchange.at)) for exchange in exchanges]
 
     def _events(self, name: str, heading: str, events: Sequence[StmEvent]) -> Block:
-        """Return events that a decision rests on: with their ids, none left out."""
+        """Return a block of the events that a decision rests on, with their ids; none is ever cut."""
         texts = [event_text(event, self.limit_tokens, self.count, with_id=True) for event in self._timed(events)]
         return Block(name, texts, Stability.SHORT_TERM, heading)
 
 
 def _organize(request: OrganizeRequest) -> list[Block]:
+    """Return the statistics, the folders, and the goals as the task."""
     patterns = []
     for name, rows in request.patterns.items():
         items = rows if isinstance(rows, Sequence) and not isinstance(rows, str) else [rows]
@@ -336,47 +359,51 @@ def _organize(request: OrganizeRequest) -> list[Block]:
 
 
 def _statement(statement: Existing) -> str:
+    """Return the line of a statement: short id, text, date."""
     since = f" ({statement.since})" if statement.since else ""
     return f"[{one_line(statement.id)}] {statement.content}{since}"
 
 
 def _refused(refused: Refused) -> str:
+    """Return the line of a refused operation, with what is wrong with it."""
     operation = refused.operation
     return quoted(f"{operation.action} {', '.join(operation.ids)} “{operation.text}”: {refused.problem}")
 
 
 def _prompt(request: Request, text: str, ending: str = "") -> Block:
+    """Return the last block of a turn: the moment, the person's prompt, and an ending of ours."""
     moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} {request.now.tzinfo}.)"
     return Block("user prompt", [moment, spoken(text), *([ending] if ending else [])], Stability.PROMPT, HEADINGS[3])
 
 
 def _task(name: str, heading: str, parts: Iterable[str]) -> Block:
+    """Return the last block of a background purpose: its task, and the demand for JSON."""
     return Block(name, [*filter(None, parts), JSON_ONLY], Stability.PROMPT, heading)
 
 
-# --- instructions: one template a role, replaced by the brain's `system/prompts/NAME.md` where there is one --------
+# --- instructions: one template a purpose; the brain's `system/prompts/NAME.md` replaces it ------------------------
 
 
 def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
-    """Return a role's instructions.
+    """Return the instructions for a purpose.
 
     Args:
-        library: Its `system/prompts/NAME.md` replaces the built-in template; read anew when it changed.
-        gate: Whether it may be shown that template; one that is private it may not.
-        name: A purpose, or `base` for the context that all roles share.
-        values: What the template may use: `schema`, `tools`, `rounds`, `background`, `complaint`.
+        library: The memory, whose `system/prompts/NAME.md` replaces the built-in template.
+        gate: The gate; where it withholds the brain's own template, the built-in one is used.
+        name: A purpose, or `base` for the context that all purposes share.
+        values: The variables of the template: `schema`, `tools`, `rounds`, `background`, `complaint`.
 
     Raises:
         ModelError: The brain's own template does not work.
     """
     path = library.tree.prompts / f"{name}.md"
     source = gate.own(path) if os.path.lexists(path) else None
-    given = tuple(sorted(values.items()))
+    variables = tuple(sorted(values.items()))
     if source is None:
-        return _built_in(name, given)
+        return _built_in(name, variables)
     relative = library.tree.relative(path)
     try:
-        text, problem = rendered(source[split(source, relative)[1] :], given)
+        text, problem = rendered(source[split(source, relative)[1] :], variables)
     except FormatError as error:
         text, problem = "", error.problem
     if problem:
@@ -389,7 +416,7 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
 
 @lru_cache(maxsize=64)
 def _built_in(name: str, values: tuple[tuple[str, Any], ...]) -> str:
-    # a keyless answer asks no model and need not wait for it
+    # here, since a keyless answer needs no template and should not wait for this import
     from jinja2 import Template
 
     source = (files("brainiac.llm") / "prompts" / f"{name}.md").read_text("utf-8")
@@ -398,17 +425,43 @@ def _built_in(name: str, values: tuple[tuple[str, Any], ...]) -> str:
 
 
 @lru_cache(maxsize=16)
-def schema_of(result: type[Result]) -> str:
-    """Return a result's JSON schema without what only bounds or names things: short enough for a small model."""
-    return json.dumps(_without_bounds(result.model_json_schema()), separators=(",", ":"))
+def schema_of(result: type[Result]) -> dict[str, Any]:
+    """Return a result's JSON schema without bounds, titles and descriptions, for servers that enforce a schema."""
+    schema: dict[str, Any] = _without_bounds(result.model_json_schema())
+    return schema
+
+
+@lru_cache(maxsize=16)
+def form_of(result: type[Result]) -> str:
+    """Return the schema of a result in a short form for instructions, with a third of the tokens of JSON schema."""
+    schema = schema_of(result)
+    return _form(schema, schema.get("$defs", {}))
+
+
+def _form(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """Return the short form of a JSON schema: `{name: string, kind: "a"|"b", items: [...]}`."""
+    if name := schema.get("$ref"):
+        return _form(definitions[name.rpartition("/")[2]], definitions)
+    if values := schema.get("enum"):
+        return "|".join(json.dumps(value) for value in values)
+    if choices := schema.get("anyOf"):
+        return "|".join(_form(choice, definitions) for choice in choices)
+    match schema.get("type"):
+        case "array":
+            return f"[{_form(schema['items'], definitions)}]"
+        case "object":
+            fields = (f"{name}: {_form(field, definitions)}" for name, field in schema.get("properties", {}).items())
+            return "{" + ", ".join(fields) + "}"
+    return str(schema.get("type"))
 
 
 def _without_bounds(schema: Any) -> Any:
+    """Return a JSON schema, or a part of one, without the keys of `_NOT_FOR_MODELS` at any depth."""
     if isinstance(schema, list):
         return [_without_bounds(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    # what stands under `properties` are a result's own names, which may be called as what is left out
+    # the keys under `properties` are names of fields, one of which may be called `title`
     properties = {name: _without_bounds(value) for name, value in schema.get("properties", {}).items()}
     rest = {k: _without_bounds(v) for k, v in schema.items() if k not in ("properties", *_NOT_FOR_MODELS)}
     return {**rest, **({"properties": properties} if properties else {})}
@@ -419,11 +472,13 @@ def _without_bounds(schema: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A procedure.
+    """A procedure of `system/workflows/`.
 
     Attributes:
-        trigger: In a sentence, when it fits.
-        steps: Markdown.
+        name: The name by which a prompt starts it.
+        description: What it does, in a sentence.
+        trigger: When it fits, in a sentence.
+        steps: Its steps, Markdown.
     """
 
     name: str
@@ -433,11 +488,9 @@ class Workflow:
 
 
 def workflows(library: Library, gate: Gate) -> list[Workflow]:
-    """Return the brain's workflows, by name; a link that leads out and a file that does not parse are passed over.
+    """Return the brain's workflows in the order of their files.
 
-    Args:
-        library: The library.
-        gate: What may be shown of them.
+    A symbolic link out of the brain, a file that does not parse and one that the gate withholds are left out.
     """
     procedures = []
     for path in sorted(library.tree.workflows.glob("*.md")):
@@ -446,7 +499,7 @@ def workflows(library: Library, gate: Gate) -> list[Workflow]:
             if text is None:
                 continue
             meta, offset = split(text, library.tree.relative(path))
-        # no answer waits until a workflow that it may not even need is mended
+        # a broken workflow, which most prompts do not need, must not keep them from being answered
         except (ConfinementError, FormatError):
             continue
         name, description, trigger = (str(meta.get(key) or "") for key in ("name", "description", "trigger"))
@@ -455,25 +508,25 @@ def workflows(library: Library, gate: Gate) -> list[Workflow]:
 
 
 def workflow_named(library: Library, gate: Gate, name: str) -> Workflow:
-    """Return the workflow that a prompt starts.
+    """Return the workflow of a name, in any case of letters.
 
     Raises:
-        ModelError: There is none of that name.
+        ModelError: There is none, or the gate withholds it.
     """
     procedures = workflows(library, gate)
     for workflow in procedures:
         if workflow.name.casefold() == name.strip().casefold():
             return workflow
-    there_are = ", ".join(workflow.name for workflow in procedures) or "none"
+    names = ", ".join(workflow.name for workflow in procedures) or "none"
     raise ModelError(
         f"There is no workflow `{one_line(name)}` that this model may be shown.",
-        advice=f"Name one of system/workflows/ in the prompt's front matter: {there_are}. One that is private is for a "
+        advice=f"Name one of system/workflows/ in the prompt's front matter: {names}. One that is private is for a "
         "model on this machine: add `private: true` to the prompt.",
     )
 
 
 def _listed(procedures: list[Workflow]) -> Block:
-    """Return the list of what may be started."""
+    """Return the block that lists the workflows."""
     intro = "The person starts one with `workflow: NAME` in a prompt's front matter; suggest one where it fits."
     lines = [
         f"- `{one_line(w.name)}`: {one_line(w.description, 200)} When: {one_line(w.trigger, 200)}" for w in procedures
@@ -481,7 +534,7 @@ def _listed(procedures: list[Workflow]) -> Block:
     return Block("workflows", [intro, "\n".join(lines)] if lines else [], Stability.WORKFLOWS, "## Workflows")
 
 
-# --- messages: what goes over the wire -----------------------------------------------------------------------------
+# --- messages of the chat protocol ---------------------------------------------------------------------------------
 
 
 def is_anthropic(model: str) -> bool:
@@ -490,8 +543,8 @@ def is_anthropic(model: str) -> bool:
 
 
 def _messages(blocks: Sequence[Block], *, has_marks: bool) -> list[dict[str, Any]]:
-    """Return system and user message, their contents in parts where cache marks are wanted."""
-    # the system's message is what stays from turn to turn
+    """Return the system and the user message; `has_marks` gives them parts with cache marks instead of one text."""
+    # the system message has the blocks that stay the same from turn to turn
     system = [block for block in blocks if block.stability < Stability.SHORT_TERM]
     user = [block for block in blocks if block.stability >= Stability.SHORT_TERM]
     content = _marked if has_marks else _joined

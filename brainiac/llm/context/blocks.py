@@ -1,7 +1,7 @@
 """Working memory as blocks, fitted into a model's window (design 7, seeds C3).
 
-Each block says how seldom it changes, who owns it, and what may be cut of it. Shares are cut first, then the blocks in
-the cut order of design 7, always by whole parts.
+Each block has a place by how seldom it changes, an owner, and a rule for cutting it. Blocks are first cut to their
+shares, then in the cut order of design 7 until all fit, always by whole parts.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Count = Callable[[str], int]  # tokens of a text
 
 
 class Stability(IntEnum):
-    """Where a block stands: what changes least comes first, so that a provider's prefix cache hits (seeds C4)."""
+    """The place of a block: blocks that change least come first, so that a provider's prefix cache hits (seeds C4)."""
 
-    # with gaps, where a plugin may put its blocks
+    # with gaps for the blocks of plugins
     IDENTITY = 0
     ROLE = 10
     TOOLS = 20
@@ -46,12 +46,12 @@ class Block:
         name: Unique within one working memory.
         parts: Whole statements, events or notes; cutting drops whole parts, never half of one.
         stability: Its place.
-        heading: The line above it, `## Short-Term Memory`; "" for none.
+        heading: The line above it, such as `## Short-Term Memory`; "" for none.
         owner: `kernel`, or the plugin that added it.
-        share: The most it may take of the budget, 0 to 1.
-        cut_order: Lower is cut first when all blocks together pass the budget; None is never cut.
-        drops: Which parts go first: the last ones (least relevant), or the first ones by quarters of the share
-            (oldest; by quarters, since each cut at the front costs the whole prefix cache).
+        share: The largest share of the budget that it may take, 0 to 1.
+        cut_order: The block with the lowest number is cut first when all together exceed the budget; None is never cut.
+        drops: Which parts are cut first: `last` (the least relevant), or `first-quarters`: the oldest, a quarter of the
+            room at a time, since each cut at the front invalidates the whole prefix cache.
     """
 
     name: str
@@ -75,10 +75,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What was left out.
+    """The parts of one block that were left out.
 
     Attributes:
-        reason: For a person.
+        block: The block's name.
+        parts: How many parts.
+        tokens: How many tokens they have.
+        reason: Why, to be shown to a person.
     """
 
     block: str
@@ -92,9 +95,11 @@ class WorkingMemory:
     """Everything one model call sees.
 
     Attributes:
-        messages: As the chat protocol takes them; content is a list of parts where cache marks are wanted.
-        budget_tokens: What it had to fit into.
-        block_tokens: By block name, in order; about, rather more than fewer.
+        blocks: Its blocks in order.
+        messages: The messages of the chat protocol; content is a list of parts for models that take cache marks.
+        budget_tokens: The budget that it was cut to.
+        cuts: What was left out.
+        block_tokens: An estimate of the tokens of each block, by its name.
     """
 
     blocks: tuple[Block, ...]
@@ -105,56 +110,56 @@ class WorkingMemory:
 
     @property
     def text(self) -> str:
-        """All blocks, as they are read."""
+        """All blocks, as the model reads them."""
         return "\n\n".join(block.text for block in self.blocks)
 
     @property
     def tokens(self) -> int:
-        """Of everything."""
+        """The tokens of all blocks."""
         return sum(self.block_tokens.values())
 
     @property
     def cached(self) -> tuple[str, ...]:
-        """Names of the blocks that the next request of this purpose begins with again."""
+        """The names of the blocks that the next request of this purpose will begin with too."""
         return tuple(block.name for block in self.blocks if block.stability <= Stability.EVENT_LOG)
 
 
 def budget_tokens(settings: Settings, model: str) -> int:
-    """Return how many tokens of input a request may have: the setting, within what the model's window leaves.
+    """Return how many tokens of input a request may have: the setting, at most the model's window without the answer.
 
-    A quarter of the window at most is kept for the answer.
+    The answer gets a quarter of the window at most.
     """
-    wanted, listed = settings.context.budget_tokens, facts(model)
-    if listed.price is None and (wanted or model == "offline"):
-        return wanted or DEFAULT_BUDGET_TOKENS  # a model no list knows: whoever set this knows its window
+    setting, listed = settings.context.budget_tokens, facts(model)
+    if listed.price is None and (setting or model == "offline"):
+        return setting or DEFAULT_BUDGET_TOKENS  # the window of an unlisted model is known only to who set the budget
     room = listed.window_tokens - min(settings.llm.max_output_tokens, listed.window_tokens // 4)
-    return min(wanted or DEFAULT_BUDGET_TOKENS, room)
+    return min(setting or DEFAULT_BUDGET_TOKENS, room)
 
 
 def tool_tokens(budget: int) -> int:
-    """Return how much of a budget is kept for what tools give out."""
+    """Return how many tokens of a budget are reserved for the results of tools."""
     return min(TOOL_TOKENS, budget // 4)
 
 
 def tokens_of(block: Block, count: Count) -> int:
-    """Return a block's tokens, joints included."""
+    """Return a block's tokens, the line ends between its parts included."""
     return sum(count(piece) + 1 for piece in block.pieces())
 
 
 def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[Block], list[Cut]]:
-    """Return the blocks that fit and what was left out.
+    """Return the blocks cut to a budget, and the cuts.
 
     Args:
-        blocks: In their order.
-        limit_tokens: For all together.
-        count: Tokens of a text.
+        blocks: The blocks in their order.
+        limit_tokens: The budget of all together.
+        count: Returns the tokens of a text.
 
     Raises:
-        WindowError: What is never cut does not fit by itself.
+        WindowError: The blocks that are never cut do not fit by themselves.
     """
     cuts: list[Cut] = []
     fitted = []
-    # a share holds even where there is room for more: a long log must leave some to what was found
+    # a share holds even where there is room for more, so that a long log leaves room for the pages that were found
     for block in blocks:
         if block.share < 1:
             block = _within(block, int(block.share * limit_tokens), count, "its share of the budget", cuts)
@@ -180,20 +185,21 @@ def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[
 
 
 def _within(block: Block, room: int, count: Count, reason: str, cuts: list[Cut]) -> Block:
+    """Return a block cut to a number of tokens, and add the cut to `cuts`; one that must not be cut stays."""
     before = tokens_of(block, count)
     if block.cut_order is None or before <= room:
         return block
     sizes = [count(part) + 1 for part in block.parts]
-    # the heading stands as long as any part does
-    room -= before - sum(sizes)
-    kept = _newest(sizes, room) if block.drops == "first-quarters" else _leading(sizes, room)
+    room -= before - sum(sizes)  # the tokens of the heading, which stays
+    kept = _newest(sizes, room) if block.drops == "first-quarters" else _first(sizes, room)
     smaller = replace(block, parts=tuple(block.parts[kept]))
     if left_out := len(block.parts) - len(smaller.parts):
         cuts.append(Cut(block.name, left_out, before - tokens_of(smaller, count), f"over {reason}"))
     return smaller
 
 
-def _leading(sizes: Sequence[int], room: int) -> slice:
+def _first(sizes: Sequence[int], room: int) -> slice:
+    """Return the slice of the first parts that fit into the room."""
     total = 0
     for index, size in enumerate(sizes):
         total += size
@@ -203,29 +209,28 @@ def _leading(sizes: Sequence[int], room: int) -> slice:
 
 
 def _newest(sizes: Sequence[int], room: int) -> slice:
-    """Drop whole quarters from the front.
+    """Return the slice of the newest parts that fit into the room, after whole quarters cut from the front.
 
-    Quarters are counted from the oldest part, which stays the same until short-term memory is pruned. So the
-    front stays where it is until the log has grown by another quarter, and requests in between share their prefix.
+    A quarter of the room is counted from the oldest part, which stays the same until short-term memory is pruned. So
+    the cut moves only when the log has grown by another quarter, and requests in between share their prefix.
     """
-    quarter = max(1, room // 4)
-    left, begun, front = sum(sizes), 0, -1
+    quarter_tokens = max(1, room // 4)
+    remaining, skipped, quarter = sum(sizes), 0, -1
     for index, size in enumerate(sizes):
-        if begun // quarter != front:
-            front = begun // quarter
-            if left <= room:
+        if skipped // quarter_tokens != quarter:  # here a quarter begins
+            quarter = skipped // quarter_tokens
+            if remaining <= room:
                 return slice(index, None)
-        begun, left = begun + size, left - size
+        skipped, remaining = skipped + size, remaining - size
     return slice(len(sizes), None)
 
 
 def shortened(text: str, limit_tokens: int, count: Count) -> str:
-    """Return as many whole lines, then whole sentences, of a text as fit; an ellipsis says that more stands there."""
+    """Return the first whole lines of a text that fit, of a long line its first sentences, and an ellipsis if cut."""
     if count(text) <= limit_tokens:
         return text
     kept: list[str] = []
-    # the ellipsis takes its part
-    room = limit_tokens - 2
+    room = limit_tokens - 2  # two for the ellipsis
     for line in text.splitlines():
         for piece in [line] if count(line) < room else pieces_of(line):
             room -= count(piece) + 1

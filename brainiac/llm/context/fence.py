@@ -1,9 +1,8 @@
-"""The boundary between data and instructions: what memory, files and tools say is quoted, so that it can be read
-but cannot pose as a heading, a role, a link or a setting (design 7, fencing).
+"""The boundary between data and instructions: texts of memory, files and tools are quoted (design 7, fencing).
 
-The boundary is the start of the line. Every line of data begins with `> `, and whatever any reader might take for
-a line break becomes a line of its own first, so no content can reach column one. It needs no secret, and the
-same content gives the same bytes in every request, which keeps a provider's prefix cache warm.
+Quoted text can be read but cannot pose as a heading, a role, a link or a setting. Every line of data begins with `> `;
+everything that a reader might take for a line break is made one first, so that no content stands at the start of a
+line. The same content gives the same bytes in every request, as a provider's prefix cache needs it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from urllib.parse import quote as percent_encode
 
 QUOTE = "> "
-# chat templates tokenize these wherever they stand: a local server would read them as a change of speaker
+# chat templates recognize these tokens anywhere: a local server would read them as a change of speaker
 _CONTROL_TOKENS = re.compile(
     r"<[|\uff5c][^<>\n]{1,60}?[|\uff5c]>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS))\]|"
     r"<</?SYS>>|</?s>|<(?:start|end)_of_turn>|</?(?:tool_call|tool_response|function_calls|think)>",
@@ -39,9 +38,9 @@ def quoted(text: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """Return what the person wrote to us (identity, prompt, steps) so that no line of it can pose as our headings.
+    """Return a person's text for the model (identity, prompt, steps), with no heading that looks like one of ours.
 
-    Ours are of the first two levels; theirs of these levels become headings of the third. All else stays.
+    Our headings have the first two levels; the person's of these levels become headings of the third.
     """
     return "\n".join(_HEADING.sub(r"\1###", line) for line in clean(text).strip("\n").split("\n"))
 
@@ -54,7 +53,7 @@ def one_line(text: str, max_chars: int = 120) -> str:
 
 
 def reference(title: str, path: str, uuid: str = "") -> str:
-    """Return the link by which a memory is named: a Markdown link with the uuid in its title (seeds R1)."""
+    """Return the Markdown link to a memory, with its uuid in the link's title (seeds R1)."""
     target = percent_encode(path.encode("utf-8", "surrogateescape"), safe="/-_.~+,@")
     identity = re.sub(r"[^0-9A-Za-z-]", "", uuid)
     return f"[{one_line(title or path)}]({target}" + (f' "uuid:{identity}")' if identity else ")")

@@ -1,6 +1,6 @@
-"""Long-term memory as a model reads it: what was found, the notes that "this" means, the most linked (seeds C1, R5-R8).
+"""Long-term memory as a model reads it: pages that were found, notes in focus, most linked pages (seeds C1, R5-R8).
 
-Whole statements with date, title and path, as data.
+Statements are shown whole, with date, title and path, and quoted as data.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-# --- what was found ------------------------------------------------------------------------------------------------
+# --- pages that were found -----------------------------------------------------------------------------------------
 
 
 class PageOrder:
-    """Keeps memories that stay relevant in a conversation where they stood, so that the text before them lives on."""
+    """Remembers the order in which a conversation was shown pages, so that the next turn begins with the same text."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._orders: OrderedDict[str, list[str]] = OrderedDict()
 
     def arranged(self, conversation: str, paths: Collection[str]) -> list[str]:
-        """Return the paths, those that stood here last time first and in that order, new ones after them."""
+        """Return paths in the order of the conversation's last turn, new ones at the end."""
         with self._mutex:
             kept = [path for path in self._orders.pop(conversation, []) if path in paths]
-            # put back as the last: the conversation that was quiet for longest is forgotten first
+            # reinserted at the end, so that the conversation that was quiet for longest is dropped first
             order = self._orders[conversation] = list(dict.fromkeys([*kept, *paths]))
             if len(self._orders) > _CONVERSATIONS:
                 self._orders.popitem(last=False)
@@ -69,22 +69,22 @@ def long_term_block(
     limit_tokens: int,
     count: Count,
 ) -> Block:
-    """Return the memories that were found, one part a page.
+    """Return the block of the pages that were found, one part for each page.
 
     Args:
-        library: Its settings say how many pages at most.
-        hits: Best first.
-        shown: Ids of exchanges that stand in the event log already; they are not repeated.
-        order: Where memories stood before.
-        conversation: Whose turn it is.
+        library: The memory; its settings limit the number of pages.
+        hits: The hits, best first.
+        shown: Ids of exchanges that the event log shows already; they are left out.
+        order: The order of pages in earlier turns.
+        conversation: The conversation.
         limit_tokens: The whole budget.
-        count: Tokens of a text.
+        count: Returns the tokens of a text.
     """
     pages: dict[str, list[Hit]] = {}
     for hit in hits:
         if hit.kind != "exchange" or hit.anchor not in shown:
             pages.setdefault(hit.path, []).append(hit)
-    # which pages are left out is decided by relevance, not by where they stand
+    # the most relevant pages are chosen first and only then put into the order of earlier turns
     chosen: dict[str, str] = {}
     room = int(limit_tokens * SHARE)
     for path in list(pages)[: library.settings.context.max_memories]:
@@ -97,12 +97,12 @@ def long_term_block(
 
 
 def page_text(library: Library, hits: Sequence[Hit], count: Count) -> str:
-    """Return what was found on one page: its link, its date, then whole statements or exchanges as data."""
+    """Return the hits of one page as text: its link and date, then its statements or exchanges, quoted."""
     first = hits[0]
     lines = [f"### {reference(first.title, first.path, first.uuid)}{_dated(library, first)}"]
     seen: set[str] = set()
     for hit in hits:
-        # several queries find one statement
+        # several queries may find the same statement
         if hit.text.strip() in seen:
             continue
         seen.add(hit.text.strip())
@@ -117,20 +117,20 @@ def page_text(library: Library, hits: Sequence[Hit], count: Count) -> str:
 
 
 def _dated(library: Library, hit: Hit) -> str:
-    """Return the person's day of a hit's moment; what is no moment is made harmless before it is cut to a day."""
+    """Return ", " and the person's day of a hit; "" for a hit without a date."""
     day = one_line(library.day_of(one_line(hit.at)))
     return f", {day}" if day else ""
 
 
-# --- which page a link means ---------------------------------------------------------------------------------------
+# --- the page of a link --------------------------------------------------------------------------------------------
 
 
 class ShownPages:
-    """The pages of long-term memory, looked up by what people and models write of them (seeds R1, R6).
+    """Finds pages of long-term memory by the links, names and uuids that people and models write (seeds R1, R6).
 
     Args:
-        library: Whose memory.
-        gate: Who may know of them; None where nobody is shown them.
+        library: The memory.
+        gate: Hides pages from a model; None where no model sees the result.
     """
 
     def __init__(self, library: Library, gate: Gate | None = None) -> None:
@@ -138,16 +138,16 @@ class ShownPages:
         self._top = library.tree.relative(library.tree.long_term) + "/"
 
     def find(self, link: str, folder: str = "") -> list[LinkedPage]:
-        """Return what a link means: one page, several where it is ambiguous, none where nothing fits.
+        """Return the page that a link means; several where it is ambiguous, none where no page fits.
 
         Args:
             link: A wikilink, a Markdown link, or a bare uuid, path, file name or title.
-            folder: Where the link stands; a path may be relative to it.
+            folder: The folder of the file with the link; a path may be relative to it.
         """
         target, uuid = _target_and_uuid(link)
         if uuid:
             path = self._graph.path_of(uuid.lower())
-            # a uuid that no page bears any more may stand beside a path that leads somewhere
+            # a link may have the uuid of a page that is gone, and a path that still leads to a page
             if path or not target or uuid == target:
                 return self._shown([path])
         name = target.strip().strip("/")
@@ -158,17 +158,18 @@ class ShownPages:
         return self._by_name(name)
 
     def _by_name(self, name: str) -> list[LinkedPage]:
+        """Return the pages with a file name, end of a path, or title."""
         wanted = name.casefold().removesuffix(".md")
         if not wanted:
             return []
         pages = self._graph.pages
-        # editors link by a file's name, or the end of its path; people by a title
+        # editors write file names or ends of paths, people write titles
         by_path = self._shown(path for path in pages if f"/{path.casefold()}".endswith(f"/{wanted}.md"))
         by_title = (path for path, page in pages.items() if page.title.casefold() == wanted)
         return sorted(by_path or self._shown(by_title), key=lambda page: page.path)
 
     def linked_from(self, page: LinkedPage) -> list[LinkedPage]:
-        """Return the pages that a page links to, those that no longer exist left out."""
+        """Return the existing pages that a page links to."""
         return self._shown(path for path in self._graph.forward(page.path) if path != page.path)
 
     def linking_to(self, page: LinkedPage) -> list[LinkedPage]:
@@ -181,6 +182,7 @@ class ShownPages:
         return list(islice((hub for hub in hubs if self._is_shown(hub.path)), limit))
 
     def _shown(self, paths: Iterable[str]) -> list[LinkedPage]:
+        """Return the pages at paths that exist and may be shown."""
         return [self._graph.pages[path] for path in paths if path in self._graph.pages and self._is_shown(path)]
 
     def _is_shown(self, path: str) -> bool:
@@ -188,7 +190,7 @@ class ShownPages:
 
 
 def _target_and_uuid(link: str) -> tuple[str, str]:
-    """Return what a link leads to, without its fragment, and the uuid that it bears or is."""
+    """Return the target of a link without its fragment, and its uuid; a bare uuid is both."""
     link = link.strip()
     # a whole link, as people copy it, or only its target
     if match := _LINK.fullmatch(link):
@@ -201,18 +203,18 @@ def _target_and_uuid(link: str) -> tuple[str, str]:
     return target, identity.group() if identity else ""
 
 
-# --- what "this" means ---------------------------------------------------------------------------------------------
+# --- notes in focus ------------------------------------------------------------------------------------------------
 
 
 def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Count, gate: Gate) -> list[Block]:
-    """Return the focused notes: a preview of each, the first one whole as far as there is room.
+    """Return the blocks of the notes in focus: a preview of each, and the first one as whole as there is room for.
 
     Args:
-        library: Whose notes.
-        prompt: Its `focus` comes first, then the links in its text.
+        library: The memory.
+        prompt: The prompt: the notes of its `focus` come first, then those that its text links to.
         limit_tokens: The whole budget.
-        count: Tokens of a text.
-        gate: What may be shown of them.
+        count: Returns the tokens of a text.
+        gate: Filters the notes.
     """
     matches = _LINK.finditer(prompt.text)
     linked = [match.group() for match in matches if not _ADDRESS.match(match["path"] or match["wiki"])]
@@ -232,7 +234,7 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
 
 
 def missing_focus(library: Library, prompt: Prompt) -> list[str]:
-    """Return the links in a prompt's `focus` that lead to no note, as written; a private note is there."""
+    """Return the links in a prompt's `focus` that lead to no note; private notes count as existing."""
     pages, folder, gate = ShownPages(library), posixpath.dirname(prompt.path), Gate(library, is_remote=False)
     return [
         link for link in prompt.focus if not pages.find(link, folder) and _other_note(gate, link, folder)[1] is None
@@ -240,11 +242,11 @@ def missing_focus(library: Library, prompt: Prompt) -> list[str]:
 
 
 def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> tuple[str, str]:
-    """Return a line on one link, and the note's text where exactly one is meant."""
+    """Return a line about one link, and the text of the note where it means exactly one."""
     matches = pages.find(link, folder)
     if len(matches) > 1:
-        which = ", ".join(reference(page.title, page.path, page.uuid) for page in matches[:5])
-        return f"`{one_line(link)}` is ambiguous; it may mean {which}. Ask which one is meant.", ""
+        candidates = ", ".join(reference(page.title, page.path, page.uuid) for page in matches[:5])
+        return f"`{one_line(link)}` is ambiguous; it may mean {candidates}. Ask candidates one is meant.", ""
     if matches:
         (page,) = matches
         path, text, name = page.path, gate.note(page.path), reference(page.title, page.path, page.uuid)
@@ -263,7 +265,7 @@ def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> tuple[str, s
 
 
 def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
-    """Return path and text of a note elsewhere that a link leads to, from where it stands or from the root."""
+    """Return path and text of a note outside of long-term memory, by its path from the link's folder or the root."""
     target, _ = _target_and_uuid(link)
     for path in (posixpath.normpath(posixpath.join(folder, target)), target):
         for candidate in (path, f"{path}.md"):
@@ -276,7 +278,7 @@ def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
 
 
 def background_block(library: Library, gate: Gate) -> Block:
-    """Return the ten pages with most links, their identity, title and number of links."""
+    """Return the block of the pages with most links, with title, uuid and number of links."""
     hubs = ShownPages(library, gate).most_linked(HUBS)
     lines = [f"- {reference(hub.title, hub.path, hub.uuid)}: {hub.edges} links" for hub in hubs]
     return Block("background", lines, Stability.BACKGROUND, "## Background", share=0.1, cut_order=20)

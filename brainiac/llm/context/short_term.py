@@ -1,8 +1,8 @@
-"""Short-term memory as a model reads it, so that each request begins with the one before it (seeds C1, C4, S10).
+"""Short-term memory as a model reads it, so that each request begins with the text of the last one (seeds C1, C4, S10).
 
-The file's event log is newest first; here it is oldest first, and a turn appends. The lists of Structured Data
-stand above the log and change with nearly every turn, which would cost the cache of everything below them: so
-they stay as they were when the log began, and each change is told once, after the event that brought it.
+The file's event log is newest first; here it is oldest first, and each turn appends to it. The lists of Structured Data
+stand above the log and change with nearly every turn, which would invalidate the prefix cache of the whole log. So the
+lists are shown as they were when the log began, and each change of them after the event that brought it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOG_SHARE = 0.6
 CONVERSATION_SHARE = 0.15
 LAST_TURNS = 4
 MAX_CHANGES = 40
-_TEXT = len("- [ ] ")  # where the text of a line begins
+_TEXT = len("- [ ] ")  # the offset of an item's text in its line
 CHANGES = "The lists above change here:"
 # of goals, facts and tasks, in this order
 _TITLES = ("Goals", "Key Facts & Decisions", "Tasks")
@@ -32,7 +32,14 @@ Lists = tuple[tuple[str, ...], ...]
 
 @dataclass(slots=True)
 class _Epoch:
-    """Structured Data as one reader was first shown it, and the changes told since, by the event they follow."""
+    """The lists of Structured Data as one reader was shown them.
+
+    Attributes:
+        key: The summary and the oldest event; when either changes, short-term memory was pruned.
+        first: The lists above the log.
+        now: The lists with all changes since.
+        changes: The lines about changes, by the event that they follow.
+    """
 
     key: tuple[str, str]
     first: Lists
@@ -41,11 +48,11 @@ class _Epoch:
 
 
 class ShownLists:
-    """Remembers how the lists were first shown, per reader; forgotten with the process, at the price of one miss.
+    """Remembers for each reader how the lists were first shown, and the changes since.
 
-    An epoch ends when short-term memory is pruned, when an event that a change follows is gone, when a line is gone
-    other than by a tick (it may be forgotten, or private by now), or when there are many changes: then the lists are
-    shown anew. Thread-safe.
+    The lists are shown anew when short-term memory was pruned, when an event that a change follows is gone, when a
+    line is gone other than by a tick (it may be forgotten, or private by now), and after many changes. Kept in this
+    process only: a restart costs one cache miss. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -53,11 +60,11 @@ class ShownLists:
         self._epochs: dict[str, _Epoch] = {}
 
     def for_reader(self, reader: str, memory: ShortTermMemory) -> tuple[Lists, dict[str, list[str]]]:
-        """Return the lists to show above the log, and the changes to tell after its events.
+        """Return the lists to show above the log, and the lines about changes by the event that they follow.
 
         Args:
-            reader: Who is shown them: a purpose and model, here or elsewhere.
-            memory: As it stands.
+            reader: The purpose, the model, and whether it is remote.
+            memory: Short-term memory as it stands.
         """
         now: Lists = tuple(tuple(map(_line, items)) for items in (memory.goals, memory.facts, memory.tasks))
         ids = [event.id for event in memory.events]
@@ -76,7 +83,7 @@ class ShownLists:
             return epoch.first, {event: list(lines) for event, lines in epoch.changes.items()}
 
     def forget(self, reader: str) -> None:
-        """Show the lists anew next time: an event that a change follows was cut away."""
+        """Have the lists shown anew next time, since an event that a change follows was cut away."""
         with self._mutex:
             self._epochs.pop(reader, None)
 
@@ -86,12 +93,13 @@ def _line(item: Item) -> str:
 
 
 def _has_lost(before: Lists, now: Lists) -> bool:
-    """Return whether a line is gone whose text does not stand in its list any more, ticked or not."""
+    """Return whether the text of a line is gone from its list, ticked or not."""
     texts = ([{line[_TEXT:] for line in lines} for lines in lists] for lists in (before, now))
     return any(old - new for old, new in zip(*texts, strict=True))
 
 
 def _changes(before: Lists, now: Lists) -> list[str]:
+    """Return a line for each item that came into a list or left it."""
     changes = []
     for title, old, new in zip(_TITLES, before, now, strict=True):
         changes += [f"- now in {title}: {line[2:]}" for line in new if line not in old]
@@ -102,14 +110,14 @@ def _changes(before: Lists, now: Lists) -> list[str]:
 def short_term_blocks(
     memory: ShortTermMemory, lists: ShownLists, reader: str, limit_tokens: int, count: Count
 ) -> list[Block]:
-    """Return summary and lists, then the event log, oldest first; its oldest quarters go when there is no room.
+    """Return a block of summary and lists, and the event log as a block that is cut from its oldest end.
 
     Args:
-        memory: As it stands; private events are the caller's to leave out.
-        lists: How the lists were shown before.
-        reader: Who is shown them.
+        memory: Short-term memory, from which the caller has taken private events out.
+        lists: The lists as they were shown before.
+        reader: The purpose, the model, and whether it is remote.
         limit_tokens: The whole budget; one event gets a quarter of the log's share at most.
-        count: Tokens of a text.
+        count: Returns the tokens of a text.
     """
     shown, changes = lists.for_reader(reader, memory)
     head = [_section("### Summary", memory.summary)] if memory.summary.strip() else []
@@ -121,7 +129,7 @@ def short_term_blocks(
     if not head:
         head = ["No summary and no lists yet." if memory.events else "Empty: nothing has been said yet."]
     log = []
-    # newest first in the file; here what was said since the last request stands at the end
+    # the file has the newest event first; here it comes last
     for event in memory.events[::-1]:
         log.append(event_text(event, int(limit_tokens * LOG_SHARE / 4), count))
         if event.id in changes:
@@ -134,7 +142,7 @@ def short_term_blocks(
 
 
 def has_lost_changes(blocks: Sequence[Block], fitted: Sequence[Block]) -> bool:
-    """Return whether cutting took away a change of the lists, which would leave the lists above it wrong."""
+    """Return whether the lines about a change of the lists were cut away, so that the lists above are wrong."""
     before, after = (
         [part for block in group if block.name == LOG for part in block.parts if part.startswith(CHANGES)]
         for group in (blocks, fitted)
@@ -143,12 +151,12 @@ def has_lost_changes(blocks: Sequence[Block], fitted: Sequence[Block]) -> bool:
 
 
 def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False, thread: str = "") -> str:
-    """Return one exchange as data, its texts by whole sentences where it is very long."""
+    """Return one exchange as quoted text, shortened by whole sentences to a number of tokens."""
     identity = f" (id {one_line(event.id)})" if with_id else ""
     lines = [f"#### {one_line(event.at)}{identity}" + (f" in “{one_line(thread)}”" if thread else "")]
     for speaker, text in (("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)):
         if text.strip():
-            # half of the room for what was said, half for the answer: a long one does not push out the other
+            # each text gets half of the room, so that a long answer leaves some for the prompt
             lines += [f"{speaker}:", quoted(shortened(text, longest_tokens // 2, count))]
     return "\n".join(lines)
 
@@ -160,17 +168,17 @@ def _section(heading: str, text: str) -> str:
 def conversation_blocks(
     turns: Sequence[Exchange], shown: Collection[str], limit_tokens: int, count: Count
 ) -> list[Block]:
-    """Return this conversation's earlier turns in a line each, and its last ones whole.
+    """Return two blocks: the conversation's earlier turns in a line each, and its last turns whole.
 
     Args:
-        turns: Oldest first.
-        shown: Ids of the exchanges that stand in the event log already; they are not repeated.
+        turns: The turns, oldest first.
+        shown: Ids of exchanges that the event log shows already; they are left out.
         limit_tokens: The whole budget.
-        count: Tokens of a text.
+        count: Returns the tokens of a text.
     """
     fresh = [event_of(turn) for turn in turns if turn.id not in shown]
     longest = int(limit_tokens * CONVERSATION_SHARE / LAST_TURNS)
-    gist = [
+    lines = [
         quoted(f"{one_line(turn.at)[:16]} {preview(turn.user)} → {preview(turn.ai)}") for turn in fresh[:-LAST_TURNS]
     ]
     whole = [event_text(turn, longest, count) for turn in fresh[-LAST_TURNS:]]
@@ -179,12 +187,12 @@ def conversation_blocks(
         "conversation",
         whole,
         Stability.CONVERSATION,
-        "" if gist else heading,  # one heading above both
+        "" if lines else heading,  # one heading above both
         share=CONVERSATION_SHARE,
         cut_order=50,
         drops="first-quarters",
     )
-    return [replace(last, name="conversation summary", parts=gist, heading=heading, cut_order=40), last]
+    return [replace(last, name="conversation summary", parts=lines, heading=heading, cut_order=40), last]
 
 
 def event_of(exchange: Exchange) -> StmEvent:

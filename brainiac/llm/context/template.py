@@ -1,6 +1,6 @@
-"""Renders a person's own template in a program of its own, with limits: one can ask for all memory, or never end.
+"""Renders a person's own template in a process of its own with limits, since it may ask for all memory, or never end.
 
-`rendered` is called by the brain; run as a script, by its path and without the package, this file is that program.
+`rendered` starts the process; the process runs this file as a script, by its path and without the package.
 """
 
 from __future__ import annotations
@@ -14,33 +14,34 @@ from typing import Any
 MAX_SECONDS = 3  # of computing; rendering takes a few milliseconds
 MAX_BYTES = 512 * 1024**2
 MAX_CHARACTERS = 1_000_000
-_WALL_SECONDS = 20  # a machine with much else to do gives it little of its time
+_WALL_SECONDS = 20  # longer than the limit of computing time, for a busy machine
 _TOO_LONG = f"it takes more than {MAX_SECONDS} seconds; look for a loop that does not end"
 
 
 @lru_cache(maxsize=64)
 def rendered(source: str, values: tuple[tuple[str, Any], ...]) -> tuple[str, str]:
-    """Return a template's text and "", or "" and what is wrong with it; what is known is not tried again.
+    """Return a template's text and "", or "" and what is wrong with it; results are cached.
 
     Args:
         source: Jinja2, without front matter.
         values: Plain values by name, sorted.
     """
-    # by path and without its folder on the path, so that it imports nothing but the standard library and jinja2
+    # -P: without its folder on the import path, so that it imports nothing but the standard library and jinja2
     command = [sys.executable, "-P", __file__]
-    asked = json.dumps([source, dict(values)])
+    job = json.dumps([source, dict(values)])
     try:
-        done = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=_WALL_SECONDS, check=False)
+        process = subprocess.run(command, input=job, capture_output=True, text=True, timeout=_WALL_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return "", _TOO_LONG
     try:
-        text, problem = json.loads(done.stdout)
+        text, problem = json.loads(process.stdout)
     except ValueError:
-        return "", _why_it_died(done.returncode)
+        return "", _cause_of_end(process.returncode)
     return text, problem
 
 
-def _why_it_died(code: int) -> str:
+def _cause_of_end(code: int) -> str:
+    """Return why the process ended without a result, by its exit code."""
     import signal
 
     is_slow = code in (-getattr(signal, "SIGXCPU", 0), -getattr(signal, "SIGKILL", 0))
@@ -48,6 +49,7 @@ def _why_it_died(code: int) -> str:
 
 
 def _limit() -> None:
+    """Limit memory and computing time of this process."""
     try:
         import resource
     except ImportError:  # Windows: the time alone is limited there
@@ -58,11 +60,12 @@ def _limit() -> None:
 
 
 def _render(source: str, values: dict[str, Any]) -> tuple[str, str]:
+    """Return what `rendered` returns; this runs in the process of its own."""
     from jinja2.sandbox import SandboxedEnvironment
 
     _limit()
     try:
-        # a synced template is not code of ours: sandboxed, and without access to anything but these values
+        # a synced template may come from anybody: it is sandboxed and sees nothing but these values
         text = SandboxedEnvironment(autoescape=False).from_string(source).render(values).strip()
     except MemoryError:
         return "", f"it needs more than {MAX_BYTES // 1024**2} MB of memory"
