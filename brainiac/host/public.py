@@ -14,7 +14,7 @@ MODULES = {
     "Files and their formats": (
         "brainiac.formats.access_log", "brainiac.formats.discretion", "brainiac.formats.frontmatter",
         "brainiac.formats.index_page", "brainiac.formats.markdown", "brainiac.formats.page", "brainiac.formats.prompt",
-        "brainiac.formats.short_term", "brainiac.text.dates", "brainiac.text.tokens",
+        "brainiac.formats.short_term", "brainiac.text.dates", "brainiac.text.numbers", "brainiac.text.tokens",
     ),
     "What is stored": (
         "brainiac.storage.answered", "brainiac.storage.filed", "brainiac.storage.files", "brainiac.storage.folders",
