@@ -314,7 +314,7 @@ class VectorFile:
         return [key for key in dict.fromkeys(keys) if key not in self._rows]
 
     def add(self, keys: Sequence[int], vectors: Matrix) -> None:
-        """Append vectors."""
+        """Append vectors to the file and to memory; a half-written last row, left by a crash, is cut off first."""
         width = vectors.shape[1]
         row = _row_of(width)
         rows = np.empty(len(keys), row)
@@ -325,7 +325,7 @@ class VectorFile:
             if file.tell() == 0:
                 file.write(np.uint32(width).tobytes())
             elif whole != file.tell():
-                file.truncate(whole)  # a torn last row
+                file.truncate(whole)
             file.write(rows.tobytes())
         start = len(self._keys)
         self._keys = np.concatenate([self._keys, rows["key"]])

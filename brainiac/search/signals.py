@@ -254,7 +254,7 @@ class Matches:
         return spoken
 
     def _match_words(self, table: Table) -> None:
-        """Find the distinct words of the units, and which runs of signs of the query each of them has."""
+        """Find the distinct words of the units, and which character trigrams of the query each of them has."""
         units = self.units
         numbers = table.numbers(units.words)
         is_there = np.zeros(len(table), bool)
