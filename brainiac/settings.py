@@ -168,7 +168,9 @@ class RecallSettings(_Section):
     """Search."""
 
     language: str = Field("english", description="stemming and stop words, by Snowball's name; or none")
-    embedder: str = Field("auto", description="`auto`, `none`, `local`, a folder with an ONNX model, or a litellm name")
+    embedder: str = Field(
+        "auto", description="`auto`, `none`, `local`, `minilm`, a folder with an ONNX model, or a litellm name"
+    )
     index: str = Field("embedded", description="`embedded`, or the name of an index that a plugin registers")
 
     @field_validator("language")
