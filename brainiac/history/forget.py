@@ -152,6 +152,7 @@ class _WordSearch:
         self._is_private = False
 
     def target(self) -> Target:
+        """Return everything that has the words, as a target."""
         tree = self._brain.tree
         self._read_short_term()
         for page in memory_pages(self._brain).values():
@@ -569,6 +570,7 @@ def _statement(page: MemoryDocument, block: str) -> Statement | None:
 
 
 def _without_statement(page: MemoryDocument, block: str) -> MemoryDocument:
+    """Return a page without the statement that has a block id."""
     statement, text = _statement(page, block), page.memory.text
     if statement is None:
         return page
