@@ -173,7 +173,7 @@ def _show(asked: Asked, stream: _Stream, *, has_place: bool) -> None:
     elif links:
         from rich.markdown import Markdown
 
-        # a link is shown with its address: one whose text names another place deceives
+        # links are shown with their address, since the text of a link may name another one
         text = links.feed(response.text) + links.rest()
         console().print(Markdown(clean(text), hyperlinks=False))
     else:
@@ -183,31 +183,32 @@ def _show(asked: Asked, stream: _Stream, *, has_place: bool) -> None:
 
 
 class ShownLinks:
-    """Makes the links of an answer, which comes in pieces, into paths that a terminal opens.
+    """Turns the links of an answer, which comes in pieces, into paths that a terminal can open.
 
     Args:
-        tree: The brain's places.
-        path: The prompt: links start at its folder.
+        tree: The brain's folder.
+        path: The prompt; links are relative to its folder.
     """
 
     def __init__(self, tree: Tree, path: str) -> None:
         self._tree, self._folder = tree, tree.absolute(path).parent
-        self._held = ""  # what may be the beginning of a link
+        self._pending = ""  # the end of the text so far, where it may be the beginning of a link
 
     def feed(self, piece: str) -> str:
-        """Return what can be shown by now."""
-        text = self._held + piece
+        """Add a piece of the answer and return the text that can be printed now."""
+        text = self._pending + piece
         opened = _OPEN_LINK.search(text)
         end = opened.start() if opened else len(text)
-        self._held = text[end:]
+        self._pending = text[end:]
         return self._plain(text[:end])
 
     def rest(self) -> str:
-        """Return what was held back, when the answer ends."""
-        text, self._held = self._held, ""
+        """Return the text that is still pending, at the end of the answer."""
+        text, self._pending = self._pending, ""
         return self._plain(text)
 
     def _plain(self, text: str) -> str:
+        """Return a text with `text (path)` in place of each Markdown link."""
         for link in reversed(find_links(text)):
             if not link.is_wiki:
                 place = link.target if link.is_external else self._place(link.target)
@@ -215,7 +216,7 @@ class ShownLinks:
         return text
 
     def _place(self, target: str) -> str:
-        """Return where a link leads, from the current folder if it lies below that."""
+        """Return the path that a link leads to, relative to the current folder if it lies below that."""
         path = Path(os.path.normpath(self._folder / target))
         return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 

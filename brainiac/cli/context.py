@@ -41,6 +41,7 @@ def context(
 
 
 def _print(memory: WorkingMemory) -> None:
+    """Print the blocks, then a table of their sizes, the cuts and the total."""
     rows = []
     for block in memory.blocks:
         show(block.text + "\n")
@@ -58,8 +59,8 @@ def _copy(text: str) -> None:
     tools = (["wl-copy"], ["xclip", "-selection", "clipboard"], ["xsel", "-ib"], ["pbcopy"], ["clip.exe"])
     for command in tools:
         if shutil.which(command[0]):
-            done = subprocess.run(command, input=text.encode(), check=False, stderr=subprocess.DEVNULL, timeout=10)
-            if done.returncode == 0:
+            tool = subprocess.run(command, input=text.encode(), check=False, stderr=subprocess.DEVNULL, timeout=10)
+            if tool.returncode == 0:
                 say("Copied. Paste it into a chat.", to_stderr=True)
                 return
     show(text)

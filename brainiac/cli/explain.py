@@ -1,4 +1,4 @@
-"""`brainiac undo`, `why`, `forget`, `adopt`: what was done, explained and taken back."""
+"""`brainiac why`, `undo`, `forget` and `adopt`: explain statements, and take back what was done."""
 
 from __future__ import annotations
 
@@ -50,47 +50,51 @@ def why(
     if as_json:
         print_json(reason.to_json())
         return
-    found = reason.why
+    explanation = reason.why
     from rich.tree import Tree
 
-    top = Tree(_text(f"{found.title}  ({found.path})", style="bold"), guide_style="dim")
-    if not found.is_exact:
+    top = Tree(_text(f"{explanation.title}  ({explanation.path})", style="bold"), guide_style="dim")
+    if not explanation.is_exact:
         say("No statement has just these words; the nearest:")
-    for chain in found.chains:
+    for chain in explanation.chains:
         branch = top.add(_text(_statement_line(chain)))
         for step in chain.steps:
             _add_step(branch.add(_text(_step_line(step))), step)
         if not chain.steps:
             branch.add("stood there when this device first saw the brain, or its history is not readable here")
-    for said in found.said:
+    for said in explanation.said:
         _add_said(top, said, said.user)
     screen = console()
     if not is_terminal(sys.stdout):
-        screen.width = WIDE  # nobody's window is cut or wrapped: a script gets whole lines
+        screen.width = WIDE  # a script gets whole lines
     screen.print(top)
 
 
 def _text(text: str, style: str = "") -> Text:
+    """Return a text for rich, cleaned of control characters."""
     from rich.text import Text
 
     return Text(clean(text), style)
 
 
 def _statement_line(chain: Chain) -> str:
+    """Return the line of a statement, struck through where it no longer holds."""
     text = f"~~{chain.text}~~" if chain.is_history else chain.text
     return f"{text} ^{chain.block}" if chain.block else text
 
 
 def _step_line(step: Step) -> str:
+    """Return the line of one change: when, what, by whom and which model."""
     who = f"{step.by} on {step.device}" if step.device else step.by
     models = [f"decided by {step.model}" if step.model else "", f"found by {step.found_by}" if step.found_by else ""]
     if step.model and step.run_cost_usd:
         models.append(f"its run cost ${step.run_cost_usd:.4f}")
-    told = ", ".join(filter(None, models))
-    return f"{local_time(step.at)}  {step.operation} by {who}{f' ({told})' if told else ''}, event {step.event}"
+    details = ", ".join(filter(None, models))
+    return f"{local_time(step.at)}  {step.operation} by {who}{f' ({details})' if details else ''}, event {step.event}"
 
 
 def _add_step(branch: Tree, step: Step) -> None:
+    """Add the wordings, the reason and the sources of a change below its line."""
     if step.before:
         branch.add(_text(f"from: {step.before}"))
     if step.after:
@@ -102,6 +106,7 @@ def _add_step(branch: Tree, step: Step) -> None:
 
 
 def _add_said(branch: Tree, said: Said, words: str) -> None:
+    """Add an exchange that a change rests on, with the typed words that count."""
     where = f" in {said.prompt}" if said.prompt else ""
     quoted = f": “{words}”" if words else "; its words are not kept any more"
     leaf = branch.add(_text(f"you typed{f' {local_time(said.at)}' if said.at else ''}{where}{quoted}"))
@@ -119,21 +124,21 @@ def undo(
     if bool(event) == last:
         raise typer.BadParameter("name an event, or give --last")
     with opened_brain() as brain:
-        meant = last_undoable(brain) if last else find_event(brain, event)
-        done, undoing = taking_back.undo(brain, meant)
+        event_to_undo = last_undoable(brain) if last else find_event(brain, event)
+        undo_event, undoing = taking_back.undo(brain, event_to_undo)
     if as_json:
-        later = [{"id": each.id, "kind": each.kind} for each in undoing.later]
-        print_json({"event": asdict(done), "stays": undoing.stays, "later": later})
+        later = [{"id": other.id, "kind": other.kind} for other in undoing.later]
+        print_json({"event": asdict(undo_event), "stays": undoing.stays, "later": later})
         return
-    say(f"Took back {meant.kind} of {local_time(meant.at)} ({meant.id}):")
+    say(f"Took back {event_to_undo.kind} of {local_time(event_to_undo.at)} ({event_to_undo.id}):")
     _list_changes(undoing.changes)
     for line in undoing.stays:
         say(f"  = {line}")
     if undoing.later:
         say("It had led to these, which stand:")
-        for each in undoing.later:
-            say(f"  {each.id}  {each.kind}, {local_time(each.at)}")
-    say(f"`brainiac undo {done.id}` brings it back.")
+        for other in undoing.later:
+            say(f"  {other.id}  {other.kind}, {local_time(other.at)}")
+    say(f"`brainiac undo {undo_event.id}` brings it back.")
 
 
 def forget(
@@ -160,13 +165,13 @@ def forget(
             _list_lines("To be taken out:", plan.actions)
             _list_lines("Stays:", plan.kept)
         question = "Destroy it for good?" if is_purged else "Take it out?"
-        if not _asked(question, is_confirmed=yes):
+        if not _has_consent(question, is_confirmed=yes):
             raise typer.Exit(1)
         purged = purge(brain, target) if is_purged else None
         event = purged.event if purged else take_out(brain, target)
     if as_json:
-        found = asdict(purged) if purged else {"event": asdict(event) if event else None}
-        print_json({**found, "told": plan.actions, "left": plan.kept})
+        result = asdict(purged) if purged else {"event": asdict(event) if event else None}
+        print_json({**result, "told": plan.actions, "left": plan.kept})
     elif purged:
         say(f"Destroyed {purged.texts} texts and the words of {purged.lines} journal lines.")
         _list_lines("Said elsewhere too:", [f"“{words}”: {', '.join(paths)}" for words, paths in purged.still.items()])
@@ -178,10 +183,10 @@ def forget(
 
 
 def _target(brain: Brain, named: str) -> Target:
-    """Return what a person wants forgotten: the file, page or exchange of that path or id, else all with the words.
+    """Return the file, page or exchange with a path or id, or else all that holds some words.
 
     Raises:
-        UserError: Nothing is called so, and nothing holds the words.
+        UserError: Nothing has this name, and nothing holds the words.
     """
 
     if "/" in named or named.endswith(".md") or _ID.fullmatch(named.strip()):
@@ -198,17 +203,18 @@ def adopt(
     with opened_brain() as brain:
         if not path and not yes:
             _list_lines("To be released:", [f"{page}: {text}" for page, text in plan_adoption(brain).texts])
-            if not _asked("Release all of them?", is_confirmed=False):
+            if not _has_consent("Release all of them?", is_confirmed=False):
                 raise typer.Exit(1)
-        event, found = release(brain, path or None)
+        event, adoption = release(brain, path or None)
     if as_json:
-        print_json({"event": event.id if event else None, "statements": [row.to_json() for row in found.statements]})
+        print_json({"event": event.id if event else None, "statements": [row.to_json() for row in adoption.statements]})
         return
-    _list_lines("Released:", [f"{page}: {text}" for page, text in found.texts])
-    say(f"{len(found.texts)} statements are ours now." if event else "There is nothing to release.")
+    _list_lines("Released:", [f"{page}: {text}" for page, text in adoption.texts])
+    say(f"{len(adoption.texts)} statements are ours now." if event else "There is nothing to release.")
 
 
 def _list_lines(title: str, lines: list[str]) -> None:
+    """Print a title and the lines below it; nothing where there are none."""
     if lines:
         say(title)
     for line in lines:
@@ -216,13 +222,14 @@ def _list_lines(title: str, lines: list[str]) -> None:
 
 
 def _list_changes(changes: list[Change]) -> None:
+    """Print a line for each changed file, with a sign for what was done."""
     for change in changes:
         where = f"{change.source} → {change.path}" if change.source else change.path
         say(f"  {_SIGNS.get(change.op, '=')} {where}")
 
 
-def _asked(question: str, *, is_confirmed: bool) -> bool:
-    """Ask on a terminal; a script must have said --yes."""
+def _has_consent(question: str, *, is_confirmed: bool) -> bool:
+    """Return whether a person consents: by `--yes`, or by their answer on a terminal."""
     if is_confirmed:
         return True
     if not sys.stdin.isatty():

@@ -44,9 +44,9 @@ def log(
             newest = (event for event in newest if _changes_memory(brain, event))
         if not (every or as_json or follow or kinds):
             newest = (event for event in newest if news(brain, event))
-            print_table(("when", "id", "what"), (_told(brain, each) for each in _first(newest, number)))
+            print_table(("when", "id", "what"), (_news_row(brain, event) for event in _oldest_first(newest, number)))
             return
-        shown = _first(newest, number)
+        shown = _oldest_first(newest, number)
         if not follow:
             print_json([asdict(event) for event in shown]) if as_json else print_table(COLUMNS, map(_row, shown))
             return
@@ -57,46 +57,49 @@ def log(
             seq = _print_new(brain, seq, kinds, by, as_json)
 
 
-def _first(events: Iterable[Event], number: int) -> list[Event]:
-    """Return so many of what comes newest first, newest last."""
+def _oldest_first(events: Iterable[Event], number: int) -> list[Event]:
+    """Return the first events of an iterable that has the newest first, in the order they happened."""
     return list(itertools.islice(events, number))[::-1]
 
 
-def _told(brain: Brain, event: Event) -> tuple[str, ...]:
+def _news_row(brain: Brain, event: Event) -> tuple[str, ...]:
+    """Return the columns of an event in a person's words."""
     at = parse_iso(event.at).astimezone(brain.zone)
     return moment(at, brain.now()), short_id(event.id), sentence(event)
 
 
 def _changes_memory(brain: Brain, event: Event) -> bool:
+    """Return whether an event changed a page of long-term memory or of the archive."""
     places = (PathKind.MEMORY, PathKind.ARCHIVED)
     return any(brain.tree.kind_of(change.path) in places for change in event.changes)
 
 
 def _print_new(brain: Brain, seq: int, kinds: frozenset[str] | None, by: str, as_json: bool) -> int:
-    """Print what was recorded after an event and return the last one's `seq`."""
+    """Print the events recorded after the one with a `seq`, and return the `seq` of the last one."""
     new = list(brain.journal.events(since_seq=seq))
-    _print_each([e for e in new if by in ("", e.by) and (kinds is None or e.kind in kinds)], as_json)
+    _print_each([event for event in new if by in ("", event.by) and (kinds is None or event.kind in kinds)], as_json)
     return new[-1].seq if new else seq
 
 
 def _print_each(events: list[Event], as_json: bool) -> None:
-    """Print one line an event, at once, for whoever reads along."""
+    """Print a line for each event, for `--follow`."""
     for event in events:
         say(json.dumps(asdict(event), ensure_ascii=False) if as_json else "  ".join(_row(event)))
 
 
 def _row(event: Event) -> tuple[str, ...]:
+    """Return the columns of an event with its id, kind, files and cause (`--all`)."""
     cause = event.cause or event.data.get("exchange") or event.data.get("undone") or ""
     return local_time(event.at), short_id(event.id), event.kind, event.by, _summary(event), short_id(str(cause))
 
 
 def short_id(event_id: str) -> str:
-    """Return the end of an id, by which events of one moment differ too; commands take it for the whole."""
+    """Return the last eight characters of an id, in which ids of the same moment differ; commands accept them."""
     return event_id[-8:]
 
 
 def _summary(event: Event) -> str:
-    """Say in a line what an event was about: its files, else its plain data."""
+    """Return the files that an event changed, or else its data, on one line."""
     paths = [f"{change.source} → {change.path}" if change.source else change.path for change in event.changes]
     if paths:
         return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
@@ -104,6 +107,7 @@ def _summary(event: Event) -> str:
 
 
 def _plain(value: Any) -> str:
+    """Return a value on one line of at most 80 characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:79] + "…"

@@ -118,7 +118,7 @@ def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> E
 
 
 def names_of(page: Page) -> list[str]:
-    """Return what a page may be asked for by."""
+    """Return the names by which a query may mean a page."""
     return [page.title, *page.aliases]
 
 
@@ -181,7 +181,7 @@ def signed(number: int) -> int:
 
 
 def speaker_key(speaker: str) -> str:
-    """Return what a speaker is matched by: the first name, casefolded."""
+    """Return the key by which speakers are compared: the first name, casefolded."""
     return speaker.casefold().split(" ", 1)[0]
 
 
@@ -198,8 +198,8 @@ def _digest(unit: Unit) -> bytes:
 
 
 def _flags_of(unit: Unit, signs: int) -> int:
-    """Return what a unit's words show at a glance, as one number."""
-    # what a picture is called asks nothing and names no place
+    """Return the flags of a unit as one number: speaker, kind, questions, times, numbers, places, capitals."""
+    # the name of a picture is no question and no place
     text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
     flags = signs & (TIME | NUMBER | FIRST_PERSON) | FROM_AI * (unit.side == "ai") | unit.kind << KIND_SHIFT
     if has_question(text):
