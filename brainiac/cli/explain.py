@@ -11,7 +11,7 @@ import typer
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json
+from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_styled
 from brainiac.events import Change
 from brainiac.history import undo as taking_back
 from brainiac.history.forget import Target, find_target, find_words, plan_forget
@@ -50,10 +50,8 @@ def why(
 
     if not explanation.is_exact:
         say("No statement has just these words; the nearest:")
-    screen = console()
-    if not is_terminal(sys.stdout):
-        screen.width = WIDE  # nobody's window is cut or wrapped: a script gets whole lines
-    screen.print(tree_of(explanation))
+    # nobody's window is cut or wrapped: a script gets whole lines
+    print_styled(tree_of(explanation), width=None if is_terminal(sys.stdout) else WIDE)
 
 
 def undo(
