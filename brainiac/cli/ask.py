@@ -30,7 +30,7 @@ from brainiac.tree import Tree, slugify
 
 WAIT_SECONDS = 600
 LOOK_EVERY_SECONDS = 0.02
-_OPEN_LINK = re.compile(r"\[[^\]\n]*(?:\](?:\([^)\n]*)?)?\Z")  # at the end of a text, its last sign not come yet
+_OPEN_LINK = re.compile(r"\[(?:\\.|[^\]\\\n])*(?:\\|\](?:\([^)\n]*)?)?\Z")  # at the end, its last sign not come yet
 
 
 def register(app: typer.Typer) -> None:

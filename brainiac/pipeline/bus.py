@@ -12,6 +12,7 @@ import stat
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,7 +24,7 @@ from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
 from brainiac.pipeline.inbox import Inbox
-from brainiac.pipeline.reconcile import TO_ANSWER, differences, is_free
+from brainiac.pipeline.reconcile import TO_ANSWER, differences, folders_beside, is_free, scan
 from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, is_touched, stamp_from, stamp_of
 from brainiac.storage.external_edits import NotRestedError
 
@@ -309,6 +310,12 @@ class Bus:
         """Deal with a prompt later, unless it is being changed: then that is waited for."""
         self.later(seconds, lambda: None if self.settler.is_waiting(path) else self.ask(path))
 
+    def learn_folders(self) -> None:
+        """Take what stands in the person's own folders as known, when a plugin begins to hear of them."""
+        for path, stamp in scan(self._brain.tree, folders_beside(self._brain)).items():
+            if not self._is_known(path) and self._brain.tree.kind_of(path) is PathKind.OTHER:
+                self.settler.prime(path, stamp)
+
     # --- the notice tier --------------------------------------------------------------------------------
 
     def _submit_notice(self, change: FileChange, attempt: int = 1, *, is_touched: bool = False) -> None:
@@ -330,6 +337,8 @@ class Bus:
             return
         if is_touched:
             self._take_touched(change.path, is_new=noted is not None)
+        elif noted is not None and change.action == "created" and noted.action == "modified":
+            noted = replace(noted, action="created")  # a commit saw the new file first, which is no change of it
         elif noted is None and change.kind in TO_ANSWER:
             noted = change  # the commit that answered it recorded it, or nobody yet; we write no prompts: a person did
         if noted is not None:
@@ -373,7 +382,7 @@ class Bus:
 
     def _rescan(self) -> None:
         self._brain.answered.refresh()
-        for path in differences(self._brain.tree, self.settler.settled):
+        for path in differences(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
             self.look(str(self._brain.tree.absolute(path)))
 
     def _bug(self, error: BaseException) -> None:

@@ -30,7 +30,7 @@ from brainiac.history.devices import require_active, settle_copies
 from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
+from brainiac.pipeline.reconcile import backlog, folders_beside, is_free, read_prompt, scan
 from brainiac.pipeline.watch import Watcher
 from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serving_message
@@ -121,7 +121,9 @@ class Daemon:
         self._is_asked_to_stop, self._is_signalled = threading.Event(), False
         former = read_run_state(brain.places.state)
         self.bus = Bus(brain, AccessLogTail(brain.tree.access_log, former.access_log))
-        self.watcher = Watcher(brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan)
+        self.watcher = Watcher(
+            brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan, partial(folders_beside, brain)
+        )
         self.quiet = QuietTimer(brain, self.bus)
         self._state, self._tell = RunState(), tell
         self._plugins_stamp: object = None
@@ -257,7 +259,7 @@ class Daemon:
         """Go on from the tree as it stands: what is answered is known, what is not is looked at."""
         for change in adopted:
             self.bus.pass_on(change)
-        known = scan(self._brain.tree)
+        known = scan(self._brain.tree, folders_beside(self._brain))
         for path in self._brain.observed.open_paths:  # not at rest, perhaps
             known.pop(path, None)
             self.bus.look(str(self._brain.tree.absolute(path)))
@@ -310,7 +312,12 @@ class Daemon:
         stamp = self._brain.plugins.stamp()
         if stamp != self._plugins_stamp:
             self._plugins_stamp = stamp
-            self.bus.notice.submit("plugins", lambda: self._tell_of_plugins(self._brain.plugins.reload()))
+            self.bus.notice.submit("plugins", self._reload_plugins)
+
+    def _reload_plugins(self) -> None:
+        self._tell_of_plugins(self._brain.plugins.reload())
+        self.bus.later(0, self.bus.learn_folders)
+        self.bus.notice.submit("watch", self.watcher.check)
 
     def _tell_of_plugins(self, plugins: Sequence[PluginStatus]) -> None:
         """Tell which of the brain's own plugins run, which do not, and why."""
