@@ -1,4 +1,4 @@
-"""A brain opened: its store, its search, its models and its plugins, each made when first needed."""
+"""`Brain`: an opened brain with its files, search, models and plugins, each created when first used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Brain(Library):
-    """What plugins and commands work with: the only class that knows all parts.
+    """An opened brain, as plugins and commands get it; the only class that knows all parts.
 
     Args:
         root: The brain's folder.
@@ -41,7 +41,9 @@ class Brain(Library):
         super().__init__(root, clock=clock, is_reading=is_reading)
         self._states: dict[str, Any] = {}
         self._making_state = threading.RLock()
-        self.stream_to: Callable[[str], None] | None = None  # who wants an answer's text as it comes
+        self.is_watched = False  # by a daemon in this process, which tells search of every change
+        # called with each piece of an answer while the model writes it
+        self.stream_to: Callable[[str], None] | None = None
 
     @cached_property
     def recall(self) -> Recall:
@@ -77,16 +79,16 @@ class Brain(Library):
         from brainiac.host.plugins import PluginHost
         from brainiac.host.sources import bundled
 
-        host = PluginHost(self, bundled("plugins"), on_fault=self._plugin_failed)
+        host = PluginHost(self, bundled("plugins"), on_fault=self._record_plugin_failure)
         host.load()
         return host
 
     def state_of(self, plugin: str, make: Callable[[], T]) -> T:
-        """Return what a plugin keeps in memory of this brain, made when first asked for; gone when the brain is closed.
+        """Return a plugin's own state for this brain, kept in this process until the brain is closed.
 
         Args:
             plugin: Its name.
-            make: Makes the state, once; two threads that ask at the same time get the same.
+            make: Creates the state at the first call; threads that call at the same time get the same one.
         """
         with self._making_state:
             if plugin not in self._states:
@@ -95,7 +97,7 @@ class Brain(Library):
             return state
 
     def holds_secret(self, path: str, content: bytes) -> bool:
-        """Return whether a text holds a secret that may not be kept in the journal."""
+        """Return whether a text has a secret in it that the journal must not keep."""
         from brainiac.llm.redaction import holds_secret
 
         return holds_secret(self, path, content)
@@ -109,7 +111,7 @@ class Brain(Library):
         return self.plugins.chain(hook, argument, value, **arguments)
 
     def close(self) -> None:
-        """Release what was opened; the brain must not be used afterwards."""
+        """Close search, journal and projection; the brain must not be used afterwards."""
         opened = self.__dict__.pop("recall", None)
         if opened is not None:
             opened.close()
@@ -117,6 +119,7 @@ class Brain(Library):
         super().close()
 
     def _announce(self, event: Event) -> None:
+        """Tell search which files an event changed, then the listeners of the event."""
         if "recall" in self.__dict__:
             for change in event.changes:
                 for path in filter(None, (change.path, change.source)):
@@ -124,6 +127,7 @@ class Brain(Library):
         super()._announce(event)
 
     def _registered_index(self, name: str) -> Index:
+        """Return the index that a plugin registers under a name; raise where none does."""
         from brainiac.search.index import UnusableIndexError
 
         factories: dict[str, Callable[[Brain], Index]] = {}
@@ -133,10 +137,11 @@ class Brain(Library):
             raise UnusableIndexError(f"recall.index: no plugin registers `{name}`; {todo}")
         return factories[name](self)
 
-    def _plugin_failed(self, plugin: str, hook: str, error: BaseException) -> None:
+    def _record_plugin_failure(self, plugin: str, hook: str, error: BaseException) -> None:
+        """Log and record that a plugin's hook raised, and call the hook `plugin_failed`."""
         problem = error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
         failed = PluginFailed(hook=hook, error=problem[:500])
-        # each command loads the plugins: a file that cannot be loaded is told of once a day, not each time
+        # each command loads the plugins: a file that cannot be loaded is reported once a day, not each time
         if hook == "load" and self._is_known_fault(plugin, failed):
             return
         self.log.warning("plugin_failed", plugin=plugin, hook=hook, error=problem, exc_info=error)

@@ -1,4 +1,4 @@
-"""The only source of time, so that tests can move hours in no time and replay stays exact.
+"""`Clock`, the only source of time in the program, so that a test can move it by hours at once.
 
 `freezegun` freezes neither subprocesses nor file times, and freezes `time.monotonic`, on which
 waiting rests; hence a clock object that is handed around rather than a patched module.
@@ -56,11 +56,11 @@ class ManualClock(Clock):
         return deadline is None or self._elapsed_seconds < deadline
 
     def advance(self, seconds: float) -> None:
-        """Move on by so many seconds and wake whoever waits."""
+        """Move the clock on by some seconds and wake all waiting threads."""
         with self._mutex:
             self._now += timedelta(seconds=seconds)
             self._elapsed_seconds += seconds
-            waiting = list(self._waiting)  # whoever ever waited: one may be between reading the time and waiting
+            waiting = list(self._waiting)  # all that ever waited: a thread may be just about to wait
         for condition in waiting:
             with condition:
                 condition.notify_all()
@@ -89,7 +89,7 @@ def day_in(zone: tzinfo | None, at: str) -> str:
 
     Args:
         zone: The person's; None for UTC.
-        at: An ISO 8601 moment; of a day without an hour, or of what is no moment, the beginning is returned.
+        at: An ISO 8601 moment; of any other text, such as a day without an hour, the first ten characters are returned.
     """
     if len(at) <= len("2025-09-16"):
         return at
@@ -102,7 +102,7 @@ def day_in(zone: tzinfo | None, at: str) -> str:
 def moment_in(zone: tzinfo, at: str) -> str:
     """Return a moment as ISO 8601 with a zone's offset to the second, `2025-09-17T03:30:00+12:00`, in UTC with a `Z`.
 
-    A day without an hour, and what is no moment, stays as it is.
+    Any other text, such as a day without an hour, is returned as it is.
     """
     if len(at) <= len("2025-09-16"):
         return at

@@ -1,4 +1,4 @@
-"""One tree of errors, so that the command line and the daemon can show each with what, where and what to do."""
+"""All errors of the program, in one class tree; each says what happened, where, and what a person can do."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ class ConflictError(BrainiacError):
 
 
 class StorageError(BrainiacError):
-    """The disk or the system refuses for now: full, read-only, gone, no permission, out of file handles.
+    """The disk or the system refuses at present: full, read-only, unmounted, no permission, out of file handles.
 
-    Whatever was asked for was not done, or will be finished by the next commit; trying again later may succeed.
+    The operation was not done, or will be finished by the next commit; trying again later may succeed.
 
     Args:
         problem: One sentence for a person.
@@ -91,7 +91,7 @@ class StorageError(BrainiacError):
 
     @classmethod
     def of(cls, error: OSError | sqlite3.Error) -> StorageError | None:
-        """Return what an error of the system says, or None where it is a mistake rather than trouble."""
+        """Return a system error as a `StorageError`; None where it is a bug and no trouble with disk or system."""
         number = error.errno if isinstance(error, OSError) else None
         if number not in _TROUBLE and not isinstance(error, sqlite3.OperationalError):
             return None
@@ -103,7 +103,7 @@ class StorageError(BrainiacError):
 
 @contextmanager
 def storage_trouble() -> Iterator[None]:
-    """Turn what the disk or the system refuses for now into `StorageError`."""
+    """Within this context, raise `StorageError` in place of errors of disk and system that may pass."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:

@@ -1,7 +1,7 @@
-"""What happens in a brain, as values: events of the journal, the changes they make, and what is seen in the tree.
+"""The events of the journal as classes, the changes of files that a commit makes, and changes seen in the tree.
 
-Each kind of event of ours is a class below; docs/events.md is made from them. A new kind needs its class here and the
-place that commits it, nothing else.
+Each kind of event of the program is a class below; docs/events.md is generated from them. A new kind needs its class
+here and the place that commits it, nothing else.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ Op = Literal["create", "update", "remove", "move", "append", "observe"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file's part in a commit. Make them with the functions below.
+    """The change of one file in a commit; made with the functions below.
 
     Attributes:
-        op: `create` (must not exist), `update` (must hold `before`), `remove` (must hold `before`),
-            `move` (from `source`, which must hold `before`, to `path`), `append` (log lines; never merged
-            nor folded), `observe` (only record what stands there, e.g. the prompt that was answered).
+        op: `create` (the file must not exist), `update` and `remove` (its content must be `before`), `move` (from
+            `source`, whose content must be `before`, to `path`), `append` (log lines; never merged nor folded),
+            `observe` (only record the present content, e.g. of the prompt that was answered).
         path: Relative, posix.
-        before: The bytes the decision was made on; None where nothing stood.
-        after: The bytes to stand there; None when removed.
-        source: Where a move comes from.
+        before: The content on which the decision was made; None where there was no file.
+        after: The new content; None when removed.
+        source: The former path of a moved file.
     """
 
     op: Op
@@ -144,7 +144,7 @@ class Event:
 
     @cached_property
     def what(self) -> EventData | PluginEvent:
-        """What happened, as a value of its kind's class."""
+        """The data as an instance of the kind's class; `PluginEvent` for a kind that is not the program's."""
         kind = KINDS.get(self.kind)
         return PluginEvent(self.kind, self.data) if kind is None else kind.from_json(self.data)
 
@@ -175,14 +175,14 @@ Action = Literal["created", "modified", "deleted", "moved"]
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """Something seen in the tree, whoever did it.
+    """A change of a file that was seen in the tree, whoever made it.
 
     Attributes:
-        action: What happened as far as can be told; consumers must cope with a wrong guess.
+        action: What happened, as far as can be known; it may be wrong, and consumers must cope with that.
         path: Relative, posix; for a move the new place.
         kind: What the path is for.
         old_path: Where a moved file was.
-        is_ours: The content is byte for byte what our last commit left there.
+        is_ours: The content is byte for byte what our last commit wrote.
     """
 
     action: Action
@@ -196,7 +196,7 @@ class FileChange:
 
 
 class _Field(NamedTuple):
-    """How a field of a record stands in JSON."""
+    """A field of a record and its key in JSON."""
 
     name: str
     key: str
@@ -218,14 +218,14 @@ def record(cls: C) -> C:
 
 @record
 class Record:
-    """A JSON object as a value; its fields are those of the dataclass.
+    """A dataclass whose fields are the keys of a JSON object.
 
-    A field with a default is left out of the JSON while it holds that. A field that is missing, or holds what its type
-    does not allow, is read as its default, or as the empty value of its type: other versions and other devices write
-    journals too. What was read is written back as it was, keys that are not known here included.
+    A field with its default value is left out of the JSON. A field that is missing or has a value of the wrong type is
+    read as its default, or as the empty value of its type, since other versions and devices write journals too.
+    Unchanged fields and unknown keys are written back as they were read.
 
     Attributes:
-        stored: The object that this was read from; None when it was made here.
+        stored: The object from which it was read; None when it was made here.
     """
 
     stored: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
@@ -234,7 +234,7 @@ class Record:
 
     def __init__(self, **values: Any) -> None:
         if "_defaults" not in type(self).__dict__:
-            type(self)._defaults = {each.name: _default_of(each) for each in fields(self)}
+            type(self)._defaults = {item.name: _default_of(item) for item in fields(self)}
         state = self._defaults | values
         if len(state) > len(self._defaults) or MISSING in state.values():
             expected = ", ".join(self._defaults)
@@ -248,7 +248,7 @@ class Record:
         raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+        values = ", ".join(f"{item.name}={getattr(self, item.name)!r}" for item in fields(self) if item.repr)
         return f"{type(self).__name__}({values})"
 
     def __eq__(self, other: object) -> bool:
@@ -258,23 +258,23 @@ class Record:
         return hash(self._compared())
 
     def _compared(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, each.name) for each in fields(self) if each.compare)
+        return tuple(getattr(self, item.name) for item in fields(self) if item.compare)
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
         """Read a JSON object, however old or damaged it is."""
         stored = data if isinstance(data, Mapping) else {}
-        return cls(**{each.name: _read_field(each, stored) for each in cls._fields()}, stored=stored)
+        return cls(**{item.name: _read_field(item, stored) for item in cls._fields()}, stored=stored)
 
     @classmethod
     def _fields(cls) -> tuple[_Field, ...]:
-        """Return the fields of the class; a name that Python reserves has a `_` behind it that its key has not."""
+        """Return the fields of the class; `from_`, whose name Python reserves, has the key `from`."""
         if "_read_as" not in cls.__dict__:  # finding the types out takes a hundred times as long as reading a record
             types = get_type_hints(cls)
             cls._read_as = tuple(
-                _Field(each.name, each.name.rstrip("_"), types[each.name], _default_of(each))
-                for each in fields(cls)
-                if each.name != "stored"
+                _Field(item.name, item.name.rstrip("_"), types[item.name], _default_of(item))
+                for item in fields(cls)
+                if item.name != "stored"
             )
         return cls._read_as
 
@@ -299,6 +299,7 @@ def _default_of(wanted: Field[Any]) -> Any:
 
 
 def _read_field(wanted: _Field, stored: Mapping[str, Any]) -> Any:
+    """Return a field's value from a JSON object; the default where it is missing or of the wrong type."""
     if wanted.key in stored:
         try:
             return _typed(wanted.type, stored[wanted.key])
@@ -308,16 +309,14 @@ def _read_field(wanted: _Field, stored: Mapping[str, Any]) -> Any:
 
 
 def _typed(wanted: Any, value: Any) -> Any:
-    """Return a JSON value as a field's type has it.
+    """Return a JSON value converted to a field's type.
 
     Raises:
         TypeError: It is none of that type.
         ValueError: It has too many parts, or too few.
     """
     if type(value) is wanted:
-        return (
-            value  # a journal of years has millions of them: asking its type what it is made of costs ten times as much
-        )
+        return value  # the common case first: `get_origin` below takes ten times as long, for millions of values
     origin, arguments = get_origin(wanted), get_args(wanted)
     if NoneType in arguments:
         return None if value is None else _typed(arguments[0], value)
@@ -335,7 +334,7 @@ def _typed(wanted: Any, value: Any) -> Any:
 
 
 def _empty(wanted: Any) -> Any:
-    """Return what a field of a type holds when nothing is known of it."""
+    """Return the empty value of a type: None where it allows that, else `""`, `0`, `()` and so on."""
     if NoneType in get_args(wanted):
         return None
     made = get_origin(wanted) or wanted
@@ -356,7 +355,7 @@ KINDS: dict[str, type[EventData]] = {}  # every kind of ours, by its name in the
 
 
 class EventData(Record):
-    """What happened, in fields; one class for each kind of ours."""
+    """The data of an event; one subclass for each kind that the program records."""
 
     kind: ClassVar[str] = ""
 
@@ -367,7 +366,7 @@ class EventData(Record):
 
 @dataclass(frozen=True)
 class PluginEvent:
-    """An event of a kind that is not ours: a plugin's, or a later version's.
+    """The data of an event whose kind the program does not know: a plugin's, or a later version's.
 
     Attributes:
         kind: Past tense with hyphens.
@@ -423,7 +422,7 @@ class StatementRef(Record):
 
 @record
 class EvidenceRecord(Record):
-    """Words that something rests on.
+    """The words of an exchange on which an operation rests.
 
     Attributes:
         exchange: Id of the exchange they were said in.
@@ -436,7 +435,7 @@ class EvidenceRecord(Record):
 
 @record
 class StatementRecord(Record):
-    """What was done to one statement of a page.
+    """An operation on one statement of a page.
 
     Attributes:
         candidate: Id of the candidate it came from: that of its analysis, `#`, its number there.
@@ -539,7 +538,7 @@ class CandidateEnd(Record):
 
 @record
 class Refused(Record):
-    """Something that was not done.
+    """An operation that was not carried out.
 
     Attributes:
         candidate: Its id, where it was a candidate.
@@ -584,12 +583,12 @@ class Breaker(Record):
 
 @record
 class LedWords(Record):
-    """Words that led an answer.
+    """A statement or exchange of memory that an answer rests on.
 
     Attributes:
-        path: Of the page or file they stand in.
-        anchor: Id of their statement or exchange there.
-        hash: Of their text.
+        path: Of the page or file with it.
+        anchor: Its block id or exchange id there.
+        hash: Of its text.
     """
 
     path: str
@@ -599,7 +598,7 @@ class LedWords(Record):
 
 @record
 class RemoteCalls(Record):
-    """Calls to one model elsewhere that held an exchange, or may have.
+    """Calls to one remote model that contained an exchange, or may have.
 
     Attributes:
         model: Which.
@@ -639,7 +638,7 @@ class OrganizedAction(Record):
 
 @record
 class ProposalRecord(Record):
-    """Something put before a person in `memory/review.md`; each operation has its class below.
+    """A proposal in `memory/review.md`; each operation has its class below.
 
     Attributes:
         id: Its identity, which the line in `review.md` shows.
@@ -684,6 +683,29 @@ class RetireProposal(ProposalRecord):
 
 
 @record
+class ReplaceProposal(ProposalRecord):
+    """To word a statement anew.
+
+    Attributes:
+        operation: `replace`.
+        page: The page's uuid.
+        path: The page's path.
+        block: The statement's block id.
+        hash: Of its text.
+        text: The new wording.
+        on: Since when, an ISO date.
+    """
+
+    operation: str
+    page: str
+    path: str
+    block: str
+    hash: str
+    text: str
+    on: str
+
+
+@record
 class CopyProposal(ProposalRecord):
     """To take another device's version of a file, which sync put beside it.
 
@@ -704,7 +726,7 @@ class CopyProposal(ProposalRecord):
 
 @record
 class ForgetProposal(ProposalRecord):
-    """To forget what holds certain words, or what a deleted page came from.
+    """To forget what contains certain words, or the exchanges from which a deleted page was made.
 
     Attributes:
         operation: `forget`.
@@ -731,7 +753,7 @@ class ForgetProposal(ProposalRecord):
 
 @record
 class OrganizeProposal(ProposalRecord):
-    """To do what Organization does not do unasked.
+    """To carry out an action of Organization that needs a person's consent.
 
     Attributes:
         action: What is to be done, such as `move` or `archive`.
@@ -746,6 +768,7 @@ class OrganizeProposal(ProposalRecord):
 
 _PROPOSALS: dict[str, type[ProposalRecord]] = {
     "retire": RetireProposal,
+    "replace": ReplaceProposal,
     "take-copy": CopyProposal,
     "forget": ForgetProposal,
     "organize": OrganizeProposal,
@@ -784,8 +807,8 @@ class PromptAnswered(ExchangeEvent):
     """A prompt was answered.
 
     Attributes:
-        model: Who answered.
-        led: Words of memory that led the answer.
+        model: The model that answered.
+        led: What the answer rests on.
     """
 
     kind = "prompt-answered"
@@ -832,7 +855,7 @@ class PromptRefused(EventData):
 
 
 class ErrorCleared(EventData):
-    """An error file went, since its prompt was answered or is gone."""
+    """An error file was removed, since its prompt was answered or deleted."""
 
     kind = "error-cleared"
 
@@ -884,7 +907,7 @@ class ModelCalled(EventData):
 
 @record
 class OutcomeEvent(EventData):
-    """What followed from an exchange.
+    """The outcome of an exchange: what a process did with it after the answer.
 
     Attributes:
         exchange: Its id.
@@ -958,7 +981,7 @@ class PromotionStarted(EventData):
 
 @record
 class EventsAnalyzed(EventData):
-    """A part of the event log was looked through for what is worth remembering.
+    """A part of the event log was searched for candidates, statements worth remembering.
 
     Attributes:
         events: Ids of the exchanges that were read, with a hash of what each said.
@@ -978,7 +1001,7 @@ class EventsAnalyzed(EventData):
 
 @record
 class CandidatesRefused(EventData):
-    """A run of Promotion came to nothing.
+    """A run of Promotion failed or changed nothing.
 
     Attributes:
         refused: What was refused.
@@ -992,7 +1015,7 @@ class CandidatesRefused(EventData):
 
 @record
 class MemoryPromoted(EventData):
-    """A run of Promotion wrote long-term memory and took what it had consolidated out of short-term memory.
+    """A run of Promotion wrote long-term memory and removed what it had consolidated from short-term memory.
 
     Attributes:
         exchanges: Ids of the exchanges that were consolidated.
@@ -1055,7 +1078,7 @@ class MemoryOrganized(EventData):
 
 @record
 class LinksHealed(EventData):
-    """Links were mended after pages had moved.
+    """Links were repaired after pages had moved.
 
     Attributes:
         moved: The pages' paths before, with those after.
@@ -1082,7 +1105,7 @@ class NoteCompleted(EventData):
 
 @record
 class ProposalEvent(EventData):
-    """What became of a proposal.
+    """A decision on a proposal.
 
     Attributes:
         proposal: Its id.
@@ -1116,7 +1139,7 @@ class ProposalExpired(ProposalEvent):
 
 
 class ReviewTidied(EventData):
-    """The lines of what was decided went from `memory/review.md`."""
+    """The lines of decided proposals were removed from `memory/review.md`."""
 
     kind = "review-tidied"
 
@@ -1133,12 +1156,24 @@ class ForgettingProposed(EventData):
     proposals: tuple[ProposalRecord, ...]
 
 
+@record
+class ChangeSuggested(EventData):
+    """Somebody at the command line or at a door suggested a change of memory.
+
+    Attributes:
+        proposals: What is to be changed.
+    """
+
+    kind = "change-suggested"
+    proposals: tuple[ProposalRecord, ...]
+
+
 # --- undo, forget, purge -----------------------------------------------------------------------------------------
 
 
 @record
 class EventUndone(EventData):
-    """An event was taken back; one of this kind may be taken back too.
+    """An event was undone; an event of this kind may be undone too.
 
     Attributes:
         undone: Its id.
@@ -1152,7 +1187,7 @@ class EventUndone(EventData):
 
 @record
 class ExchangeForgotten(EventData):
-    """Exchanges were forgotten: they and what rests on them alone left the tree.
+    """Exchanges were forgotten: they and what rests on them alone were removed from the tree.
 
     Attributes:
         exchanges: Their ids.
@@ -1230,7 +1265,7 @@ class PurgeHonoured(EventData):
 
 @record
 class ExchangeMadePrivate(EventData):
-    """A prompt asked later to be kept private, or off the record: what came of it was taken back.
+    """A prompt became private, or off the record, after it was answered: what rests on it was made private.
 
     Attributes:
         prompt: The prompt's path.
@@ -1269,13 +1304,13 @@ OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
 
 
 class TreeAdopted(EventData):
-    """The tree was seen for the first time on this device, and recorded as it stood."""
+    """The tree was seen for the first time on this device, and all its files were recorded."""
 
     kind = "tree-adopted"
 
 
 class FoundEvent(EventData):
-    """Something a person did to the tree, as it was found there."""
+    """A change of the tree that a person made, as the program found it."""
 
 
 class NoteEdited(FoundEvent):
@@ -1285,7 +1320,7 @@ class NoteEdited(FoundEvent):
 
 
 class NotesEdited(FoundEvent):
-    """Files were found made, changed or moved at a start."""
+    """Files were found new, changed or moved at a start."""
 
     kind = "notes-edited"
 
@@ -1355,7 +1390,7 @@ class NoteMerged(EventData):
 
 
 class NoteMended(EventData):
-    """The doctor mended a file."""
+    """`brainiac doctor --fix` repaired a file."""
 
     kind = "note-mended"
 
@@ -1386,7 +1421,7 @@ class CopyFound(EventData):
 
 @record
 class CopySetAside(EventData):
-    """Another device's version went from the tree: its text is kept already, or a person declined it.
+    """Another device's version was removed from the tree: its text is kept already, or a person declined it.
 
     Attributes:
         copy: Its path.

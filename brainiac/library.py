@@ -1,4 +1,4 @@
-"""A store that can be searched and that knows what was answered: what models, context and the gate work with."""
+"""`Library`: a store with search and with queries on answered prompts, as models, context and gate need it."""
 
 from __future__ import annotations
 

@@ -12,12 +12,12 @@ _OF_MANY_LINES = ("exception", "stack")
 
 
 def configure(*, is_verbose: bool = False, is_quiet: bool = False, as_json: bool = False) -> None:
-    """Send log lines to standard error; called once by what runs for long.
+    """Send log lines to standard error; called once by commands that run for long.
 
     Args:
         is_verbose: Whether debug lines are shown too.
-        is_quiet: Whether only trouble is shown, because what goes well is told in other words.
-        as_json: Whether also a terminal gets JSON lines.
+        is_quiet: Whether only warnings, errors and waiting prompts are shown; the command prints the rest itself.
+        as_json: Whether a terminal gets JSON lines too.
     """
     import logging
 
@@ -25,9 +25,9 @@ def configure(*, is_verbose: bool = False, is_quiet: bool = False, as_json: bool
 
     level = logging.DEBUG if is_verbose else logging.INFO
     is_read = is_terminal(sys.stderr) and not as_json
-    shown = _for_people(has_colors=True) if is_read else [structlog.processors.JSONRenderer()]
+    renderers = _for_people(has_colors=True) if is_read else [structlog.processors.JSONRenderer()]
     structlog.configure(
-        processors=[*([_only_trouble] if is_quiet else []), *_processors(), *shown],
+        processors=[*([_drop_info] if is_quiet else []), *_processors(), *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(beneath(sys.stderr) if is_read else sys.stderr),
         cache_logger_on_first_use=True,
@@ -49,7 +49,7 @@ def logger() -> Any:
     return structlog.get_logger("brainiac")
 
 
-def _only_trouble(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _drop_info(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     import structlog
 
     if method in ("info", "debug"):
@@ -81,9 +81,9 @@ def _for_people(*, has_colors: bool) -> list[Any]:
     import structlog
 
     plain = structlog.dev.plain_traceback
-    return [_cleaned, structlog.dev.ConsoleRenderer(colors=has_colors, exception_formatter=plain)]
+    return [_clean_event, structlog.dev.ConsoleRenderer(colors=has_colors, exception_formatter=plain)]
 
 
-def _cleaned(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """Clean what a line tells before colours are put on it."""
-    return {one_line(key): (clean if key in _OF_MANY_LINES else one_line)(str(each)) for key, each in event.items()}
+def _clean_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """Return a log line's values with control characters as escapes, before colours are added."""
+    return {one_line(key): (clean if key in _OF_MANY_LINES else one_line)(str(value)) for key, value in event.items()}

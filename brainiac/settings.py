@@ -1,6 +1,6 @@
 """Settings: `system/config.yaml` of the brain and, for what must not be synced, this machine's own file.
 
-Read again whenever a file's stat changes, so a change counts on the next request (seeds R11).
+A file is read again whenever its stat changes, so a change counts from the next request on (seeds R11).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Section(BaseModel):
     # strict: to YAML `yes` is a truth value, and to Python a truth value is a number
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    # of a whole file: the settings that no longer exist, by full name, and what replaced each; they are ignored
+    # settings that no longer exist, by full name, and what replaced each; they are ignored
     retired: ClassVar[dict[str, str]] = {}
 
 
@@ -30,11 +30,11 @@ T = TypeVar("T", bound=_Section)
 
 PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "summarize", "organize")
 
-# what two purposes of the first version are called since one call does the work of both
+# two purposes of the first version; one call does the work of both now
 _FORMER_PURPOSES = {"integrate": "consolidate", "analyze": "consolidate"}
 
 DAY_SECONDS = 86_400  # no wait is longer: the system's timers have an end
-MIN_BUDGET_TOKENS = 256  # less does not hold the core identity and a prompt
+MIN_BUDGET_TOKENS = 256  # core identity and a prompt need at least this
 
 _Usd = Annotated[float, Field(ge=0)]
 _Prices = Annotated[tuple[_Usd, _Usd], Strict(False)]  # YAML has lists only
@@ -50,6 +50,7 @@ class PathSettings(_Section):
 
     @model_validator(mode="after")
     def _are_apart(self) -> PathSettings:
+        """Refuse folders outside the brain, and folders of which one is within another."""
         taken = {"system": PurePosixPath("system")}
         for name, folder in self:
             path = PurePosixPath(folder)
@@ -109,6 +110,7 @@ class ModelSettings(_Section):
     @field_validator("models")
     @classmethod
     def _are_purposes(cls, models: dict[str, str]) -> dict[str, str]:
+        """Refuse unknown purposes, and give former purposes their present name."""
         if unknown := [name for name in models if name not in PURPOSES and name not in _FORMER_PURPOSES]:
             raise ValueError(f"no purpose is called `{unknown[0]}`; there are {', '.join(PURPOSES)}")
         former = {_FORMER_PURPOSES[name]: models[name] for name in ("integrate", "analyze") if name in models}
@@ -166,13 +168,15 @@ class RecallSettings(_Section):
     """Search."""
 
     language: str = Field("english", description="stemming and stop words, by Snowball's name; or none")
-    embedder: str = Field("auto", description="`auto`, `none`, `local`, a folder with an ONNX model, or a litellm name")
+    embedder: str = Field(
+        "auto", description="`auto`, `none`, `local`, `minilm`, a folder with an ONNX model, or a litellm name"
+    )
     index: str = Field("embedded", description="`embedded`, or the name of an index that a plugin registers")
 
     @field_validator("language")
     @classmethod
     def _has_stemmer(cls, language: str) -> str:
-        if language in ("english", "none"):  # the import is for the others to pay
+        if language in ("english", "none"):  # without the slow import that only other languages need
             return language
         import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
@@ -252,25 +256,25 @@ class SettingsFile(Generic[T]):
 
     def __init__(self, path: Path, model: type[T]) -> None:
         self.path, self._model = path, model
-        # assigned at once: a thread that read the file later must not leave its stamp to another's older value
+        # stamp and value in one assignment, so that of two threads none leaves its stamp with the other's value
         self._read: tuple[tuple[int, int, int] | None, T] | None = None
 
     def read(self) -> T:
-        """Return the settings as they stand now.
+        """Return the present settings.
 
         Raises:
-            SettingsError: It does not validate; every problem is named at once. The last good
-                value stays available as `last`.
+            SettingsError: The file does not validate; every problem is named at once. The last valid settings stay
+                available as `last`.
         """
-        stamp, known = self._stat(), self._read
-        if known and (stamp == known[0] or (stamp is None and not self.path.parent.is_dir())):
-            return known[1]  # with its folder gone too the disk is not mounted: nobody chose the defaults
+        stamp, former = self._stat(), self._read
+        if former and (stamp == former[0] or (stamp is None and not self.path.parent.is_dir())):
+            return former[1]  # without its folder the disk is not mounted: the defaults would be wrong
         value = load(self.path, self._model)
         self._read = stamp, value
         return value
 
     def fall_back(self, value: T) -> None:
-        """Let a value hold as the last good one until the file validates."""
+        """Use a value as the last valid settings until the file validates."""
         self._read = (0, 0, 0), value  # no file has this stamp
 
     @property
@@ -280,10 +284,10 @@ class SettingsFile(Generic[T]):
 
     def _stat(self) -> tuple[int, int, int] | None:
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class _Loader(yaml.SafeLoader):  # the C loader dies of deep nesting, this one raises
@@ -306,43 +310,43 @@ def load(path: Path, model: type[T]) -> T:
         SettingsError: With one sentence for every problem.
     """
     try:
-        return model.model_validate(without_retired(_given(path), model))
+        return model.model_validate(without_retired(_entries_of(path), model))
     except ValidationError as error:
         raise SettingsError(*(_sentence(path, problem) for problem in error.errors())) from error
 
 
-def without_retired(given: dict[str, Any], model: type[_Section]) -> dict[str, Any]:
-    """Take out of what is set, and return, what no longer exists."""
+def without_retired(entries: dict[str, Any], model: type[_Section]) -> dict[str, Any]:
+    """Remove the settings that no longer exist from a file's entries, and return the entries."""
     for name in model.retired:
-        section, key = _section_of(given, name)
+        section, key = _section_of(entries, name)
         section.pop(key, None)
-    return given
+    return entries
 
 
 def retired(path: Path, model: type[_Section]) -> dict[str, str]:
-    """Return the settings in a file that no longer exist, and what replaced each; nothing of one that is broken."""
+    """Return the settings in a file that no longer exist, with what replaced each; {} for a broken file."""
     try:
-        given = _given(path)
+        entries = _entries_of(path)
     except SettingsError:
         return {}
-    names = ((name, *_section_of(given, name)) for name in model.retired)
+    names = ((name, *_section_of(entries, name)) for name in model.retired)
     return {name: model.retired[name] for name, section, key in names if key in section}
 
 
-def _section_of(given: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
-    """Return the section in which a setting of that full name would stand, empty where there is none, and its key."""
+def _section_of(entries: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
+    """Return the section of a setting's full name ("paths.system"), {} where the file has none, and the last key."""
     *sections, key = name.split(".")
     for section in sections:
-        below = given.get(section)
-        given = below if isinstance(below, dict) else {}
-    return given, key
+        section_entries = entries.get(section)
+        entries = section_entries if isinstance(section_entries, dict) else {}
+    return entries, key
 
 
-def _given(path: Path) -> dict[str, Any]:
-    """Return what a settings file sets.
+def _entries_of(path: Path) -> dict[str, Any]:
+    """Return the entries of a settings file; {} for a missing or empty one.
 
     Raises:
-        SettingsError: It is no such file.
+        SettingsError: It is no YAML mapping, or cannot be read.
     """
     try:
         content = read_bytes(path)
@@ -350,7 +354,7 @@ def _given(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raw = None
     except (OSError, yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
-        raise SettingsError(f"{path}: cannot be read: {_why(error)}; mend it") from error
+        raise SettingsError(f"{path}: cannot be read: {_reason(error)}; mend it") from error
     if raw is None:
         raw = {}
     if not isinstance(raw, dict):
@@ -359,13 +363,15 @@ def _given(path: Path) -> dict[str, Any]:
     return {key: value for key, value in raw.items() if value is not None}
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
+    """Return an error's message on one line, with the line number for one of YAML."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         return f"line {error.problem_mark.line + 1}: {error.problem}"
     return (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())
 
 
 def _sentence(path: Path, problem: Any) -> str:
+    """Return one of pydantic's errors as a sentence that names file and setting."""
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
         return f"{path}: `{where}` is not a setting; see docs/settings.md for those there are"

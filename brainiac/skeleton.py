@@ -1,4 +1,4 @@
-"""A new brain from the files that ship with the program; also completes one that lacks some of them."""
+"""Creates a new brain from the files that ship with the program, and adds those that an existing one lacks."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def create_brain(root: Path, *, is_shared: bool = False, clock: Clock = SYSTEM) 
             "or add --here to put a brain beside them (nothing that exists is changed)"
         )
     root.mkdir(parents=True, exist_ok=True)
-    made = _add(root, _system_files())
+    made = _write_missing(root, _system_files())
     tree = Tree(root, load(root / "system" / "config.yaml", Settings).layout())
-    made += _add(root, _memory_files(tree, iso(clock.now())))
+    made += _write_missing(root, _memory_files(tree, iso(clock.now())))
     for folder in (tree.notes, tree.archive, tree.plugins, tree.journal):
         folder.mkdir(parents=True, exist_ok=True)
     return made
 
 
 def _system_files() -> Iterator[tuple[str, str]]:
-    """Yield the shipped files, first what makes a folder a brain: an init cut short can then be run again."""
+    """Yield path and text of the shipped files; the marker first, so that an interrupted init can be repeated."""
     system = bundled("system")
     yield MARKER.as_posix(), (bundled(".") / MARKER).read_text("utf-8")
     for path in sorted(system.rglob("*")):
@@ -84,6 +84,7 @@ def machine_zone() -> str:
 
 
 def _memory_files(tree: Tree, now: str) -> Iterator[tuple[str, str]]:
+    """Yield path and text of an empty short-term memory and of the first index pages."""
     from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index
     from brainiac.formats.short_term import EMPTY
     from brainiac.storage.pages import INDEX
@@ -105,8 +106,8 @@ def _memory_files(tree: Tree, now: str) -> Iterator[tuple[str, str]]:
         yield tree.relative(folder / INDEX), text
 
 
-def _add(root: Path, files: Iterator[tuple[str, str]]) -> list[str]:
-    """Make the files that are not there; each appears whole."""
+def _write_missing(root: Path, files: Iterator[tuple[str, str]]) -> list[str]:
+    """Write the files that do not exist yet, each in one step; return the paths of those written."""
     disk, made = Disk(), []
     for relative, text in files:
         path = root / relative
@@ -118,7 +119,7 @@ def _add(root: Path, files: Iterator[tuple[str, str]]) -> list[str]:
         try:
             disk.rename_new(draft, path)
         except FileExistsError:
-            disk.unlink(draft)  # somebody made it this moment: theirs stays
+            disk.unlink(draft)  # somebody else has just made the file: theirs stays
         else:
             made.append(relative)
     return made

@@ -1,7 +1,7 @@
-"""The one way to a terminal: what was read from a file, a model or a plugin cannot steer it.
+"""All output to a terminal, so that text from a file, a model or a plugin cannot control it.
 
-Every control character is shown as its escape, `\\u001b`, which JSON reads back as the character it was. What styles
-(rich, the log's colours) styles text that is clean and writes beneath the guard; all else passes through it.
+Every control character is printed as its escape, `\\u001b`, which JSON reads back as the same character. `guard` makes
+standard output and error do this. Styled output (rich, the log's colours) is cleaned first and bypasses the guard.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _LAYOUT = re.compile("[\t\n\r]")
 
 
 def clean(text: str) -> str:
-    """Return text with its control characters visible; newlines and tabs stay."""
+    """Return text with control characters as escapes; newlines and tabs stay."""
     return _CONTROL.sub(_escape, text)
 
 
 def one_line(text: object) -> str:
-    """Return text for a place where it must not begin a line of its own: newlines and tabs are made visible too."""
+    """Return text on one line: with control characters, newlines and tabs as escapes."""
     return _LAYOUT.sub(_escape, clean(str(text)))
 
 
@@ -45,9 +45,9 @@ def show(text: str, *, to_stderr: bool = False) -> None:
 
 
 class _Guard:
-    """A stream that cleans what is written to it.
+    """A stream that writes control characters as escapes.
 
-    It says that it is no terminal: whoever else would style its output (a plugin, a library) writes plain text then.
+    It says that it is no terminal, so that plugins and libraries write plain text without styles.
     """
 
     def __init__(self, beneath: TextIO) -> None:
@@ -69,7 +69,7 @@ class _Guard:
 
 
 def guard() -> None:
-    """Let all that this process prints from now on pass `clean`; called once, before anything is printed."""
+    """Wrap standard output and error so that all text printed from now on passes `clean`; called once at the start."""
     sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
 
 
@@ -82,10 +82,10 @@ def _guarded(stream: TextIO) -> TextIO:
 
 
 def beneath(stream: TextIO) -> TextIO:
-    """Return the real stream, for what writes text that is clean with styles of its own."""
+    """Return the real stream below the guard, for styled output whose text is clean already."""
     return stream.beneath if isinstance(stream, _Guard) else stream
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Return whether a person reads along on this stream."""
+    """Return whether a stream is a terminal, seen through the guard."""
     return beneath(stream).isatty()

@@ -1,4 +1,4 @@
-"""The places of a brain, and the one function that keeps every named path inside it (design: tree, confinement)."""
+"""The files and folders of a brain, and `Tree.confine`, which refuses every path outside it (design: confinement)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TEMPORARY = re.compile(
         )$""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Names that no tool shows alike, or that have no text: never read, never written.
+# Characters in names that tools show differently or not at all: such files are never read nor written.
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _MAX_NAME_BYTES = 255
 _RESERVED = re.compile(r"^(?:con|prn|aux|nul|com\d|lpt\d)$", re.IGNORECASE)
@@ -39,7 +39,7 @@ _RESERVED = re.compile(r"^(?:con|prn|aux|nul|com\d|lpt\d)$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where things are, relative to the root; set by `paths.*`. `system/` stays: the settings are found there."""
+    """The folders of a brain, relative to the root, as `paths.*` sets them; `system/` is fixed, it has the settings."""
 
     inbox: str = "inbox"
     memory: str = "memory"
@@ -92,14 +92,14 @@ class Tree:
 
     @property
     def is_there(self) -> bool:
-        """Whether the brain stands where it was opened; not so while its disk is not mounted."""
+        """Whether the brain's folder exists; it does not while its disk is not mounted."""
         return self.system.is_dir()
 
     def __repr__(self) -> str:
         return f"Tree({str(self.root)!r})"
 
     def confine(self, path: str | os.PathLike[str], *, inside: Path | None = None) -> Path:
-        """Return the absolute path of what was named, or refuse it.
+        """Return the absolute path of a named file, or raise if it lies outside the brain.
 
         Args:
             path: Relative to the root, or absolute; it need not exist.
@@ -107,7 +107,7 @@ class Tree:
 
         Raises:
             ConfinementError: It leaves the root (or `inside`), by `..`, by being absolute, or through a symlink
-                anywhere along it; or no file system could hold it, or no tool show it.
+                anywhere along it; or it has control characters or names that are too long.
         """
         text = os.fspath(path)
         if _UNPRINTABLE.search(text):
@@ -126,10 +126,10 @@ class Tree:
         return Path(lexical)
 
     def holds(self, path: str) -> bool:
-        """Return whether something stands at a path that a link names; whatever the name is, this raises nothing."""
+        """Return whether a file or folder exists at a path that a link names; False for an impossible path."""
         try:
             return self.confine(path).exists()
-        except (ConfinementError, OSError):  # it leads outside, no file system could hold it, or it may not be seen
+        except (ConfinementError, OSError):  # outside the brain, impossible, or no permission
             return False
 
     def _check_within(self, path: str, fence: str, text: str) -> None:
@@ -137,7 +137,7 @@ class Tree:
             raise ConfinementError(f"{text!r} leads outside {self._show(Path(fence))}; name a path within it")
 
     def _passes_link(self, path: str) -> bool:
-        """Tell whether anything below the root on the way to a path in it is a symlink; the root itself is real."""
+        """Return whether any folder or file on the way from the root to a path in it is a symlink."""
         at = os.fspath(self.root)
         for part in path[len(at) :].split(os.sep):
             at = os.path.join(at, part)
@@ -149,7 +149,7 @@ class Tree:
         return f"{self.relative(path)}/" if path != self.root and path.is_relative_to(self.root) else "the brain"
 
     def relative(self, path: str | os.PathLike[str]) -> str:
-        """Return a path in the tree as posix text relative to the root, as it is spelled on disk."""
+        """Return a path in the tree relative to the root, with `/` between its parts; "." for the root itself."""
         path = os.fspath(path)
         root = str(self.root)
         if path.startswith(root + os.sep):
@@ -163,7 +163,7 @@ class Tree:
         return self.root / relative
 
     def kind_of(self, relative: str) -> PathKind:
-        """Tell what a relative path is for; cached, no I/O."""
+        """Return what a relative path is for, by its name and folder alone; cached, no I/O."""
         return self._kind_of(relative)
 
     def _classify(self, relative: str) -> PathKind:
@@ -199,7 +199,7 @@ class Tree:
         return PathKind.CAPTURE if is_note else PathKind.PROMPT
 
     def is_tracked(self, relative: str) -> bool:
-        """Tell whether the journal keeps this file's texts (design: fold)."""
+        """Return whether the journal keeps the texts of files at this path (design: fold)."""
         return self.kind_of(relative) in _TRACKED
 
     def own_folders(self) -> list[Path]:
@@ -214,13 +214,13 @@ class Tree:
         return [Path(entry.path) for entry in entries if entry.name not in ours and not is_temporary(entry.name)]
 
     def walk(self, *tops: Path) -> Iterator[os.DirEntry[str]]:
-        """Yield every regular file below the folders, ignored names and symlinks left out; no order promised."""
+        """Yield every regular file below the folders in no particular order, without ignored names and symlinks."""
         stack = [str(top) for top in tops]
         while stack:
             try:
                 entries = os.scandir(stack.pop())
             except OSError:
-                continue  # vanished, or not ours to read: the next rescan looks again
+                continue  # it vanished, or there is no permission: the next rescan tries again
             with entries:
                 for entry in entries:
                     if is_temporary(entry.name) or entry.is_symlink():
@@ -254,7 +254,7 @@ def is_printable(path: str) -> bool:
 
 
 def is_temporary(name: str) -> bool:
-    """Tell whether a file or folder name is hidden, temporary or a sync-conflict copy."""
+    """Return whether a file or folder name is hidden, temporary or a sync-conflict copy."""
     return _TEMPORARY.match(name) is not None
 
 
@@ -263,7 +263,7 @@ def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
 
     Args:
         title: Any text; an empty or unusable one gives `untitled`.
-        taken: Stems that stand in the folder already; compared casefolded, a number is added on a clash.
+        taken: Stems of the folder's present files; compared casefolded, a number is added on a clash.
     """
     from slugify import slugify as to_slug  # 20 ms: only writers need it
 
@@ -280,13 +280,13 @@ def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LocalPlaces:
-    """What is machine-local or derived, and therefore not in the tree.
+    """The machine-local folders of a brain, outside of its tree.
 
     Attributes:
-        state: Locks, write-ahead file, trust, device id, what was last observed; keyed by brain id and real path.
-        cache: Search index, vectors; may be deleted at any moment.
-        config: This machine's own settings: endpoints and key names come from here or the environment only.
-        device: Folder of what all brains of this machine share: the device id.
+        state: Locks, write-ahead file, trust, device id, last seen file states; keyed by brain id and real path.
+        cache: Search index and vectors; may be deleted at any moment.
+        config: This machine's own settings file: endpoints and key names come from here or the environment only.
+        device: Folder that all brains of this machine share, with the device id.
     """
 
     state: Path
@@ -316,7 +316,7 @@ def is_brain(folder: Path) -> bool:
 
 
 def find_root(start: Path | str | None = None) -> Path:
-    """Return the brain that is meant.
+    """Return the folder of the brain that a command is to use.
 
     Args:
         start: A folder at or below a brain; without one `BRAINIAC_HOME`, else the current folder, else the default.
@@ -341,7 +341,7 @@ def find_root(start: Path | str | None = None) -> Path:
 
 
 def default_brain() -> Path | None:
-    """Return the brain that commands mean outside of any; None where none was made on this machine, or it is gone."""
+    """Return the brain that commands use outside of any brain's folder; None where there is none on this machine."""
     try:
         folder = Path(os.fsdecode(_default_file().read_bytes()).rstrip("\n"))
     except OSError:
@@ -350,7 +350,7 @@ def default_brain() -> Path | None:
 
 
 def set_default_brain(folder: Path) -> None:
-    """Let commands mean this brain outside of any."""
+    """Make a brain the one that commands use outside of any brain's folder."""
     file = _default_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}-{os.getpid()}")

@@ -16,9 +16,10 @@ from typing import Any, get_args, get_origin, get_type_hints
 import typer
 from pydantic import BaseModel
 
+import brainiac
 from brainiac import events
 from brainiac.cli.app import new_app, register_all
-from brainiac.host import hookspecs
+from brainiac.host import hookspecs, public
 from brainiac.settings import MachineSettings, Settings
 
 FOLDER = Path(__file__).parent
@@ -291,7 +292,52 @@ def _purpose(path: Path) -> str:
     return " ".join(docstring.split("\n\n")[0].split())
 
 
+def api_page() -> str:
+    """Return the reference of what plugins may import."""
+    lines = ["# What plugins may import\n", NOTE, f"{inspect.getdoc(public)}\n"]
+    rows = [f"| `{name}` | {_first_sentence(_exported(name))} |" for name in brainiac.__all__]
+    lines += ["## From `brainiac` itself\n", "| name | what it is |", "|---|---|", *rows, ""]
+    for group, modules in public.MODULES.items():
+        lines.append(f"## {group}\n")
+        for module in modules:
+            source = (FOLDER.parent / module.replace(".", "/")).with_suffix(".py").read_text("utf-8")
+            rows = [f"| `{signature}` | {about} |" for signature, about in public_names(source)]
+            lines += [f"### `{module}`\n", "| name | what it is |", "|---|---|", *rows, ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _exported(name: str) -> str:
+    return inspect.getdoc(getattr(brainiac, name)) or ""
+
+
+def _first_sentence(docstring: str) -> str:
+    """Return the first sentence of a docstring, as a cell of a table."""
+    text = " ".join(docstring.split("\n\n")[0].split())
+    return re.split(r"(?<=[.:;])\s+(?=[A-Z`])", text)[0].replace("|", "\\|")
+
+
+def public_names(source: str) -> Iterator[tuple[str, str]]:
+    """Yield signature and first sentence of each function and class that a module defines, in its order."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            arguments = ", ".join(_parameters(node)) if isinstance(node, ast.FunctionDef) else None
+            signature = node.name if arguments is None else f"{node.name}({arguments})"
+            yield signature, _first_sentence(ast.get_docstring(node) or "")
+
+
+def _parameters(function: ast.FunctionDef) -> Iterator[str]:
+    """Yield the names of a function's parameters, those with a default with `=…`, after `*` those by name alone."""
+    positional = [*function.args.posonlyargs, *function.args.args]
+    required = len(positional) - len(function.args.defaults)
+    yield from (each.arg + ("=…" if number >= required else "") for number, each in enumerate(positional))
+    if function.args.vararg or function.args.kwonlyargs:
+        yield f"*{function.args.vararg.arg if function.args.vararg else ''}"
+    for each, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        yield each.arg + ("=…" if default else "")
+
+
 PAGES = {
+    "api.md": api_page,
     "modules.md": modules_page,
     "settings.md": settings_page,
     "hooks.md": hooks_page,

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
-import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json, print_problems, problems_of
-from brainiac.errors import BrainiacError, ModelError, UserError
-from brainiac.events import new_id
-from brainiac.formats.frontmatter import render_meta
+from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_problems, problems_of
+from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import find_links
-from brainiac.formats.prompt import error_path, parse_response, reason_of_error, response_path
-from brainiac.history.devices import waiting_message
-from brainiac.llm.redaction import redact
-from brainiac.pipeline.daemon import answer_one, is_running
-from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.runstate import read_run_state
+from brainiac.pipeline.daemon import is_running
 from brainiac.terminal import clean, is_terminal, one_line, say, show
-from brainiac.tree import Tree, slugify
+from brainiac.tree import Tree
+from brainiac.verbs import Asked
 
-WAIT_SECONDS = 600
-LOOK_EVERY_SECONDS = 0.02
 _OPEN_LINK = re.compile(r"\[(?:\\.|[^\]\\\n])*(?:\\|\](?:\([^)\n]*)?)?\Z")  # at the end, its last sign not come yet
 
 
@@ -55,18 +46,28 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
-    with opened_brain(is_shared=True) as brain:
+    with opened_brain(is_shared=True) as brain, _waiting(brain):
+        path = _named(brain, again) if again else ""
+        text_asked = "" if again else _text_of(brain, text)
+        stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}")
+        on_text = None if as_json else stream
         if again:
-            path = _named(brain, again)
+            asked = verbs.answer(brain, path, is_again=True, stream=on_text)
         else:
-            meta = {"model": model or None, "private": private or None, "remember": False if off_record else None}
-            path = _drop(
-                brain, _text_of(brain, text), conversation, {key: v for key, v in meta.items() if v is not None}
+            asked = verbs.ask(
+                brain,
+                text_asked,
+                conversation=conversation,
+                model=model,
+                is_private=private,
+                is_off_record=off_record,
+                stream=on_text,
+                on_wait=_tell_wait,
             )
-        if not again and not brain.is_active:
-            say(f"{path} waits: {waiting_message(brain)}")
-            return
-        _answer(brain, path, is_again=bool(again), as_json=as_json)
+    if as_json:
+        print_json(asked.to_json())
+    else:
+        _show(asked, stream, has_place=True)
 
 
 def chat(
@@ -80,12 +81,11 @@ def chat(
         if is_terminal(sys.stdin):
             say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")
         while text := _line():
-            path = _drop(brain, text, conversation, {})
-            if not brain.is_active:
-                say(f"{path} waits: {waiting_message(brain)}")
-                continue
+            stream = _Stream(brain.tree, f"{brain.tree.layout.inbox}/{conversation}")
             try:
-                _answer(brain, path, is_again=False, as_json=False, has_place=False)
+                with _waiting(brain):
+                    asked = verbs.ask(brain, text, conversation=conversation, stream=stream, on_wait=_tell_wait)
+                _show(asked, stream, has_place=False)
             except BrainiacError as error:  # told, and the conversation goes on
                 print_problems(problems_of(error))
             say()
@@ -143,59 +143,37 @@ def _named(brain: Brain, prompt: str) -> str:
     return tree.relative(tree.confine(named, inside=tree.inbox))
 
 
-def _drop(brain: Brain, text: str, conversation: str, meta: dict[str, object]) -> str:
-    """Save the prompt as a new file and return its path."""
-    folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
-    folder.mkdir(parents=True, exist_ok=True)
-    head = f"{render_meta(meta)}\n" if meta else ""
-    stamp = brain.now().strftime("%Y-%m-%d-%H%M%S")
-    is_open = not meta.get("private") and meta.get("remember", True)
-    # a name is read where the text is not: in the journal, by `status`, by whoever syncs the folder
-    name = slugify(" ".join(redact(brain, text).split()[:8])) if is_open else new_id()[-12:]
-    stem = f"{stamp}-{name}"[:80].rstrip("-")
-    # written aside and moved in whole, so that no half of it can be taken for the prompt
-    aside = Path(temporary_beside(str(folder / stem)))
-    aside.write_text(f"{head}{text.rstrip()}\n", encoding="utf-8")
-    number, path = 1, folder / f"{stem}.md"
-    while True:
-        try:
-            Disk().rename_new(aside, path)
-            return brain.tree.relative(path)
-        except FileExistsError:  # somebody else asks the same in this second
-            number += 1
-            path = folder / f"{stem}-{number}.md"
+class _Stream:
+    """Shows an answer's text as it comes.
 
+    Args:
+        tree: The brain's places.
+        folder: That of the prompt, or the prompt: links start there.
+    """
 
-def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place: bool = True) -> None:
-    links = ShownLinks(brain.tree, path) if is_terminal(sys.stdout) else None
-    streamed = False
+    def __init__(self, tree: Tree, folder: str) -> None:
+        place = folder if folder.endswith((".md", ".txt")) else f"{folder}/prompt.md"
+        self.links = ShownLinks(tree, place) if is_terminal(sys.stdout) else None
+        self.is_used = False
 
-    def stream(piece: str) -> None:
-        nonlocal streamed
-        streamed = True
-        sys.stdout.write(clean(links.feed(piece) if links else piece))
+    def __call__(self, piece: str) -> None:
+        self.is_used = True
+        sys.stdout.write(clean(self.links.feed(piece) if self.links else piece))
         sys.stdout.flush()
 
-    if is_running(brain) and not is_again:
-        target = _wait(brain, path)
-    else:
-        brain.stream_to = None if as_json else stream
-        try:
-            target = answer_one(brain, path, is_again=is_again)
-        except ModelError as error:
-            raise UserError(f"{problems_of(error)[0]} {_stands(path, error)}") from error
-    response = parse_response(brain.tree.relative(target), target.read_bytes())
-    if as_json:
-        fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
-        shown = {name: getattr(response, name) for name in fields}
-        print_json({"prompt": path, "response": response.path, "text": response.text, **shown})
+
+def _show(asked: Asked, stream: _Stream, *, has_place: bool) -> None:
+    """Show an answer, or the rest of one that was streamed, or why a prompt waits."""
+    response, links = asked.response, stream.links
+    if response is None:
+        say(f"{asked.prompt} waits: {asked.waits}")
         return
-    if streamed:
+    if stream.is_used:
         show(links.rest() if links else "")
     elif links:
         from rich.markdown import Markdown
 
-        # a link is shown with its address: one whose text names another place deceives
+        # links are shown with their address, since the text of a link may name another one
         text = links.feed(response.text) + links.rest()
         console().print(Markdown(clean(text), hyperlinks=False))
     else:
@@ -205,31 +183,32 @@ def _answer(brain: Brain, path: str, *, is_again: bool, as_json: bool, has_place
 
 
 class ShownLinks:
-    """Makes the links of an answer, which comes in pieces, into paths that a terminal opens.
+    """Turns the links of an answer, which comes in pieces, into paths that a terminal can open.
 
     Args:
-        tree: The brain's places.
-        path: The prompt: links start at its folder.
+        tree: The brain's folder.
+        path: The prompt; links are relative to its folder.
     """
 
     def __init__(self, tree: Tree, path: str) -> None:
         self._tree, self._folder = tree, tree.absolute(path).parent
-        self._held = ""  # what may be the beginning of a link
+        self._pending = ""  # the end of the text so far, where it may be the beginning of a link
 
     def feed(self, piece: str) -> str:
-        """Return what can be shown by now."""
-        text = self._held + piece
+        """Add a piece of the answer and return the text that can be printed now."""
+        text = self._pending + piece
         opened = _OPEN_LINK.search(text)
         end = opened.start() if opened else len(text)
-        self._held = text[end:]
+        self._pending = text[end:]
         return self._plain(text[:end])
 
     def rest(self) -> str:
-        """Return what was held back, when the answer ends."""
-        text, self._held = self._held, ""
+        """Return the text that is still pending, at the end of the answer."""
+        text, self._pending = self._pending, ""
         return self._plain(text)
 
     def _plain(self, text: str) -> str:
+        """Return a text with `text (path)` in place of each Markdown link."""
         for link in reversed(find_links(text)):
             if not link.is_wiki:
                 place = link.target if link.is_external else self._place(link.target)
@@ -237,47 +216,18 @@ class ShownLinks:
         return text
 
     def _place(self, target: str) -> str:
-        """Return where a link leads, from the current folder if it lies below that."""
+        """Return the path that a link leads to, relative to the current folder if it lies below that."""
         path = Path(os.path.normpath(self._folder / target))
         return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def _stands(path: str, error: ModelError) -> str:
-    """Return what becomes of a prompt that no model answered and that no daemon tries again."""
-    by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
-    return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
+def _tell_wait(path: str, reason: str) -> None:
+    say(f"{path} waits: {reason}", to_stderr=True)
 
 
-def _wait(brain: Brain, path: str) -> Path:
-    """Wait for the daemon's answer, or tell what keeps it."""
-    answer, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
-    deadline = brain.clock.monotonic() + WAIT_SECONDS
-    reason = ""
-    with _waiting():
-        while brain.clock.monotonic() < deadline:
-            if answer.is_file():
-                return answer
-            if error.is_file():
-                raise UserError(f"{path} was not answered. {reason_of_error(error.read_text(encoding='utf-8'))}")
-            if (waits := _reason(brain, path)) != reason:
-                reason = waits
-                if reason:
-                    say(f"{path} waits: {reason}", to_stderr=True)
-            time.sleep(LOOK_EVERY_SECONDS)
-    raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
-
-
-def _reason(brain: Brain, path: str) -> str:
-    """Return why the daemon has not answered a prompt yet, as far as it told; "" where nothing keeps it."""
-    for pending in read_run_state(brain.places.state).pending:
-        if pending.get("prompt") == path:
-            again = pending.get("retry_at")
-            return f"{pending.get('reason')} It is tried again at {local_time(str(again))}." if again else ""
-    return ""  # what is not tried again is told by its error file
-
-
-def _waiting() -> AbstractContextManager[object]:
-    if not is_terminal(sys.stderr):
+def _waiting(brain: Brain) -> AbstractContextManager[object]:
+    """Show on a terminal that the daemon is at it."""
+    if not is_terminal(sys.stderr) or not is_running(brain):
         return nullcontext()
     from brainiac.cli.styling import spinner
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_table
-from brainiac.clock import iso
-from brainiac.formats.prompt import parse_prompt
 from brainiac.llm.context.blocks import WorkingMemory
-from brainiac.llm.schemas import AnswerRequest
 from brainiac.terminal import say, show
+from brainiac.verbs import briefing
 
 
 def register(app: typer.Typer) -> None:
@@ -34,53 +31,17 @@ def context(
     the prompt to have it remembered.
     """
     with opened_brain(is_reading=True) as brain:
-        memory = _assembled(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
+        shown = briefing(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
     if copy:
-        _copy(memory.text)
+        _copy(shown.memory.text)
     elif as_json:
-        print_json(_plain(memory))
+        print_json(shown.to_json())
     else:
-        _print(memory)
-
-
-def _assembled(brain: Brain, text: str, *, is_copied: bool) -> WorkingMemory:
-    now = brain.now()
-    path = f"{brain.tree.relative(brain.tree.inbox)}/context.md"
-    prompt = parse_prompt(path, text.encode("utf-8", "replace"), at=iso(now))
-    hits = brain.recall.search(prompt.said, limit=brain.settings.context.max_memories, now=now)
-    request = AnswerRequest(
-        now=now,
-        prompt=prompt,
-        short_term=brain.short_term().memory,
-        hits=hits,
-        conversation=brain.conversation(prompt),
-        zone=brain.zone,
-        is_private=prompt.private,
-    )
-    return brain.models.working_memory(request, is_remote=True if is_copied else None)  # a chat is not on this machine
-
-
-def _plain(memory: WorkingMemory) -> dict[str, Any]:
-    return {
-        "tokens": memory.tokens,
-        "budget_tokens": memory.budget_tokens,
-        "blocks": [
-            {
-                "name": block.name,
-                "owner": block.owner,
-                "tokens": memory.block_tokens[block.name],
-                "is_cached": block.name in memory.cached,
-                "text": block.text,
-            }
-            for block in memory.blocks
-        ],
-        "cuts": [
-            {"block": cut.block, "parts": cut.parts, "tokens": cut.tokens, "reason": cut.reason} for cut in memory.cuts
-        ],
-    }
+        _print(shown.memory)
 
 
 def _print(memory: WorkingMemory) -> None:
+    """Print the blocks, then a table of their sizes, the cuts and the total."""
     rows = []
     for block in memory.blocks:
         show(block.text + "\n")
@@ -98,8 +59,8 @@ def _copy(text: str) -> None:
     tools = (["wl-copy"], ["xclip", "-selection", "clipboard"], ["xsel", "-ib"], ["pbcopy"], ["clip.exe"])
     for command in tools:
         if shutil.which(command[0]):
-            done = subprocess.run(command, input=text.encode(), check=False, stderr=subprocess.DEVNULL, timeout=10)
-            if done.returncode == 0:
+            tool = subprocess.run(command, input=text.encode(), check=False, stderr=subprocess.DEVNULL, timeout=10)
+            if tool.returncode == 0:
                 say("Copied. Paste it into a chat.", to_stderr=True)
                 return
     show(text)

@@ -1,4 +1,4 @@
-"""`brainiac undo`, `why`, `forget`, `adopt`: what was done, explained and taken back."""
+"""`brainiac why`, `undo`, `forget` and `adopt`: explain statements, and take back what was done."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json
 from brainiac.cli.wording import sentence
@@ -19,7 +20,6 @@ from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, purge
 from brainiac.history.why import Chain, Said, Step
-from brainiac.history.why import why as explain
 from brainiac.storage.record import find_event, last_caused
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
@@ -48,50 +48,55 @@ def why(
 ) -> None:
     """Show what a memory rests on: each change of each statement, down to the very sentence that was typed."""
     with opened_brain(is_reading=True) as brain:
-        found = explain(brain, " ".join(named))
+        reason = verbs.why(brain, " ".join(named))
     if as_json:
-        print_json(asdict(found))
+        print_json(reason.to_json())
         return
+    explanation = reason.why
     from rich.tree import Tree
 
-    top = Tree(_text(f"{found.title}  ({found.path})", style="bold"), guide_style="dim")
-    if not found.is_exact:
+    top = Tree(_text(f"{explanation.title}  ({explanation.path})", style="bold"), guide_style="dim")
+    if not explanation.is_exact:
         say("No statement has just these words; the nearest:")
-    for chain in found.chains:
+    for chain in explanation.chains:
         branch = top.add(_text(_statement_line(chain)))
         for step in chain.steps:
             _add_step(branch.add(_text(_step_line(step))), step)
         if not chain.steps:
             branch.add("stood there when this device first saw the brain, or its history is not readable here")
-    for said in found.said:
+    for said in explanation.said:
         _add_said(top, said, said.user)
     screen = console()
     if not is_terminal(sys.stdout):
-        screen.width = WIDE  # nobody's window is cut or wrapped: a script gets whole lines
+        screen.width = WIDE  # a script gets whole lines
     screen.print(top)
 
 
 def _text(text: str, style: str = "") -> Text:
+    """Return a text for rich, cleaned of control characters."""
     from rich.text import Text
 
     return Text(clean(text), style)
 
 
 def _statement_line(chain: Chain) -> str:
+    """Return the line of a statement, struck through where it no longer holds."""
     text = f"~~{chain.text}~~" if chain.is_history else chain.text
     return f"{text} ^{chain.block}" if chain.block else text
 
 
 def _step_line(step: Step) -> str:
+    """Return the line of one change: when, what, by whom and which model."""
     who = f"{step.by} on {step.device}" if step.device else step.by
     models = [f"decided by {step.model}" if step.model else "", f"found by {step.found_by}" if step.found_by else ""]
     if step.model and step.run_cost_usd:
         models.append(f"its run cost ${step.run_cost_usd:.4f}")
-    told = ", ".join(filter(None, models))
-    return f"{local_time(step.at)}  {step.operation} by {who}{f' ({told})' if told else ''}, event {step.event}"
+    details = ", ".join(filter(None, models))
+    return f"{local_time(step.at)}  {step.operation} by {who}{f' ({details})' if details else ''}, event {step.event}"
 
 
 def _add_step(branch: Tree, step: Step) -> None:
+    """Add the wordings, the reason and the sources of a change below its line."""
     if step.before:
         branch.add(_text(f"from: {step.before}"))
     if step.after:
@@ -103,6 +108,7 @@ def _add_step(branch: Tree, step: Step) -> None:
 
 
 def _add_said(branch: Tree, said: Said, words: str) -> None:
+    """Add an exchange that a change rests on, with the typed words that count."""
     where = f" in {said.prompt}" if said.prompt else ""
     quoted = f": “{words}”" if words else "; its words are not kept any more"
     leaf = branch.add(_text(f"you typed{f' {local_time(said.at)}' if said.at else ''}{where}{quoted}"))
@@ -180,13 +186,13 @@ def forget(
             _list_lines("To be taken out:", plan.actions)
             _list_lines("Stays:", plan.kept)
         question = "Destroy it for good?" if is_purged else "Take it out?"
-        if not _asked(question, is_confirmed=yes):
+        if not _has_consent(question, is_confirmed=yes):
             raise typer.Exit(1)
         purged = purge(brain, target) if is_purged else None
         event = purged.event if purged else take_out(brain, target)
     if as_json:
-        found = asdict(purged) if purged else {"event": asdict(event) if event else None}
-        print_json({**found, "told": plan.actions, "left": plan.kept})
+        result = asdict(purged) if purged else {"event": asdict(event) if event else None}
+        print_json({**result, "told": plan.actions, "left": plan.kept})
     elif purged:
         say(f"Destroyed {purged.texts} texts and the words of {purged.lines} journal lines.")
         _list_lines("Said elsewhere too:", [f"“{words}”: {', '.join(paths)}" for words, paths in purged.still.items()])
@@ -198,10 +204,10 @@ def forget(
 
 
 def _target(brain: Brain, named: str) -> Target:
-    """Return what a person wants forgotten: the file, page or exchange of that path or id, else all with the words.
+    """Return the file, page or exchange with a path or id, or else all that holds some words.
 
     Raises:
-        UserError: Nothing is called so, and nothing holds the words.
+        UserError: Nothing has this name, and nothing holds the words.
     """
 
     if "/" in named or named.endswith(".md") or _ID.fullmatch(named.strip()):
@@ -218,17 +224,18 @@ def adopt(
     with opened_brain() as brain:
         if not path and not yes:
             _list_lines("To be released:", [f"{page}: {text}" for page, text in plan_adoption(brain).texts])
-            if not _asked("Release all of them?", is_confirmed=False):
+            if not _has_consent("Release all of them?", is_confirmed=False):
                 raise typer.Exit(1)
-        event, found = release(brain, path or None)
+        event, adoption = release(brain, path or None)
     if as_json:
-        print_json({"event": event.id if event else None, "statements": [row.to_json() for row in found.statements]})
+        print_json({"event": event.id if event else None, "statements": [row.to_json() for row in adoption.statements]})
         return
-    _list_lines("Released:", [f"{page}: {text}" for page, text in found.texts])
-    say(f"{len(found.texts)} statements are ours now." if event else "There is nothing to release.")
+    _list_lines("Released:", [f"{page}: {text}" for page, text in adoption.texts])
+    say(f"{len(adoption.texts)} statements are ours now." if event else "There is nothing to release.")
 
 
 def _list_lines(title: str, lines: list[str]) -> None:
+    """Print a title and the lines below it; nothing where there are none."""
     if lines:
         say(title)
     for line in lines:
@@ -236,13 +243,14 @@ def _list_lines(title: str, lines: list[str]) -> None:
 
 
 def _list_changes(changes: list[Change]) -> None:
+    """Print a line for each changed file, with a sign for what was done."""
     for change in changes:
         where = f"{change.source} → {change.path}" if change.source else change.path
         say(f"  {_SIGNS.get(change.op, '=')} {where}")
 
 
-def _asked(question: str, *, is_confirmed: bool) -> bool:
-    """Ask on a terminal; a script must have said --yes."""
+def _has_consent(question: str, *, is_confirmed: bool) -> bool:
+    """Return whether a person consents: by `--yes`, or by their answer on a terminal."""
     if is_confirmed:
         return True
     if not sys.stdin.isatty():

@@ -44,9 +44,9 @@ def log(
             newest = (event for event in newest if _changes_memory(brain, event))
         if not (every or as_json or follow or kinds):
             newest = (event for event in newest if news(brain, event))
-            print_table(("when", "id", "what"), (_told(brain, each) for each in _first(newest, number)))
+            print_table(("when", "id", "what"), (_news_row(brain, event) for event in _oldest_first(newest, number)))
             return
-        shown = _first(newest, number)
+        shown = _oldest_first(newest, number)
         if not follow:
             print_json([asdict(event) for event in shown]) if as_json else print_table(COLUMNS, map(_row, shown))
             return
@@ -62,17 +62,19 @@ def log(
             _print_each(brain, new, as_json=as_json, in_words=in_words)
 
 
-def _first(events: Iterable[Event], number: int) -> list[Event]:
-    """Return so many of what comes newest first, newest last."""
+def _oldest_first(events: Iterable[Event], number: int) -> list[Event]:
+    """Return the first events of an iterable that has the newest first, in the order they happened."""
     return list(itertools.islice(events, number))[::-1]
 
 
-def _told(brain: Brain, event: Event) -> tuple[str, ...]:
+def _news_row(brain: Brain, event: Event) -> tuple[str, ...]:
+    """Return the columns of an event in a person's words."""
     at = parse_iso(event.at).astimezone(brain.zone)
     return moment(at, brain.now()), short_id(event.id), sentence(event)
 
 
 def _changes_memory(brain: Brain, event: Event) -> bool:
+    """Return whether an event changed a page of long-term memory or of the archive."""
     places = (PathKind.MEMORY, PathKind.ARCHIVED)
     return any(brain.tree.kind_of(change.path) in places for change in event.changes)
 
@@ -85,21 +87,22 @@ def _print_each(brain: Brain, events: list[Event], *, as_json: bool, in_words: b
         elif not in_words:
             say("  ".join(_row(event)))
         elif news(brain, event):
-            say("  ".join(_told(brain, event)))
+            say("  ".join(_news_row(brain, event)))
 
 
 def _row(event: Event) -> tuple[str, ...]:
+    """Return the columns of an event with its id, kind, files and cause (`--all`)."""
     cause = event.cause or event.data.get("exchange") or event.data.get("undone") or ""
     return local_time(event.at), short_id(event.id), event.kind, event.by, _summary(event), short_id(str(cause))
 
 
 def short_id(event_id: str) -> str:
-    """Return the end of an id, by which events of one moment differ too; commands take it for the whole."""
+    """Return the last eight characters of an id, in which ids of the same moment differ; commands accept them."""
     return event_id[-8:]
 
 
 def _summary(event: Event) -> str:
-    """Say in a line what an event was about: its files, else its plain data."""
+    """Return the files that an event changed, or else its data, on one line."""
     paths = [f"{change.source} → {change.path}" if change.source else change.path for change in event.changes]
     if paths:
         return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
@@ -107,6 +110,7 @@ def _summary(event: Event) -> str:
 
 
 def _plain(value: Any) -> str:
+    """Return a value on one line of at most 80 characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:79] + "…"

@@ -38,14 +38,15 @@ def _default(context: typer.Context) -> None:
 
 
 def show(as_json: JsonOption = False) -> None:
-    """List the plugins and what would become of each; none of them is run."""
+    """List the plugins and the state of each; none of them is run."""
     with opened_brain(is_reading=True) as brain:
-        found, unknown = host_of(brain).survey(), list(unknown_plugins(brain))
+        plugins, unknown = host_of(brain).survey(), list(unknown_plugins(brain))
     if as_json:
-        print_json([asdict(plugin) for plugin in found])
+        print_json([asdict(plugin) for plugin in plugins])
     else:
-        print_table(("plugin", "from", "state", ""), [(p.name, p.source, p.state, p.detail) for p in found])
-    print_problems([str(each) for each in unknown])
+        rows = [(plugin.name, plugin.source, plugin.state, plugin.detail) for plugin in plugins]
+        print_table(("plugin", "from", "state", ""), rows)
+    print_problems([str(problem) for problem in unknown])
 
 
 def trust(

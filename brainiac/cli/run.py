@@ -34,9 +34,9 @@ def run(
     ] = False,
 ) -> None:
     """Watch the brain and answer what is dropped into its inbox."""
-    is_told = is_terminal(sys.stdout) and not as_json
+    shows_news = is_terminal(sys.stdout) and not as_json
     if not once:
-        configure(is_verbose=verbose, is_quiet=is_told and not verbose, as_json=as_json)
+        configure(is_verbose=verbose, is_quiet=shows_news and not verbose, as_json=as_json)
     is_clean, is_replaced = True, True
     while is_replaced:
         with opened_brain(is_shared=True) as brain:
@@ -45,7 +45,7 @@ def run(
                 say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
                 print_list("Waiting", by_reason(outcome.reasons))
                 return
-            if is_told:
+            if shows_news:
                 tell_events(brain)
             daemon = Daemon(brain, is_backlog_answered=answer_backlog, tell=say)
             is_clean = daemon.run() and is_clean
@@ -56,11 +56,11 @@ def run(
 
 
 def tell_events(brain: Brain) -> None:
-    """Print a line for each event that a person who looks on wants to know of."""
+    """Print a line for each event that a person at the terminal wants to know of, as it is recorded."""
 
     def tell(event: Event) -> None:
         if line := news(brain, event):
-            with suppress(OSError):  # a terminal that is gone must not make a commit look as if it had failed
+            with suppress(OSError):  # a closed terminal must not make the commit fail that is being told
                 say(f"{local_time(event.at)[11:16]}  {one_line(line)}")
 
     brain.on_event(tell)

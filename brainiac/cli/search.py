@@ -11,12 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from brainiac.brain import Brain
+from brainiac import verbs
 from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_table
-from brainiac.errors import UserError
 from brainiac.search.documents import Hit
 from brainiac.search.features import NO_DAY, day_of
-from brainiac.search.query import excerpt, matches, misfits
+from brainiac.search.query import excerpt, matches
 from brainiac.search.rank import contributions
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say
@@ -53,16 +52,14 @@ def search(
     """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""
     text = " ".join(query)
     with opened_brain(is_reading=True) as brain:
-        if problems := misfits(text, brain.now(), _folders(brain)):
-            raise UserError(*problems)
         start = time.perf_counter()
-        hits = brain.recall.search(text, limit=limit, now=brain.now())
+        hits = [match.hit for match in verbs.search(brain, text, limit=limit).matches]
         took_ms = round((time.perf_counter() - start) * 1000, 1)
         status = brain.recall.status()
         shown = _Shown(text, Analyzer(brain.settings.recall.language, brain.zone))
     if as_json:
         hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": shown.excerpt(hit)} for hit in hits]
-        print_json({"query": text, "took_ms": took_ms, **_about(status), "hits": hits_as_json})
+        print_json({"query": text, "took_ms": took_ms, **_index_state(status), "hits": hits_as_json})
         return
     for place, hit in enumerate(hits, 1):
         shown.print(place, hit)
@@ -83,47 +80,43 @@ def reindex() -> None:
     say(f"Indexed {count} files in {took:.1f} s ({status['engine']}, {status['bytes'] / 1e6:.1f} MB).")
 
 
-def _folders(brain: Brain) -> list[str]:
-    top = brain.tree.long_term
-    return [each.name for each in top.iterdir() if each.is_dir()] if top.is_dir() else []
-
-
-def _about(status: Mapping[str, Any]) -> dict[str, Any]:
+def _index_state(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of the index's status that `--json` shows."""
     keys = ("engine", "freshness", "pages", "not_yet_indexed", "not_yet_embedded", "problem", "embedder")
     return {key: status[key] for key in keys if key in status}
 
 
 class _Shown:
-    """Hits as a person reads them: the words around the match, where they stand, and how they were found.
+    """Prints hits for a person: the words around the match, the page, and how the hit was found.
 
     Args:
-        query: As typed.
+        query: The query as typed.
         analyzer: The brain's language and time zone.
     """
 
     def __init__(self, query: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._asked = _FIELD.sub(" ", query)
+        self._words = _FIELD.sub(" ", query)
 
     def excerpt(self, hit: Hit) -> str:
         """Return the part of a hit that holds most of the query, on one line."""
 
-        return excerpt(" ".join(hit.text.split()), self._asked, analyzer=self._analyzer)
+        return excerpt(" ".join(hit.text.split()), self._words, analyzer=self._analyzer)
 
     def print(self, place: int, hit: Hit) -> None:
         """Print a hit, on a terminal with the words that match in bold."""
         from rich.text import Text
 
         line = Text(f"{place}. {f'{hit.speaker}: ' if hit.speaker else ''}")
-        found = Text(self.excerpt(hit))  # never as markup: what was said may look like it
-        for start, end, _ in matches(found.plain, self._asked, self._analyzer):
-            found.stylize("bold", start, end)
-        line.append_text(found)
+        excerpt_text = Text(self.excerpt(hit))  # never as markup: what was said may look like it
+        for start, end, _ in matches(excerpt_text.plain, self._words, self._analyzer):
+            excerpt_text.stylize("bold", start, end)
+        line.append_text(excerpt_text)
         console().print(line)
         console().print(Text(f"   {' · '.join(self._where(hit))}"))
 
     def _where(self, hit: Hit) -> Iterator[str]:
-
+        """Yield the page's title, the day, the path, and how the hit was found."""
         anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
         day = day_of(hit.at, self._analyzer.zone)
         yield from (hit.title, "undated" if day == NO_DAY else str(date.fromordinal(day)), f"{hit.path}{anchor}")
@@ -134,6 +127,7 @@ class _Shown:
 
 
 def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
+    """Return a table row for each of the strongest signals of each hit."""
     rows: list[tuple[str, ...]] = []
     for place, hit in enumerate(hits, 1):
         parts = sorted(contributions(hit.signals).items(), key=lambda part: -abs(part[1][2]))[:_SHOWN_SIGNALS]
@@ -143,11 +137,12 @@ def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
 
 
 def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
-    to = console(stderr=True)
+    """Print stderr standard error that nothing was found, or that the index is incomplete."""
+    stderr = console(stderr=True)
     if not hits:
-        to.print("Nothing in memory fits, nor in what was put to rest. Fewer words may find more.")
+        stderr.print("Nothing in memory fits, nor in what was put stderr rest. Fewer words may find more.")
     if status["freshness"] != "fresh":
-        to.print(f"The index is being built ({status['not_yet_indexed']} files to go): these were scanned.")
+        stderr.print(f"The index is being built ({status['not_yet_indexed']} files stderr go): these were scanned.")
     problem = status["problem"] or status["embedder"].get("problem")
     if problem:
-        to.print(("Without an index: " if status["problem"] else "By words alone: ") + one_line(problem))
+        stderr.print(("Without an index: " if status["problem"] else "By words alone: ") + one_line(problem))

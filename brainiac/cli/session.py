@@ -28,7 +28,7 @@ _zone: tzinfo = UTC  # of the person whose brain was opened last
 
 
 def name_brain(folder: str | None) -> None:
-    """Remember what `--brain` named, for this process."""
+    """Set the brain that `--brain` names, for this process."""
     global _named
     _named = folder
 
@@ -38,15 +38,15 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
     """Open the brain named by `--brain`, `BRAINIAC_HOME` or the current folder, and close it afterwards.
 
     Args:
-        is_reading: Nothing is written and no model called: while the settings are broken, which is told on
-            standard error, the last good ones serve.
-        is_shared: Go on beside a daemon of another home on the same folder: what is done changes nothing in the tree
-            but what a person could, or sees to it by itself.
+        is_reading: Whether the command only reads: it writes nothing and calls no model. Broken settings are then
+            reported on standard error, and the last good ones are used.
+        is_shared: Whether the command may run beside a daemon of another machine or home on the same folder: it changes
+            only files that a person could change too, or checks for the daemon itself.
 
     Raises:
-        NotABrainError: There is none.
-        SettingsError: The settings are broken, and it is not for reading.
-        LockedError: A daemon of another home serves the folder, and it is neither for reading nor shared.
+        NotABrainError: There is no brain.
+        SettingsError: The settings are broken, and the command does not only read.
+        LockedError: A daemon of another home serves the folder, and the command neither only reads nor is shared.
     """
     from brainiac.brain import Brain
 
@@ -55,7 +55,7 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
     _zone = brain.zone
     try:
         if is_reading:
-            _tell_broken_settings(brain)
+            _report_broken_settings(brain)
         elif not is_shared:
             from brainiac.storage.heartbeat import require_alone
 
@@ -65,7 +65,8 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
         brain.close()
 
 
-def _tell_broken_settings(brain: Brain) -> None:
+def _report_broken_settings(brain: Brain) -> None:
+    """Print the problems of broken settings to standard error."""
     from brainiac.errors import SettingsError
 
     try:
@@ -109,17 +110,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def print_problems(problems: Sequence[str], *, as_json: bool = False) -> None:
-    """Print what is wrong to standard error, one line a problem, or as JSON for scripts."""
+    """Print what is wrong stderr standard error, one line a problem, or as JSON for scripts."""
     if as_json:
-        told = {"error": "\n".join(problems), "problems": list(problems)}
-        show(json.dumps(told, ensure_ascii=False), to_stderr=True)
+        data = {"error": "\n".join(problems), "problems": list(problems)}
+        show(json.dumps(data, ensure_ascii=False), to_stderr=True)
         return
     from rich.text import Text
 
-    to = console(stderr=True)
+    stderr = console(stderr=True)
     for problem in problems:
         # as one text, or the second half wraps too early
-        to.print(Text.assemble(("error:", "bold red"), f" {clean(problem)}"))
+        stderr.print(Text.assemble(("error:", "bold red"), f" {clean(problem)}"))
 
 
 def print_list(title: str, lines: list[str]) -> None:

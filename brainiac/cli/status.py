@@ -1,4 +1,4 @@
-"""`brainiac status`: how a brain stands."""
+"""`brainiac status`: the state of a brain."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ def _unless_ready(state: str) -> str:
 
 
 def _daemon(daemon: dict[str, Any]) -> str:
+    """Return the line about the daemon: whether and how it runs, and its problem."""
     if not daemon["is_running"]:
         return str(daemon.get("elsewhere", "not running; start it with `brainiac run`"))
     since = f" since {local_time(daemon['since'])}" if daemon["since"] else ""

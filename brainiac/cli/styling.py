@@ -16,7 +16,7 @@ from rich.text import Text
 
 from brainiac.terminal import beneath, clean, is_terminal, one_line
 
-# what others print meanwhile stays theirs: rich would take their escapes for styles of its own
+# other output is not redirected through rich, which would interpret escape sequences in it
 _ALONE: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
 
 
@@ -34,6 +34,7 @@ class CleanConsole(Console):
 
 
 def _cleaned(segment: Segment) -> Segment:
+    """Return a segment with cleaned text and without a hidden link."""
     if segment.control:
         return segment
     style = segment.style.update_link(None) if segment.style and segment.style.link else segment.style
@@ -42,7 +43,7 @@ def _cleaned(segment: Segment) -> Segment:
 
 @contextmanager
 def spinner(text: str) -> Iterator[Callable[[str], None]]:
-    """Show that something is under way; yield what changes the text."""
+    """Show a turning sign beside a text while the block runs; yield a function that changes the text."""
     turning = Spinner("dots", Text(text))
     with Live(turning, console=CleanConsole(stderr=True), refresh_per_second=12.5, **_ALONE):
         yield lambda now: turning.update(text=Text(one_line(now)))
@@ -50,7 +51,7 @@ def spinner(text: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def bar(text: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how far something is; yield what is told how much is done and how much there is."""
+    """Show a progress bar while the block runs; yield a function that takes the amount done and the total."""
     with Progress(console=CleanConsole(stderr=True), **_ALONE) as progress:
         task = progress.add_task(text, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=max(total, 1))

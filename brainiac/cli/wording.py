@@ -1,4 +1,4 @@
-"""Events in a person's words: what `run` tells as it happens and `log` tells afterwards."""
+"""Events in a person's words, as `run` prints them when they happen and `log` afterwards."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _VERBS = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE":
 
 
 def sentence(event: Event) -> str:
-    """Say what happened; "" of what only the program's own order needs.
+    """Return a sentence about an event; "" for events of the program's own upkeep.
 
-    Of a plugin's own kinds the kind is said, as it is all that is known of them.
+    For an event of a plugin's own kind that is the kind.
     """
     match event.what:
         case events.PromptAnswered(prompt=path, model=model):
@@ -35,7 +35,7 @@ def sentence(event: Event) -> str:
             return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
         case events.MemoryOrganized(done=done) if done:
             return f"memory → organized ({_count(len(done), 'change')})"
-        case events.ForgettingProposed() | events.CopyFound():
+        case events.ForgettingProposed() | events.CopyFound() | events.ChangeSuggested():
             return "memory/review.md → asks you something"
         case events.ProposalApplied():
             return "memory/review.md → done as you ticked it"
@@ -76,7 +76,7 @@ def sentence(event: Event) -> str:
 
 
 def news(brain: Brain, event: Event) -> str:
-    """Say what happened where a person wants to know of it; that a prompt was saved is told by its answer."""
+    """Return the sentence about an event that a person wants to know of; "" for others, as for a saved prompt."""
     inbox = (PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR)
     if event.kind == events.NoteEdited.kind and all(brain.tree.kind_of(c.path) in inbox for c in event.changes):
         return ""
@@ -109,6 +109,7 @@ def moment(at: datetime, now: datetime) -> str:
 
 
 def _changes(statements: tuple[StatementRecord, ...]) -> str:
+    """Return how many statements were learned, changed, ended and heard again."""
     counts: dict[str, int] = {}
     for statement in statements:
         name = _VERBS.get(statement.operation, statement.operation.lower())
@@ -121,5 +122,6 @@ def _count(number: int, noun: str) -> str:
 
 
 def _paths(event: Event) -> str:
+    """Return the first three files that an event changed, and how many more."""
     paths = [f"{change.source} to {change.path}" if change.source else change.path for change in event.changes]
     return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")

@@ -283,6 +283,14 @@ def blocks_of(text: str) -> list[str]:
     return ["\n".join(lines[start:end]) for start, end in blocks]
 
 
+def without_quotes(text: str) -> str:
+    """Return a text without its block quotes and code fences: what whoever wrote it says in their own words."""
+    blocks = (block for block in blocks_of(text) if not _FENCE.match(block))
+    return "\n\n".join(
+        "\n".join(line for line in block.split("\n") if not line.lstrip(" ").startswith(">")) for block in blocks
+    )
+
+
 def _continues_list(lines: list[str], block: tuple[int, int], line: str) -> bool:
     """Return whether a line that follows a blank one is an item of the list before it, or indented below one."""
     is_list = _ITEM.match(lines[block[0]]) is not None

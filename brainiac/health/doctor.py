@@ -1,6 +1,6 @@
-"""Looks a brain over for what would make it forget, lose a link, or show less than it holds; mends what is safe.
+"""`brainiac doctor`: checks a brain for damage that loses memories or links, and repairs what is safe.
 
-Safe is what only adds (a missing key, page or file) or follows an identity that is known (the path of a link).
+A repair is safe if it only adds (a missing key, page or file) or follows a known identity (the path of a link).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from brainiac.storage.relinking import with_repaired_links
 from brainiac.tree import OUR_TEMPORARY_PREFIX, is_printable, is_temporary
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count")
-LEFTOVER_SECONDS = 3600  # younger ones may be what a commit displaced and looks at again
+LEFTOVER_SECONDS = 3600  # younger temporary files may be displaced files that are still checked for saves
 MAX_SHOWN = 200  # characters of a link's path
 
 
 def examine(brain: Brain) -> Iterator[Problem]:
-    """Yield every problem, in the order in which they are best mended."""
+    """Yield every problem, in the order in which they are best repaired."""
     yield from check_structure(brain)
     pages = brain.pages()
     for check in (check_names, check_front_matter, check_uuids, check_index_pages, check_links):
@@ -52,7 +52,10 @@ def examine(brain: Brain) -> Iterator[Problem]:
 
 
 def mend(brain: Brain, problems: list[Problem]) -> list[Problem]:
-    """Mend what can be mended and return what was; a file that a person saves meanwhile is left to the next run."""
+    """Carry out the fixes of problems and return the problems that were repaired.
+
+    A file that a person saves at this moment is left to the next run.
+    """
     mended = []
     for problem in problems:
         if problem.fix is not None:
@@ -63,7 +66,7 @@ def mend(brain: Brain, problems: list[Problem]) -> list[Problem]:
 
 
 def _edit(path: str, edit: Callable[[Brain, str], str]) -> Fix:
-    """Return the fix that edits a page as it stands by then: an earlier fix may have changed it."""
+    """Return a fix that edits a page's text as it is when the fix runs: an earlier fix may have changed it."""
 
     def fix(brain: Brain) -> None:
         text = brain.read_text(path)
@@ -77,21 +80,21 @@ def _edit(path: str, edit: Callable[[Brain, str], str]) -> Fix:
 
 
 def check_structure(brain: Brain) -> Iterator[Problem]:
-    """Every shipped file and folder is there, may be written, and what the settings ask for is to be had."""
+    """Check that every shipped file and folder exists and is writable, and that the settings can be carried out."""
     yield from setup_problems(brain, is_thorough=True)
     yield from unwritable(brain)
     tree = brain.tree
     for path in (tree.core_identity, tree.config, tree.short_term, tree.long_term, tree.notes):
         if not path.exists():
-            yield Problem(tree.relative(path), "is missing", "--fix makes it anew", _complete)
+            yield Problem(tree.relative(path), "is missing", "--fix makes it anew", _create_missing)
 
 
-def _complete(brain: Brain) -> None:
+def _create_missing(brain: Brain) -> None:
     create_brain(brain.root, is_shared=True, clock=brain.clock)
 
 
 def check_names(brain: Brain, pages: PageSet) -> Iterator[Problem]:
-    """No two pages of a folder have names that some file systems take for one, and none is passed over for its name."""
+    """Check page names: none equal to another on some file systems, and none for which a page would be ignored."""
     same: dict[str, list[str]] = defaultdict(list)
     for path in sorted((*pages.pages, *pages.broken)):
         same[unicodedata.normalize("NFC", path).casefold()].append(path)
@@ -105,25 +108,26 @@ def check_names(brain: Brain, pages: PageSet) -> Iterator[Problem]:
 
 
 def _misnamed(root: Path, folder: str, folders: Sequence[str], files: Sequence[str]) -> Iterator[Problem]:
-    """Name what is passed over because of its name."""
+    """Yield a problem for each entry of a folder that is no page although its name ends with `.md`."""
     for name in folders:
         if name.endswith(".md") and not is_temporary(name):
-            yield Problem(_shown(f"{folder}/{name}"), "is a folder with the name of a page", "rename it")
+            yield Problem(_printable(f"{folder}/{name}"), "is a folder with the name of a page", "rename it")
     for name in files:
         if name.endswith(".md") and not is_printable(f"{folder}/{name}"):
             what = "has a name with control characters, or bytes that are not UTF-8; it is passed over"
-            yield Problem(_shown(f"{folder}/{name}"), what, "rename it")
+            yield Problem(_printable(f"{folder}/{name}"), what, "rename it")
         elif name.endswith(".md") and not is_temporary(name) and not (root / folder / name).is_file():
             what = "is no file but a pipe, a socket, a device or a link that leads nowhere; it is passed over"
-            yield Problem(_shown(f"{folder}/{name}"), what, "remove it, or put a file in its place")
+            yield Problem(_printable(f"{folder}/{name}"), what, "remove it, or put a file in its place")
 
 
-def _shown(path: str) -> str:
+def _printable(path: str) -> str:
+    """Return a path with control characters as escapes."""
     return repr(path)[1:-1]
 
 
 def check_index_pages(brain: Brain, pages: PageSet) -> Iterator[Problem]:
-    """Every folder of long-term memory has its `_index.md`."""
+    """Check that every folder of long-term memory has its `_index.md`."""
     now = iso(brain.clock.now())
     folders = {pages.root}
     for path in (*pages.pages, *pages.broken):
@@ -142,7 +146,7 @@ def _create(path: str, title: str, now: str) -> Fix:
 
 
 def check_leftovers(brain: Brain) -> Iterator[Problem]:
-    """No temporary file of ours is left over from a crash; a running daemon's are its own business."""
+    """Check for temporary files that a crash left; not while a daemon runs, which may be using them."""
     if is_running(brain):
         return
     before = brain.clock.now().timestamp() - LEFTOVER_SECONDS
@@ -159,7 +163,7 @@ def check_leftovers(brain: Brain) -> Iterator[Problem]:
 
 
 def check_front_matter(brain: Brain, pages: PageSet) -> Iterator[Problem]:
-    """Every page has readable front matter with the keys that a memory must have."""
+    """Check that every page has valid front matter with the keys that a memory must have."""
     now = iso(brain.clock.now())
     for path, error in pages.broken.items():
         yield Problem(path, error.problem, "mend it by hand: nobody else can tell what was meant")
@@ -170,10 +174,10 @@ def check_front_matter(brain: Brain, pages: PageSet) -> Iterator[Problem]:
 
 
 def check_uuids(brain: Brain, pages: PageSet) -> Iterator[Problem]:
-    """Every uuid is one, and belongs to one page; of two pages with the same, the newer gets a new one."""
+    """Check that every uuid is valid and belongs to one page; of two pages with the same, the newer gets a new one."""
 
     def age(path: str) -> tuple[str, int, str]:
-        # A copy often bears the original's date, so the file's own time decides next.
+        # a copy often has the original's date, so the file's own time decides next
         return pages.pages[path].created_at, os.stat(brain.tree.absolute(path)).st_mtime_ns, path
 
     for uuid, paths in pages.by_uuid.items():
@@ -194,25 +198,27 @@ def _is_uuid(text: str) -> bool:
 
 
 def check_links(brain: Brain, pages: PageSet) -> Iterator[Problem]:
-    """Every link from a page leads to a file of the brain; one whose uuid stands elsewhere has that path."""
+    """Check that every link from a page has an existing file as target, and the page with its uuid if it has one."""
     for path, page in pages.pages.items():
         exchanges = [range(placed.start, placed.end) for placed in find_events(page.text)]
         for link in page.links:
             if link.is_wiki or link.is_external or not link.target:
                 continue
-            target, bearers = linked_path(link, path), pages.by_uuid.get(link.uuid, [])
-            if not bearers and any(link.start in exchange for exchange in exchanges):
-                continue  # word for word what was said once, wherever it led
-            if target in bearers or (not bearers and brain.tree.holds(target)):
+            target, pages_with_uuid = linked_path(link, path), pages.by_uuid.get(link.uuid, [])
+            if not pages_with_uuid and any(link.start in exchange for exchange in exchanges):
+                continue  # within an exchange, which is kept word for word
+            if target in pages_with_uuid or (not pages_with_uuid and brain.tree.holds(target)):
                 continue
-            what = f"links to {_shown(target[:MAX_SHOWN])}, which is "
-            if len(bearers) == 1:
-                yield Problem(path, f"{what}{bearers[0]} now", "--fix heals it", _edit(path, _healing(path)))
+            what = f"links to {_printable(target[:MAX_SHOWN])}, which is "
+            if len(pages_with_uuid) == 1:
+                yield Problem(
+                    path, f"{what}{pages_with_uuid[0]} now", "--fix heals it", _edit(path, _link_repair(path))
+                )
             else:
                 yield Problem(path, f"{what}not there", "mend or remove the link")
 
 
-def _healing(path: str) -> Callable[[Brain, str], str]:
+def _link_repair(path: str) -> Callable[[Brain, str], str]:
     return lambda brain, text: with_repaired_links(text, was=path, now=path, moved={}, places=brain.pages().place_of)
 
 
@@ -220,7 +226,7 @@ def _healing(path: str) -> Callable[[Brain, str], str]:
 
 
 def check_short_term(brain: Brain) -> Iterator[Problem]:
-    """Short-term memory and the review are text that every process can read; short-term memory has its headings."""
+    """Check that short-term memory and `review.md` are readable text, and that short-term memory has its headings."""
     for path in map(brain.tree.relative, (brain.tree.short_term, brain.tree.review)):
         try:
             brain.read_page(path)
@@ -235,7 +241,7 @@ def check_short_term(brain: Brain) -> Iterator[Problem]:
 
 
 def check_access_log(brain: Brain) -> Iterator[Problem]:
-    """Every line of the access log is an entry."""
+    """Check that every line of the access log is an entry."""
     garbage = parse_access_log(brain.read_text(brain.tree.access_log) or "").garbage
     if garbage:
         lines = ", ".join(map(str, garbage[:10])) + (" …" if len(garbage) > 10 else "")
@@ -244,7 +250,7 @@ def check_access_log(brain: Brain) -> Iterator[Problem]:
 
 
 def check_journal(brain: Brain) -> Iterator[Problem]:
-    """The journals stand as they were written, and this device's tells of every note as it stands."""
+    """Check that the journals are whole, and that this device's journal has the present content of every note."""
     for fault in faults(brain):
         yield Problem(brain.tree.relative(fault.file), fault.what, fault.todo)
     if next(brain.journal.events(kinds={TreeAdopted}), None):  # else nobody has run this brain here yet
@@ -252,29 +258,30 @@ def check_journal(brain: Brain) -> Iterator[Problem]:
 
 
 def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
+    """Yield the notes whose content differs from the journal's fold, and the held deletions."""
     held = set(brain.observed.held_deletions())
-    standing = dict(_standing(brain))
-    changed = [path for path, digest in standing.items() if fold.get(path) != digest]
-    gone = [
+    present = dict(_kept_files(brain))
+    changed = [path for path, digest in present.items() if fold.get(path) != digest]
+    missing = [
         path
         for path in fold
         if brain.tree.is_tracked(path) and path not in held and not brain.tree.absolute(path).exists()
     ]
-    if missed := sorted(changed + gone):
-        what = f"and {len(missed) - 1} more were" if len(missed) > 1 else "was"
+    if unseen := sorted(changed + missing):
+        what = f"and {len(unseen) - 1} more were" if len(unseen) > 1 else "was"
         what, todo = f"{what} changed while nobody watched", "--fix (or `brainiac run`) takes it in"
-        yield Problem(missed[0], what, todo, lambda brain: brain.observed.adopt())
+        yield Problem(unseen[0], what, todo, lambda brain: brain.observed.adopt())
     for path in sorted(held):
         what = "is gone, among too many others to be believed"
         yield Problem(path, what, "put it back, or run `brainiac doctor --confirm-deletions` if all of them are to go")
 
 
-def _standing(brain: Brain) -> Iterator[tuple[str, str]]:
+def _kept_files(brain: Brain) -> Iterator[tuple[str, str]]:
     """Yield path and content hash of every note whose text the journal keeps."""
     for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system):
         path = brain.tree.relative(entry.path)
         if brain.tree.is_tracked(path) and entry.stat(follow_symlinks=False).st_size <= MAX_BYTES:
-            with suppress(OSError):  # a page that may not be read is named by itself
+            with suppress(OSError):  # a page without read permission is reported by another check
                 content = brain.read(path)
                 if content is not None and not brain.committer.is_hash_only(path, content):
                     yield path, content_hash(content)

@@ -1,6 +1,6 @@
-"""How a brain stands: what `status` shows, and what keeps it from working on this machine as its settings say.
+"""The overview that `status` prints, and the problems that keep a brain from working as its settings say.
 
-Read cheaply: from the tree, the daemon's own report and the journal's last day.
+It is read cheaply: from the tree, the daemon's own report and the journal's last day.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ Fix = Callable[[Brain], object]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not as it should be.
+    """A problem of a file or folder.
 
     Attributes:
         path: In the brain, relative; or a file or folder of this machine.
         what: What is wrong.
         todo: What a person can do, or what `doctor --fix` will.
-        fix: Mends it; None where only a person can decide.
+        fix: Repairs it; None where only a person can decide.
     """
 
     path: str
@@ -66,11 +66,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """How a brain stands, as `status --json` prints it.
+    """The state of a brain, as `status --json` prints it.
 
     Attributes:
-        active_device: The one that runs the processes; None where nobody named one.
-        daemon: `is_running`; of a running one what it reports (see `RunState`), else `elsewhere` who serves the brain.
+        active_device: The device that the settings name to run the processes; None for none.
+        daemon: `is_running`; of a running one its report (see `RunState`), else `elsewhere`: who serves the brain.
         counts: Files of each kind, and exchanges in short-term memory.
         pending: `prompt` and `reason` of each prompt that waits.
         faults: Of plugins in the last 24 hours: `at`, `plugin`, and what the event says.
@@ -93,7 +93,7 @@ class Overview:
 
 
 def overview(brain: Brain) -> Overview:
-    """Return how a brain stands; loads no plugin and no model."""
+    """Return the state of a brain; loads no plugin and no model."""
     settings, tree = brain.settings, brain.tree
     inbox = {tree.relative(entry.path) for entry in tree.walk(tree.inbox)}
     memory = (tree.relative(entry.path) for entry in tree.walk(tree.memory))
@@ -119,19 +119,20 @@ def overview(brain: Brain) -> Overview:
 
 
 def _daemon(brain: Brain) -> dict[str, Any]:
+    """Return the `daemon` field of an overview."""
     state = read_run_state(brain.places.state)
     try:
-        # Nobody but a running daemon holds this lock; what it last wrote says nothing once it is gone.
+        # only a running daemon holds this lock; the report of one that has ended is not used
         with locked(brain.places.state / LOCK, wait_seconds=0):
             other = recently_seen_daemon(brain)
             return {"is_running": False} | ({"elsewhere": serving_message(brain, other)} if other else {})
     except LockedError:
-        reported = ("pid", "since", "watch", "passed_over", "problem", "pending")
-        return {"is_running": True, **{name: getattr(state, name) for name in reported}}
+        fields = ("pid", "since", "watch", "passed_over", "problem", "pending")
+        return {"is_running": True, **{name: getattr(state, name) for name in fields}}
 
 
 def _unanswered(brain: Brain, inbox: set[str], daemon: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the prompts that wait, and why; the journals are read only where no answer stands beside one."""
+    """Yield the waiting prompts with the reason; the journals are read only for prompts without a response file."""
     waits = daemon.get("elsewhere") or nobody_answers(brain) or "no daemon is running; start `brainiac run`"
     for path in sorted(inbox):
         if brain.tree.kind_of(path) is not PathKind.PROMPT or response_path(path) in inbox:
@@ -157,6 +158,7 @@ def _taken_back(brain: Brain, inbox: set[str]) -> Iterator[str]:
 
 
 def _problems(brain: Brain) -> Iterator[str]:
+    """Yield a sentence about each problem: settings, held deletions, other devices, missing identity."""
     yield from map(str, setup_problems(brain))
     if held := brain.observed.held_deletions():
         what = f"{held[0]} and {len(held) - 1} more notes are gone, too many at once to be believed"
@@ -168,29 +170,30 @@ def _problems(brain: Brain) -> Iterator[str]:
 
 
 def _faults(brain: Brain) -> list[dict[str, Any]]:
+    """Return the plugin errors of the last 24 hours, newest first."""
     since = iso(brain.clock.now() - timedelta(days=1))
-    # Of all kinds: where there are no faults, asking for them alone would read the journal to its beginning.
+    # all kinds are read: with a filter and no faults, the whole journal would be read
     events = takewhile(lambda event: event.at >= since, brain.journal.events(reverse=True))
     return [{"at": event.at, "plugin": event.by, **event.data} for event in events if event.kind == PluginFailed.kind]
 
 
 def _spent_today_usd(brain: Brain) -> float:
-    # Asked here and not of `llm.costs`, which imports all that is known of models: `status` answers at once.
+    # not by `llm.costs`, which imports the model catalog: `status` must be fast
     brain.projection.follow()
     sql, device = "SELECT cost_usd FROM calls WHERE device = ? AND at >= ?", brain.journal.device
     return round(sum(float(usd) for (usd,) in brain.projection.query(sql, device, iso(brain.midnight()))), 8)
 
 
-# --- what the settings ask for and this machine does not give ----------------------------------------------
+# --- settings that cannot be carried out on this machine ---------------------------------------------------
 
 
 def survey(brain: Brain) -> list[PluginStatus]:
-    """Return the plugins and what would become of each, none of them loaded."""
+    """Return all plugins and whether each would be loaded; none is loaded here."""
     return PluginHost(brain, bundled("plugins")).survey()
 
 
 def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Problem]:
-    """Yield what is wrong with the settings, or not to be had as they ask for.
+    """Yield the problems with the settings: invalid values, and plugins, indexes or embedders that are not available.
 
     Args:
         brain: Whose settings.
@@ -218,7 +221,7 @@ def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Probl
 
 
 def notices(brain: Brain) -> Iterator[Problem]:
-    """Yield what keeps nobody from anything and should be known: settings that no longer exist."""
+    """Yield things to know that are no problem: settings that no longer exist."""
     files: tuple[tuple[str, Path, type[Settings | MachineSettings]], ...] = (
         (brain.tree.relative(brain.tree.config), brain.tree.config, Settings),
         (str(brain.places.config), brain.places.config, MachineSettings),
@@ -240,11 +243,12 @@ def unknown_plugins(brain: Brain) -> Iterator[Problem]:
 
 
 def _index_problem(brain: Brain) -> str:
+    """Return why the index that the settings name cannot be used; "" when it can."""
     name = brain.settings.recall.index
     if name == "embedded":
         return ""
     factories: dict[str, object] = {}
-    host = PluginHost(brain, bundled("plugins"))  # one that reports no faults: looking must leave no trace
+    host = PluginHost(brain, bundled("plugins"))  # a host of its own that records no faults
     host.load()
     host.call("register_indexes", register=factories.__setitem__)
     if name in factories:
@@ -254,8 +258,9 @@ def _index_problem(brain: Brain) -> str:
 
 
 def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bool) -> str:
+    """Return why the embedder that the settings name cannot be used; "" when it can or was not tried."""
     name = brain.settings.recall.embedder
-    # A model on this machine is loaded to be looked at, which only `doctor` has the time for.
+    # a model on this machine must be loaded to be checked, for which only `doctor` has the time
     is_loaded = name == "local" or Path(name).expanduser().is_dir()
     if name in ("auto", "none") or (is_loaded and not is_thorough):
         return ""
@@ -281,18 +286,19 @@ def nobody_answers(brain: Brain) -> str:
 
 
 def unwritable(brain: Brain) -> Iterator[Problem]:
-    """Yield the folders in which nothing can be written; those that are missing are another matter."""
+    """Yield the existing folders in which nothing can be written."""
     tree, todo = brain.tree, "see to that; until then nothing is answered or kept"
     for folder in (tree.inbox, tree.memory, tree.config.parent, tree.logs, brain.places.state):
-        if folder.is_dir() and (trouble := _trouble(folder)):
+        if folder.is_dir() and (trouble := _write_error(folder)):
             where = tree.relative(folder) if folder.is_relative_to(tree.root) else str(folder)
             yield Problem(where, f"cannot be written: {trouble}", todo)
 
 
-def _trouble(folder: Path) -> str:
+def _write_error(folder: Path) -> str:
+    """Return the system's error when a file is written to a folder; "" for none."""
     try:
-        # Without a name where the system can, so that nobody who watches sees it; written to, since some drives
-        # take a new file and refuse its first byte.
+        # without a name where the system can, so that no watcher sees it; with content, since some full drives
+        # allow a new file and refuse its first byte
         with tempfile.TemporaryFile(dir=folder, prefix=OUR_TEMPORARY_PREFIX) as file:
             file.write(bytes(PROBE_BYTES))
     except OSError as error:

@@ -20,13 +20,17 @@ from brainiac.events import (
     Event,
     EventsAnalyzed,
     ExchangeEvent,
+    ExchangeMadePrivate,
     OutcomeEvent,
     PathKind,
     PromptAnswered,
 )
-from brainiac.formats.markdown import StmEvent, find_events
-from brainiac.formats.page import Memory, Statement, parse_memory
+from brainiac.formats.markdown import PRIVATE, StmEvent, find_events
+from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
+from brainiac.llm.gate import Gate, without_hidden
+from brainiac.llm.redaction import redact
 from brainiac.pipeline.dispatch import exchange_of
+from brainiac.storage.filed import muted_exchanges
 from brainiac.storage.statements import StatementChange, read_statements, text_hash
 from brainiac.text.tokens import coverage, pieces
 
@@ -51,6 +55,7 @@ class Said:
         model: Who answered; "" for a note, or if unknown.
         cost_usd: Of the answer.
         read_from: Path of the file that the words were read from, or `journal`.
+        is_private: It must not leave this machine, or it is off the record.
     """
 
     exchange: str
@@ -62,6 +67,7 @@ class Said:
     model: str = ""
     cost_usd: float = 0.0
     read_from: str = ""
+    is_private: bool = False
 
     def sentence_for(self, statement: str) -> str:
         """Return the typed sentence that a statement rests on: the statement itself where typed, else the nearest."""
@@ -110,6 +116,7 @@ class Exchanges:
         prompt, response = spoken.prompt, spoken.response
         read_from = "journal" if self._brain.read(prompt.path) is None else prompt.path
         said = Said(exchange, event.at, prompt.text, prompt=prompt.path, device=device, read_from=read_from)
+        said = replace(said, is_private=spoken.is_private or not prompt.remember)
         if response is None:
             return said
         return replace(said, ai=response.text, model=response.model or "", cost_usd=response.cost_usd or 0.0)
@@ -125,6 +132,34 @@ class Exchanges:
             if event_in_memory
             else said
         )
+
+    def shown(self, exchange: str, gate: Gate | None) -> Said | None:
+        """Return what is known of an exchange as far as a reader may see it.
+
+        Args:
+            exchange: Its id.
+            gate: What decides what the reader sees; None for the person, who sees all.
+
+        Returns:
+            The exchange without secrets; None where it is private, off the record, forgotten or not to be quoted.
+        """
+        said = self.said(exchange)
+        if gate is None:
+            return said
+        noted = self.in_memory(exchange)
+        is_standing = noted is not None or (bool(said.prompt) and self._brain.read(said.prompt) is not None)
+        is_open = not said.is_private and (noted is None or bool(gate.events([noted])))
+        if not is_standing or not is_open or gate.is_private_by_now(exchange) or exchange in self._withheld:
+            return None
+        ai = without_hidden(self._brain.tree, said.prompt or said.read_from, said.ai)
+        return replace(said, user=redact(self._brain, said.user), ai=redact(self._brain, ai))
+
+    @cached_property
+    def _withheld(self) -> set[str]:
+        """The exchanges that were made private after they were answered, or whose page was deleted by hand."""
+        events = (event.what for _, event in self._brain.journal.all_events({ExchangeMadePrivate}))
+        private = (what.exchanges for what in events if isinstance(what, ExchangeMadePrivate))
+        return {*muted_exchanges(self._brain), *chain.from_iterable(private)}
 
     def in_memory(self, exchange: str) -> StmEvent | None:
         """Return an exchange from short-term memory or from the page of its day; None where neither has it."""
@@ -206,8 +241,21 @@ def memory_pages(brain: Brain) -> Mapping[str, Memory]:
     return {path: page for path, page in brain.pages().pages.items() if brain.tree.kind_of(path) in kinds}
 
 
-def find_memory(brain: Brain, named: str) -> Memory | None:
+def _shown_page(page: Memory, gate: Gate | None) -> Memory | None:
+    """Return a page with what its reader may see of it; None where that is nothing."""
+    text = page.text if gate is None else gate.note(page.path, ("memory",))
+    if text is None:
+        return None
+    return page if text == page.text else parse_memory(page.path, text)
+
+
+def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | None:
     """Return the page of that path, uuid, title or file name.
+
+    Args:
+        brain: The brain.
+        named: As a person or a model named it.
+        gate: What decides which pages, and what of them, may be seen; None for the person, who sees all.
 
     Raises:
         UserError: Several pages have the title.
@@ -219,13 +267,14 @@ def find_memory(brain: Brain, named: str) -> Memory | None:
     except ConfinementError:
         path = ""
     if path in pages:
-        return pages[path]
-    if error := brain.pages().broken.get(path):
+        return _shown_page(pages[path], gate)
+    if gate is None and (error := brain.pages().broken.get(path)):
         raise error
     name = _folded(named)
-    matches = [
+    named_so = (
         page for page in pages.values() if name in (page.uuid.casefold(), page.title.casefold(), _slug(page.path))
-    ]
+    )
+    matches = [shown for page in named_so if (shown := _shown_page(page, gate))]
     if len(matches) > 1:
         places = ", ".join(page.path for page in matches)
         raise UserError(f"{len(matches)} pages are called {named!r}: {places}; name one by its path")
@@ -237,30 +286,42 @@ def _slug(path: str) -> str:
     return posixpath.basename(path).removesuffix(".md").casefold()
 
 
-def find_statement(brain: Brain, named: str) -> StatementMatch | None:
-    """Return the statement of that block id or text, else the nearest one that has most of the words.
+def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> StatementMatch | None:
+    """Return the statement of that block id, `path#^id` or text, else the nearest one that has most of the words.
+
+    Args:
+        brain: The brain.
+        named: As a person or a model named it.
+        gate: What decides which statements may be seen; None for the person, who sees all.
 
     Raises:
         UserError: Several pages have it.
     """
+    path, sign, block = named.strip().rpartition("#^")
+    if sign:
+        page = find_memory(brain, path, gate)
+        statements = page.statements if page else ()
+        return next((StatementMatch(page, each) for each in statements if page and each.block_id == block), None)
     wanted, block = _folded(named), named.strip().removeprefix("^")
     matches = []
     for page in memory_pages(brain).values():
         # a quick look first: parsing a page's statements costs a hundred times as much, and few pages have it
         if block in page.text or wanted[:20] in _folded(page.text):
-            for statement in page.statements:
+            shown = _shown_page(page, gate)
+            for statement in shown.statements if shown else ():
                 if statement.block_id == block or _folded(statement.text) == wanted:
                     matches.append(StatementMatch(page, statement))
     if len(matches) > 1:
         places = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
         raise UserError(f"{named!r} stands {len(matches)} times: {places}; name the page, or the id of one")
-    return matches[0] if matches else _nearest_statement(brain, named)
+    return matches[0] if matches else _nearest_statement(brain, named, gate)
 
 
-def _nearest_statement(brain: Brain, named: str) -> StatementMatch | None:
+def _nearest_statement(brain: Brain, named: str, gate: Gate | None) -> StatementMatch | None:
     """Return the statement most like some words among those that have at least 60 % of them; None for none."""
     pages, best, best_score = memory_pages(brain), None, 0.0
-    for hit in brain.recall.search(named, limit=20, kinds={"statement"}, is_private=True):
+    hits = brain.recall.search(named, limit=20, kinds={"statement"}, is_private=True)
+    for hit in gate.hits(hits) if gate else hits:
         share = coverage(named, hit.text)
         if share < MIN_COVERAGE or not hit.anchor or hit.path not in pages:
             continue
@@ -333,11 +394,12 @@ class Provenance:
 
     Args:
         brain: The brain.
-        memory: The page as it stands.
+        memory: The page as it stands, or what its reader may see of it.
+        gate: What decides what may be seen of its past; None for the person, who sees all.
     """
 
-    def __init__(self, brain: Brain, memory: Memory) -> None:
-        self._brain, self._memory = brain, memory
+    def __init__(self, brain: Brain, memory: Memory, gate: Gate | None = None) -> None:
+        self._brain, self._memory, self._gate = brain, memory, gate
         self._exchanges = Exchanges(brain)
         self._pages: dict[
             str | None, Memory | None
@@ -347,7 +409,7 @@ class Provenance:
     def chain(self, statement: Statement) -> Chain:
         """Return a statement of the page with its changes."""
         memory = self._memory
-        steps = tuple(sorted(self._steps(statement), key=lambda step: (step.at, step.event)))
+        steps = tuple(sorted(filter(self._is_shown, self._steps(statement)), key=lambda step: (step.at, step.event)))
         text, is_history = statement.text, statement.is_history
         return Chain(memory.path, memory.uuid, memory.title, statement.block_id, text, is_history, steps)
 
@@ -364,6 +426,19 @@ class Provenance:
                 operation = "edited" if old and new else "written" if new else "removed"
                 event = version.event, version.at, version.kind, version.by
                 yield Step(*event, operation, old, new, device=self._synced_from(version))
+
+    def _is_shown(self, step: Step) -> bool:
+        """Return whether a reader may see a step: neither its words nor an exchange behind it are private."""
+        words = "\n\n".join((step.before, step.after, step.reasoning))
+        if self._gate is None:
+            return True
+        tree, path = self._brain.tree, self._memory.path
+        is_open = not PRIVATE.search(words) and without_hidden(tree, path, words) == words
+        return is_open and all(said.user or said.ai for said in step.sources)
+
+    def _said(self, exchange: str) -> Said:
+        """Return an exchange as the reader may see it; without any words where that is not at all."""
+        return self._exchanges.shown(exchange, self._gate) or Said(exchange, "", "")
 
     def _blocks(self, statement: Statement) -> list[str]:
         """Return the block ids of the statement and of the statements that it replaced, directly or through others."""
@@ -392,7 +467,7 @@ class Provenance:
             reasoning=row.reasoning,
             run_cost_usd=self._cost_of(event.cause or ""),
             device=change.device if change.device != self._brain.journal.device else "",
-            sources=tuple(map(self._exchanges.said, row.sources)),
+            sources=tuple(map(self._said, row.sources)),
         )
 
     def text_with_hash(self, digest: str) -> str:
@@ -438,6 +513,8 @@ class Provenance:
         if digest not in self._pages:
             try:
                 text = self._brain.kept_text(digest)
+                if self._gate and text is not None:
+                    text = shareable_text(text)
                 self._pages[digest] = None if text is None else parse_memory(path, text)
             except FormatError:
                 self._pages[digest] = None
@@ -485,9 +562,11 @@ def _text_in(memory: Memory | None, statement: Statement) -> str:
     return ""
 
 
-def origin_of_item(brain: Brain, named: str) -> Chain | None:
+def origin_of_item(brain: Brain, named: str, gate: Gate | None = None) -> Chain | None:
     """Return an item or a sentence of short-term memory with the change that wrote it; None where there is none."""
     memory, wanted = brain.short_term().memory, _folded(named)
+    if gate:
+        memory = gate.short_term(memory)
     items = (item.text for item in (*memory.goals, *memory.facts, *memory.tasks))
     text = next((item for item in items if _folded(item) == wanted), "")
     if not text and wanted and wanted in _folded(memory.summary):
@@ -497,6 +576,9 @@ def origin_of_item(brain: Brain, named: str) -> Chain | None:
     path = brain.tree.relative(brain.tree.short_term)
     paragraphs = [part.strip() for part in memory.summary.split("\n\n") if text in part]
     step = _noted(brain, text, [text, *paragraphs]) or _first_writer(brain, path, text)
+    if step and gate:
+        sources = (Exchanges(brain).shown(said.exchange, gate) for said in step.sources)
+        step = replace(step, sources=tuple(filter(None, sources)))
     return Chain(path, "", "Short-term memory", "", text, steps=(step,) if step else ())
 
 
@@ -559,22 +641,30 @@ class Why:
     is_exact: bool = True
 
 
-def why(brain: Brain, named: str) -> Why:
-    """Explain a memory (path, uuid, title) or a statement (block id, text).
+def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
+    """Explain a memory (path, uuid, title) or a statement (block id, `path#^id`, text).
+
+    Args:
+        brain: The brain.
+        named: As a person or a model named it.
+        gate: What decides what may be seen; None for the person, who sees all.
 
     Raises:
         UserError: Nothing is called so; the nearest are named.
         FormatError: The page cannot be read.
     """
-    if memory := find_memory(brain, named):
-        exchanges, provenance = Exchanges(brain), Provenance(brain, memory)
-        said = tuple(exchanges.said(placed.event.id) for placed in find_events(memory.text))
+    if memory := find_memory(brain, named, gate):
+        exchanges, provenance = Exchanges(brain), Provenance(brain, memory, gate)
+        shown = (exchanges.shown(placed.event.id, gate) for placed in find_events(memory.text))
+        said = tuple(filter(None, shown))
         return Why(memory.path, memory.title, tuple(map(provenance.chain, memory.statements)), said)
-    if item := origin_of_item(brain, named):
+    if item := origin_of_item(brain, named, gate):
         return Why(item.path, item.title, (item,))
-    if match := find_statement(brain, named):
-        chain = Provenance(brain, match.memory).chain(match.statement)
+    if match := find_statement(brain, named, gate):
+        chain = Provenance(brain, match.memory, gate).chain(match.statement)
         return Why(match.memory.path, match.memory.title, (chain,), is_exact=match.is_exact)
     hits = brain.recall.search(named, limit=3, is_private=True)
+    if gate:
+        hits = gate.hits(hits)
     nearest = ", ".join(f"“{hit.text}” ({hit.path})" for hit in hits)
     raise UserError(f"no memory and no statement is called {named!r}{f'; the nearest: {nearest}' if nearest else ''}")

@@ -439,6 +439,10 @@ class Gate:
         """Return a text without lines that link to hidden paths."""
         return without_hidden(self._tree, path, text) if self._hides_private else text
 
+    def cleared(self, text: str) -> str:
+        """Return a text of no file of ours, such as a plugin's, without the paragraphs that are marked private."""
+        return str(_cleared(text)) if self._hides_private else text
+
     # --- the last check ---------------------------------------------------------------------------------------
 
     def release(self, messages: Iterable[Mapping[str, Any]]) -> Released:

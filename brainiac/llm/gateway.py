@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from brainiac.errors import ModelError
 from brainiac.formats.discretion import is_private_event
@@ -12,7 +12,7 @@ from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.context.assembler import Assembler
-from brainiac.llm.context.blocks import WorkingMemory
+from brainiac.llm.context.blocks import Stability, WorkingMemory
 from brainiac.llm.context.long_term import focus_blocks
 from brainiac.llm.costs import Ledger
 from brainiac.llm.gate import Gate, GatedEngine, is_private_request, is_through_door
@@ -61,17 +61,26 @@ class Gateway:
             return result.model_copy(update={"model": engine.name})
         return result
 
-    def working_memory(self, request: Request, *, is_remote: bool | None = None) -> WorkingMemory:
+    def working_memory(
+        self,
+        request: Request,
+        *,
+        gate: Gate | None = None,
+        budget_tokens: int | None = None,
+        left_out: Collection[Stability] = (),
+    ) -> WorkingMemory:
         """Return the working memory of one request as the model that would serve it sees it; tools left out.
 
         Args:
             request: The values to show.
-            is_remote: Whether it leaves this machine; None where that model decides.
+            gate: What may be shown; None where the model that would serve decides.
+            budget_tokens: A smaller budget than the settings' and the model's.
+            left_out: Kinds of blocks that are not wanted.
         """
         engine = self.engine_for(request)
-        leaves_machine = engine.is_remote if is_remote is None else is_remote
-        gate = Gate(self._library, is_remote=leaves_machine, is_door=is_through_door(request))
-        return Assembler(self._library).assemble(request, model=engine.name, gate=gate)
+        gate = gate or Gate(self._library, is_remote=engine.is_remote, is_door=is_through_door(request))
+        assembler = Assembler(self._library)
+        return assembler.assemble(request, model=engine.name, gate=gate, budget_tokens=budget_tokens, left_out=left_out)
 
     def engine_for(self, request: Request) -> Engine:
         """Return the engine for a request: that of the prompt's `model`, else of the purpose, else the default."""

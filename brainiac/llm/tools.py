@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -163,14 +164,7 @@ class Toolbox:
         folder = tree.confine(parameters.path.strip() or ".", inside=tree.memory)
         if not folder.is_dir():
             raise _ToolError(f"no folder `{parameters.path}`.")
-        with os.scandir(folder) as entries:
-            names = sorted(
-                entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
-                for entry in entries
-                # a symbolic link may lead out of the brain
-                if not is_temporary(entry.name) and not entry.is_symlink()
-                if self._gate.knows(tree.relative(entry.path))
-            )
+        names = names_in(self._library, self._gate, folder)
         lines = [f"- {one_line(name)}" for name in names[:MAX_ENTRIES]]
         if len(names) > MAX_ENTRIES:
             lines.append(f"… and {len(names) - MAX_ENTRIES} more")
@@ -240,6 +234,20 @@ class Toolbox:
         long_term = self._library.tree.relative(self._library.tree.long_term)
         if path.startswith(long_term + "/") and path not in self.read:
             self.read.append(path)
+
+
+def names_in(library: Library, gate: Gate, folder: Path) -> list[str]:
+    """Return the names in a folder that may be shown, sorted; a folder's ends with a slash."""
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        return sorted(
+            entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
+            for entry in entries
+            # a symbolic link may lead out of the brain
+            if not is_temporary(entry.name) and not entry.is_symlink()
+            if gate.knows(library.tree.relative(entry.path))
+        )
 
 
 def _schema(model: type[_Parameters]) -> dict[str, Any]:

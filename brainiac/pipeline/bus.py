@@ -1,7 +1,8 @@
-"""From what is seen in the tree to the hooks: settle, tell what it is, and hand it to its tier (design: pipeline).
+"""The bus: waits until a changed file is finished, decides what it is, and submits it to its tier (design: pipeline).
 
-One thread looks at files and keeps time. Four answer, in order within a conversation. One takes note of changes, one
-reflects, one works while it is quiet. Whoever is slow keeps nobody else waiting."""
+One thread checks files and keeps the timers. Four threads answer, in order within a conversation; one records changes,
+one reflects, one works while it is quiet. A slow job delays only its own tier.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class AccessLogTail:
 
     Args:
         path: The log.
-        mark: What `mark` was when the log was last read, perhaps in another run; None: begin at its present end.
+        mark: The `mark` from when the log was last read, perhaps in another run; None: begin at its present end.
     """
 
     def __init__(self, path: Path, mark: dict[str, Any] | None) -> None:
@@ -45,14 +46,14 @@ class AccessLogTail:
 
     @property
     def mark(self) -> dict[str, Any]:
-        """How far it was read, and the last line read, by which the place is found again in a log that was cut."""
+        """How far the log was read: the offset, and the last line, to find the place after lines were removed."""
         return {"offset": self._offset, "last": self._last}
 
     def read(self) -> Sequence[AccessEntry]:
-        """Return what the whole lines say that were added since the last call."""
+        """Return the entries in the whole lines that were added since the last call."""
         try:
             with open(self._path, "rb") as log:
-                start = self._find(log)
+                start = self._seek_last_line(log)
                 added = log.read()
         except FileNotFoundError:
             self._offset, self._last = 0, ""
@@ -62,16 +63,16 @@ class AccessLogTail:
         self._last = whole.splitlines()[-1] if whole else self._last
         return parse_access_log(whole).entries
 
-    def _find(self, log: BinaryIO) -> int:
-        """Seek to where the last read ended, also where earlier lines were taken away meanwhile; return the place."""
+    def _seek_last_line(self, log: BinaryIO) -> int:
+        """Seek to the end of the last read line, also after earlier lines were removed; return the offset."""
         line = self._last.encode() + b"\n"
         start = self._offset
         log.seek(max(0, start - len(line)))
         if start and log.read(len(line)) != line:
             log.seek(0)
             content = log.read()
-            found = content.rfind(line)
-            start = found + len(line) if found >= 0 else 0
+            last_line = content.rfind(line)
+            start = last_line + len(line) if last_line >= 0 else 0
         return log.seek(start)
 
 
@@ -86,22 +87,22 @@ class Bus:
 
     Args:
         brain: The brain.
-        tail: The access log, as far as it was read.
+        tail: Reads the new lines of the access log.
     """
 
     def __init__(self, brain: Brain, tail: AccessLogTail) -> None:
         self._brain, self.tail = brain, tail
         self._changed = threading.Condition()
-        self._hints: dict[str, None] = {}  # absolute paths to look at, in order, each once
+        self._hints: dict[str, None] = {}  # absolute paths to check, in order, each once
         self._is_looking = False
         self._is_stopping = False
         self._agenda = sched.scheduler(brain.clock.monotonic)
         self._is_log_due = False
         self.settler = Settler(self._pace, lambda path: ends_with_send(brain.tree.absolute(path)))
-        self.foreground = KeyedExecutor("foreground", FOREGROUND_WORKERS, self._wake, self._bug)
-        self.notice = KeyedExecutor("notice", 1, self._wake, self._bug)
-        self.near = KeyedExecutor("near-background", 1, self._wake, self._bug, first=self.foreground)
-        self.far = KeyedExecutor("far-background", 1, self._wake, self._bug)
+        self.foreground = KeyedExecutor("foreground", FOREGROUND_WORKERS, self._wake, self._log_bug)
+        self.notice = KeyedExecutor("notice", 1, self._wake, self._log_bug)
+        self.near = KeyedExecutor("near-background", 1, self._wake, self._log_bug, first=self.foreground)
+        self.far = KeyedExecutor("far-background", 1, self._wake, self._log_bug)
         self.inbox = Inbox(brain, self._again)
         self.dispatcher = HookDispatcher(brain, self.near, self.later)
         self.passed_over: dict[str, None] = {}  # files in the inbox of a type that is not read
@@ -112,7 +113,7 @@ class Bus:
         self._thread.start()
 
     def stop(self) -> bool:
-        """End looking, then working; return whether what ran ended within a few seconds."""
+        """Stop the bus's thread, then the tiers; return whether all running jobs ended within a few seconds."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
@@ -121,7 +122,7 @@ class Bus:
         return all(ended)
 
     def look(self, path: str) -> None:
-        """Look at a file or folder as soon as may be; any thread may call.
+        """Check a file or folder as soon as possible; any thread may call.
 
         Args:
             path: Absolute; it need not exist.
@@ -131,17 +132,17 @@ class Bus:
             self._changed.notify_all()
 
     def rescan(self) -> None:
-        """Look at everything that is not as it was known."""
+        """Scan the tree and check every file that changed."""
         self.notice.submit("rescan", self._rescan)
 
     def later(self, seconds: float, job: Callable[[], None]) -> None:
-        """Run a short job in the bus's own thread after that time."""
+        """Run a short job in the bus's own thread after a number of seconds."""
         self._agenda.enter(seconds, 0, job)
         with self._changed:
             self._changed.notify_all()
 
     def ask(self, path: str) -> None:
-        """Deal with a prompt or note as it stands, in its conversation's turn."""
+        """Process a prompt or note, after the earlier jobs of its conversation."""
         self.foreground.submit(self._conversation(path), lambda: self.inbox.take(path))
 
     @property
@@ -151,7 +152,7 @@ class Bus:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left but what waits for its time: retries and files that are being typed."""
+        """Whether no path is to be checked, no file waits to be finished, and no job runs; retries may be pending."""
         with self._changed:
             is_seen = not self._hints and not self._is_looking and not self.settler.waiting
         return is_seen and not any(lanes.pending for lanes in self._tiers)
@@ -171,6 +172,7 @@ class Bus:
         return Pace(inbox.settle_ms / 1000, inbox.typing_seconds)
 
     def _conversation(self, path: str) -> str:
+        """Return the conversation of a prompt, which is the key of its jobs."""
         return conversation_of(path, inbox=self._brain.tree.layout.inbox)
 
     def _wake(self) -> None:
@@ -180,10 +182,11 @@ class Bus:
     # --- the bus's own thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
+        """Check hinted paths, pass on finished files and run timers until the bus stops."""
         clock = self._brain.clock
         while (hints := self._next_hints()) is not None:
             for path in hints:
-                self._safely(partial(self._look, path))
+                self._safely(partial(self._check_path, path))
             for path in self.settler.take_due(clock.monotonic()):
                 self._safely(partial(self._finish, path))
             self._safely(lambda: self._agenda.run(blocking=False))
@@ -192,14 +195,14 @@ class Bus:
                 self._changed.notify_all()
 
     def _safely(self, step: Callable[[], object]) -> None:
-        """Outlive whatever a step meets: without this thread the brain is blind; the rescan finds what was missed."""
+        """Run a step and log any error: this thread must not end, and the rescan finds what a failed step missed."""
         try:
             step()
         except Exception as error:  # noqa: BLE001 - logged, as the tiers log what a job of theirs raises
-            self._bug(error)
+            self._log_bug(error)
 
     def _next_hints(self) -> list[str] | None:
-        """Wait for something to look at or a time to come; None when it is time to stop."""
+        """Wait for paths to check or for a due time; return the paths, None when the bus stops."""
         clock = self._brain.clock
         with self._changed:
             while not self._hints and not self._is_stopping:
@@ -212,12 +215,14 @@ class Bus:
             return None if self._is_stopping else hints
 
     def _seconds_left(self, now: float) -> float | None:
+        """Return the seconds until the next timer or file is due; None when there is none."""
         due = [event.time for event in self._agenda.queue[:1]]
         if (settled := self.settler.next_due()) is not None:
             due.append(settled)
         return min(due) - now if due else None
 
-    def _look(self, path: str) -> None:
+    def _check_path(self, path: str) -> None:
+        """Note the present stamp of a file, or of all files in a folder."""
         tree = self._brain.tree
         relative = tree.relative(path)
         kind = tree.kind_of(relative)
@@ -226,50 +231,51 @@ class Bus:
         if kind in _UNSEEN or relative in (".", tree.layout.logs):
             return
         try:
-            found = os.lstat(path)
+            status = os.lstat(path)
         except OSError:
-            found = None
-        if found is not None and stat.S_ISDIR(found.st_mode):
-            self._look_below(relative)
-        elif found is None and not self._is_known(relative):
-            self._look_below(relative)  # perhaps it was a folder
+            status = None
+        if status is not None and stat.S_ISDIR(status.st_mode):
+            self._check_folder(relative)
+        elif status is None and not self._is_known(relative):
+            self._check_folder(relative)  # it may have been a folder
         else:
-            is_file = found is not None and stat.S_ISREG(found.st_mode)
-            self._saw(relative, stamp_from(found) if found is not None and is_file else None)
+            is_file = status is not None and stat.S_ISREG(status.st_mode)
+            self._observe(relative, stamp_from(status) if status is not None and is_file else None)
 
-    def _look_below(self, folder: str) -> None:
-        """Look at all that is or was in a folder: events in one that was just made or moved get lost."""
+    def _check_folder(self, folder: str) -> None:
+        """Check all files that are or were in a folder: events in a new or moved folder get lost."""
         tree = self._brain.tree
         for known in self.settler.known_below(folder):
-            self._saw(known, stamp_of(tree.absolute(known)))
-        found = ((tree.relative(entry.path), stamp_of(entry.path)) for entry in tree.walk(tree.absolute(folder)))
-        # a conversation's prompts in the order they were written
-        for path, stamp in sorted(found, key=lambda each: (each[1][1] if each[1] else 0, each[0])):
-            self._saw(path, stamp)
+            self._observe(known, stamp_of(tree.absolute(known)))
+        files = ((tree.relative(entry.path), stamp_of(entry.path)) for entry in tree.walk(tree.absolute(folder)))
+        # by modification time, so that a conversation's prompts are answered in the order they were written
+        for path, stamp in sorted(files, key=lambda file: (file[1][1] if file[1] else 0, file[0])):
+            self._observe(path, stamp)
 
     def _is_known(self, relative: str) -> bool:
         return relative in self.settler.settled or self.settler.is_waiting(relative)
 
-    def _saw(self, relative: str, stamp: Stamp | None) -> None:
+    def _observe(self, relative: str, stamp: Stamp | None) -> None:
         is_typed = self._brain.tree.kind_of(relative) in TO_ANSWER
         self.settler.observe(relative, stamp, self._brain.clock.monotonic(), is_typed=is_typed)
 
     def _finish(self, path: str) -> None:
-        """A file's rest is over: unless it changed this very moment, pass it on."""
+        """Pass on a file whose waiting time is over, unless it changed once more."""
         stamp, former = stamp_of(self._brain.tree.absolute(path)), self.settler.settled.get(path)
         if not self.settler.finish(path, stamp):
-            self._saw(path, stamp)
+            self._observe(path, stamp)
             return
         with ExitStack() as undo:
-            undo.callback(self.settler.prime, path, former)  # what failed on its way is seen by the rescan
+            undo.callback(self.settler.prime, path, former)  # after an error the rescan finds it again
             if is_touched(former, stamp):
                 self._submit_touched(path)
             else:
-                self._take_in(path, stamp, was_known=former is not None)
+                self._submit_change(path, stamp, was_known=former is not None)
             undo.pop_all()
 
-    def _take_in(self, path: str, stamp: Stamp | None, *, was_known: bool) -> None:
-        self._brain.recall.note_change(path)  # searchable from now on, before anybody else hears of it
+    def _submit_change(self, path: str, stamp: Stamp | None, *, was_known: bool) -> None:
+        """Submit a finished file to the tier that processes it."""
+        self._brain.recall.note_change(path)  # first, so that a search by a plugin finds the new text
         action: Action = "deleted" if stamp is None else "modified" if was_known else "created"
         change = FileChange(action, path, self._brain.tree.kind_of(path))
         if change.kind in TO_ANSWER and stamp is not None:
@@ -278,20 +284,20 @@ class Bus:
             self._submit_notice(change)
 
     def _answer(self, change: FileChange) -> None:
-        """Deal with a prompt, which records it, and note it after that: the answer waits for nothing."""
+        """Answer a prompt first and record its change afterwards, so that the answer does not wait."""
         try:
             self.inbox.take(change.path)
         finally:
             self._submit_notice(change)
 
     def _submit_touched(self, path: str) -> None:
-        """Hash a file again that seems not to have been written: nobody hears of it unless it was."""
+        """Submit a file whose change time alone moved, to be hashed; plugins hear of it only if it was written."""
         if self._brain.tree.is_tracked(path):
             change = FileChange("modified", path, self._brain.tree.kind_of(path))
             self._submit_notice(change, is_touched=True)
 
     def _log_grew(self) -> None:
-        """Read the log soon, however fast it grows: it never rests while memories are read."""
+        """Schedule one read of the access log soon; unlike other files it need not rest first."""
         if not self._is_log_due:
             self._is_log_due = True
             self._agenda.enter(self._pace().settle_seconds, 0, self._read_log)
@@ -301,13 +307,13 @@ class Bus:
         log = self._brain.tree.access_log
         self.settler.prime(self._brain.tree.relative(log), stamp_of(log))
         if entries := self.tail.read():
-            self.far.submit("access log", lambda: self._tell_growth(entries))
+            self.far.submit("access log", lambda: self._call_access_log_grew(entries))
 
-    def _tell_growth(self, entries: Sequence[AccessEntry]) -> None:
+    def _call_access_log_grew(self, entries: Sequence[AccessEntry]) -> None:
         self.dispatcher.call("access_log_grew", entries=entries)
 
     def _again(self, path: str, seconds: float) -> None:
-        """Deal with a prompt later, unless it is being changed: then that is waited for."""
+        """Process a prompt after some seconds, unless it is being changed then: it is processed when finished."""
         self.later(seconds, lambda: None if self.settler.is_waiting(path) else self.ask(path))
 
     def learn_folders(self) -> None:
@@ -322,7 +328,7 @@ class Bus:
         self.notice.submit("in order", lambda: self._notice(change, attempt, is_touched=is_touched))
 
     def _notice(self, change: FileChange, attempt: int, *, is_touched: bool) -> None:
-        """Journal what came from outside and pass it on."""
+        """Record a person's change in the journal and pass it on; after an error try again later."""
         try:
             is_tracked = self._brain.tree.is_tracked(change.path)
             with storage_trouble():
@@ -336,18 +342,18 @@ class Bus:
             self.later(min(MAX_NOTICE_SECONDS, 2.0**attempt), again)
             return
         if is_touched:
-            self._take_touched(change.path, is_new=noted is not None)
+            self._process_touched(change.path, is_new=noted is not None)
         elif noted is not None and change.action == "created" and noted.action == "modified":
             noted = replace(noted, action="created")  # a commit saw the new file first, which is no change of it
         elif noted is None and change.kind in TO_ANSWER:
-            noted = change  # the commit that answered it recorded it, or nobody yet; we write no prompts: a person did
+            noted = change  # the answering commit recorded it already; it is still a person's change, for the hooks
         if noted is not None:
             self.pass_on(noted)
-        elif change.kind is PathKind.CONFIG:  # `takeover` wrote it: journaled by the process that did
+        elif change.kind is PathKind.CONFIG:  # written by the command `takeover`, which recorded it
             self.retry()
 
-    def _take_touched(self, path: str, *, is_new: bool) -> None:
-        """Deal with a file that was hashed again: written after all, or a prompt whose turn came in the meantime."""
+    def _process_touched(self, path: str, *, is_new: bool) -> None:
+        """Process a prompt that was hashed again, if it was written after all or waits to be retried."""
         if is_new:
             self._brain.recall.note_change(path)
         is_waiting = any(pending.prompt == path for pending in self.inbox.pending)
@@ -355,11 +361,11 @@ class Bus:
             self.ask(path)
 
     def pass_on(self, change: FileChange) -> None:
-        """Deal with a change that was journaled, and tell plugins of it."""
+        """Call the hooks for a recorded change, and process responses, deletions and settings."""
         self.dispatcher.changed(change)
         path, kind = change.path, change.kind
         if change.action == "deleted" and kind in TO_ANSWER:
-            self.ask(path)  # it waits no longer, and its error file goes
+            self.ask(path)  # removes it from the waiting prompts, and its error file
         elif kind is PathKind.RESPONSE and change.action != "deleted" and not change.is_ours:
             prompt = next(iter(prompt_path_of(path)), path)
             self.foreground.submit(self._conversation(prompt), lambda: self.inbox.take_response(path))
@@ -374,7 +380,7 @@ class Bus:
                 self.passed_over[path] = None
 
     def retry(self, paths: set[str] | None = None) -> None:
-        """Try prompts that wait once more, now that something changed: these, or all."""
+        """Process waiting prompts again: those at some paths, or all but a held backlog."""
         for pending in self.inbox.pending:
             is_meant = pending.prompt in paths if paths is not None else not pending.is_held or is_free(self._brain)
             if is_meant:
@@ -385,7 +391,8 @@ class Bus:
         for path in differences(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
             self.look(str(self._brain.tree.absolute(path)))
 
-    def _bug(self, error: BaseException) -> None:
+    def _log_bug(self, error: BaseException) -> None:
+        """Log an unexpected error; trouble with the disk is a warning, since the work is done again later."""
         is_system = isinstance(error, OSError | sqlite3.Error)
         trouble = StorageError.of(error) if is_system else error  # type: ignore[arg-type]
         if isinstance(trouble, StorageError):

@@ -30,6 +30,7 @@ from brainiac.history.devices import require_active, settle_copies
 from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
+from brainiac.pipeline.inbox import Inbox
 from brainiac.pipeline.reconcile import backlog, folders_beside, is_free, read_prompt, scan
 from brainiac.pipeline.watch import Watcher
 from brainiac.storage.files import locked
@@ -55,7 +56,9 @@ class QuietTimer:
     def __init__(self, brain: Brain, bus: Bus) -> None:
         self._brain, self._bus = brain, bus
         self._since = brain.clock.now()  # for a brain in which nothing was exchanged yet
-        self._to_come: tuple[str | None, float] | None = None  # a last exchange that bears a time to come, since when
+        self._future_exchange: tuple[str | None, float] | None = (
+            None  # a last exchange dated in the future, and when it was seen
+        )
 
     def start(self) -> None:
         """Begin to count."""
@@ -68,13 +71,13 @@ class QuietTimer:
         idle = (clock.now() - (parse_iso(last) if last else self._since)).total_seconds()
         if idle >= 0:
             return idle
-        # the clock was put back: a day must not pass before it is quiet
-        if self._to_come is None or self._to_come[0] != last:
-            self._to_come = last, clock.monotonic()
-        return clock.monotonic() - self._to_come[1]
+        # the clock was set back: idle time counts from when this was noticed
+        if self._future_exchange is None or self._future_exchange[0] != last:
+            self._future_exchange = last, clock.monotonic()
+        return clock.monotonic() - self._future_exchange[1]
 
     def _step(self) -> float:
-        """Seconds between two calls: short enough for the shortest wait that is set."""
+        """Return the seconds between two calls: the shortest idle time in the settings, within 0.5 to 30."""
         settings = self._brain.settings
         return max(
             MIN_STEP_SECONDS,
@@ -82,12 +85,13 @@ class QuietTimer:
         )
 
     def _tick(self) -> None:
+        """Submit the hook `quiet` if the brain is idle, and schedule the next tick."""
         step, idle = self._step(), self.idle_seconds
         self._bus.later(step - idle if idle < step else step, self._tick)
         if idle >= step and self._brain.is_active and not self._bus.is_busy and not self._bus.far.pending:
-            self._bus.far.submit("quiet", self._tell)
+            self._bus.far.submit("quiet", self._call_quiet)
 
-    def _tell(self) -> None:
+    def _call_quiet(self) -> None:
         self._bus.dispatcher.call("quiet", idle_seconds=self.idle_seconds)
 
 
@@ -96,21 +100,21 @@ class QuietTimer:
 LOCK_WAIT_SECONDS = 1.0  # `is_running` of another process holds the lock for a moment
 DISPLACED_SECONDS = 10.0
 REPORT_SECONDS = 1.0
-LOOK_SECONDS = 0.2  # how often one that waits looks whether the other is gone
+LOOK_SECONDS = 0.2  # how often a waiting daemon checks whether the serving one has ended
 LEFT_SECONDS = 600.0  # longer than `ask` takes to reflect what it answered
 SIGNAL_SECONDS = 0.5
-# a thread that waits for a file gives the interpreter away; getting it back from one that computes took 5 ms each time
+# a thread that waits for a file releases the interpreter; by default it may take 5 ms to get it back
 SWITCH_SECONDS = 0.0005
 _M_ARENA_MAX = -8  # malloc.h
 
 
 class Daemon:
-    """What keeps a brain alive; start and stop it in one thread.
+    """The daemon of a brain; start and stop it in one thread.
 
     Args:
         brain: The brain.
-        is_backlog_answered: Answer a backlog that would otherwise wait for a person's word.
-        tell: Called with what a person who started it should know.
+        is_backlog_answered: Answer a backlog that would otherwise wait until a person says so.
+        tell: Called with sentences for the person who started it.
     """
 
     def __init__(
@@ -125,7 +129,7 @@ class Daemon:
             brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan, partial(folders_beside, brain)
         )
         self.quiet = QuietTimer(brain, self.bus)
-        self._state, self._tell = RunState(), tell
+        self._state, self._say = RunState(), tell
         self._plugins_stamp: object = None
         self._heartbeat = Heartbeat(brain, self._is_asked_to_stop.set)
 
@@ -141,11 +145,11 @@ class Daemon:
         sys.setswitchinterval(SWITCH_SECONDS)
         former = {each: signal.signal(each, self._signalled) for each in (signal.SIGTERM, signal.SIGINT)}
         try:
-            if not self._start(True, self._wait):
+            if not self._start(True, self._wait_for_other):
                 return True
-            self._tell_of_plugins(self._brain.plugins.status)
-            self._tell(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
-            # a signal that another thread received, or that came just before the wait, wakes nobody up
+            self._say_plugin_states(self._brain.plugins.status)
+            self._say(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
+            # in short waits: a signal that another thread received, or that came just before, does not end the wait
             while not self._is_asked_to_stop.wait(SIGNAL_SECONDS):
                 pass
             return self.stop()
@@ -161,57 +165,57 @@ class Daemon:
         """Recover, adopt the tree as it stands, and begin to work.
 
         Args:
-            is_watching: Watch and keep time; False: only what stands there now is dealt with.
+            is_watching: Watch the tree and run timers; False: only process what is in the inbox now.
 
         Raises:
             LockedError: Another daemon serves this brain.
         """
         require_alone(self._brain)
         until = time.monotonic() + DEAD_SECONDS
-        self._start(is_watching, partial(self._refuse, until))
+        self._start(is_watching, partial(self._wait_briefly, until))
 
     def _start(self, is_watching: bool, wait: Callable[[Beat], bool]) -> bool:
-        """Begin to work once no other daemon serves; return whether that came to be."""
-        with ExitStack() as held:
-            self._lock(held)
+        """Start work once no other daemon serves; return False where `wait` gave up."""
+        with ExitStack() as resources:
+            self._lock(resources)
             if not self._heartbeat.claim(wait):
                 return False
-            held.callback(self._stand_down)
+            resources.callback(self._stop_heartbeat)
             self._brain.before_commit = self._heartbeat.check
             self._begin(is_watching)
-            self._held = held.pop_all()
+            self._held = resources.pop_all()
         return True
 
-    def _wait(self, other: Beat) -> bool:
-        """Tell, once, who serves, and wait a moment; False when it is time to stop."""
+    def _wait_for_other(self, other: Beat) -> bool:
+        """Say once which daemon serves, and wait a moment; return False when this one is asked to stop."""
         problem = f"{serving_message(self._brain, other)}. This one waits and takes over when that one is gone; "
         problem += f"to have it serve at once, stop process {other.pid} there"
         if problem != self._state.problem:
-            self._tell(f"{problem[0].upper()}{problem[1:]}.")
+            self._say(f"{problem[0].upper()}{problem[1:]}.")
             self._state = RunState(pid=os.getpid(), since=iso(self._brain.clock.now()), problem=problem)
             with suppress(OSError):
                 write_run_state(self._brain.places.state, self._state)
         return not self._is_asked_to_stop.wait(LOOK_SECONDS)
 
-    def _refuse(self, until: float, other: Beat) -> bool:
-        """Wait for one that begins at the same time, but not for one that serves."""
+    def _wait_briefly(self, until: float, other: Beat) -> bool:
+        """Wait a moment, since the other daemon may be about to end; raise when the time is over."""
         if time.monotonic() > until:
             raise LockedError(f"{serving_message(self._brain, other)}; stop that one first")
         time.sleep(LOOK_SECONDS)
         return True
 
-    def _stand_down(self) -> None:
+    def _stop_heartbeat(self) -> None:
         self._heartbeat.stop()
         if not self._heartbeat.is_replaced:  # else what still hangs must write no more
             self._brain.before_commit = None
 
     @property
     def is_replaced(self) -> bool:
-        """Whether it ended because another daemon serves by now, behind which it is to begin anew."""
+        """Whether it ended because another daemon serves by now; `brainiac run` then starts anew and waits."""
         return self._heartbeat.is_replaced and not self._is_signalled
 
     def stop(self) -> bool:
-        """End in order; return whether all work ended in time."""
+        """Stop watching, the plugins and the bus, in this order; return whether all work ended in time."""
         self.watcher.stop()
         self._brain.plugins.call("shutdown", brain=self._brain)
         is_clean = self.bus.stop()
@@ -226,41 +230,46 @@ class Daemon:
         self._brain.log.info("stopped", is_clean=is_clean)
         return is_clean
 
-    def _lock(self, held: ExitStack) -> None:
+    def _lock(self, resources: ExitStack) -> None:
         path = self._brain.places.state / LOCK
         try:
-            held.enter_context(locked(path, LOCK_WAIT_SECONDS))
+            resources.enter_context(locked(path, LOCK_WAIT_SECONDS))
         except LockedError as error:
             pid = read_run_state(self._brain.places.state).pid
             whose = f" (process {pid})" if pid else ""
             raise LockedError(f"{self._brain.root} is served by another daemon{whose}; stop that one first") from error
 
     def _begin(self, is_watching: bool) -> None:
+        """Recover, adopt the tree, start the plugins and the bus, and submit what waits in the inbox."""
         brain = self._brain
         recovery = brain.committer.recover()
-        _ = brain.answered  # before adoption, so that a prompt that vanished meanwhile is known
+        _ = brain.answered  # created before adoption, so that it sees a prompt that was moved meanwhile
         adopted = brain.observed.adopt()
-        self._heed_devices()
+        self._process_other_devices()
         brain.answered.refresh()
         brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
         brain.plugins.call("startup", brain=brain)
         self._plugins_stamp = brain.plugins.stamp()
         self.bus.dispatcher.start()
-        self._take_up(adopted)
+        self._submit_existing(adopted)
         self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
         if is_watching:
+            self._brain.is_watched = True
             self.watcher.start()
-            self._keep_time()
+            self._start_timers()
         self._report()
         self.bus.start()
         brain.log.info("watching", root=str(brain.root), **self.watcher.health().as_json())
 
-    def _take_up(self, adopted: Sequence[FileChange]) -> None:
-        """Go on from the tree as it stands: what is answered is known, what is not is looked at."""
+    def _submit_existing(self, adopted: Sequence[FileChange]) -> None:
+        """Submit everything that is to be processed in the present tree; mark all other files as finished.
+
+        A backlog of many unanswered prompts is held until a person says so, unless answering is free.
+        """
         for change in adopted:
             self.bus.pass_on(change)
         known = scan(self._brain.tree, folders_beside(self._brain))
-        for path in self._brain.observed.open_paths:  # not at rest, perhaps
+        for path in self._brain.observed.open_paths:  # perhaps still being saved
             known.pop(path, None)
             self.bus.look(str(self._brain.tree.absolute(path)))
         waiting = backlog(self._brain, known)
@@ -279,24 +288,24 @@ class Daemon:
 
     # --- timers -----------------------------------------------------------------------------------------
 
-    def _keep_time(self) -> None:
-        self.bus.rescan()  # for what happened between looking and watching
-        self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
+    def _start_timers(self) -> None:
+        self.bus.rescan()  # for changes between the first scan and the start of watching
+        self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.later(DISPLACED_SECONDS, self._check_displaced)
         self.bus.later(REPORT_SECONDS, self._keep_reporting)
         self.quiet.start()
 
-    # each is set for its next time before anything in it can fail
+    # each timer schedules its next run first, before anything in it can fail
 
-    def _look_over(self) -> None:
-        self.bus.later(self._brain.settings.watch.rescan_seconds, self._look_over)
+    def _scan_periodically(self) -> None:
+        self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.notice.submit("watch", self.watcher.check)
-        self.bus.notice.submit("devices", self._heed_devices)
+        self.bus.notice.submit("devices", self._process_other_devices)
         self.bus.notice.submit("left", lambda: self.bus.dispatcher.deliver_open_exchanges(LEFT_SECONDS))
         self.bus.rescan()
 
-    def _heed_devices(self) -> None:
-        """Deal with what other devices left: tombstones, and copies of what two wrote at once."""
+    def _process_other_devices(self) -> None:
+        """Apply purges of other devices, and handle conflict copies of a sync service."""
         from brainiac.history.purge import apply_tombstones  # 0.2 s, which `ask` need not wait for
 
         apply_tombstones(self._brain)
@@ -315,18 +324,18 @@ class Daemon:
             self.bus.notice.submit("plugins", self._reload_plugins)
 
     def _reload_plugins(self) -> None:
-        self._tell_of_plugins(self._brain.plugins.reload())
+        self._say_plugin_states(self._brain.plugins.reload())
         self.bus.later(0, self.bus.learn_folders)
         self.bus.notice.submit("watch", self.watcher.check)
 
-    def _tell_of_plugins(self, plugins: Sequence[PluginStatus]) -> None:
-        """Tell which of the brain's own plugins run, which do not, and why."""
+    def _say_plugin_states(self, plugins: Sequence[PluginStatus]) -> None:
+        """Print the state of each of the brain's own plugins, with the reason where one does not run."""
         for plugin in plugins:
             if plugin.source == "brain":
-                self._tell(f"Plugin {plugin.name}: {plugin.state}{f', {plugin.detail}' if plugin.detail else ''}.")
+                self._say(f"Plugin {plugin.name}: {plugin.state}{f', {plugin.detail}' if plugin.detail else ''}.")
 
     def _report(self, pid: int | None = None) -> None:
-        """Write how the daemon stands, if that changed."""
+        """Write the daemon's state for `status`, if it changed."""
         try:
             self._brain.check_settings()
             problem = ""
@@ -343,7 +352,7 @@ class Daemon:
             problem=problem,
         )
         if state != self._state:
-            with suppress(OSError):  # what it tells of may be that very disk; written when there is room
+            with suppress(OSError):  # the disk may be full: it is written when there is room
                 write_run_state(self._brain.places.state, state)
                 self._state = state
 
@@ -353,7 +362,7 @@ class Daemon:
 
 
 def _share_heaps() -> None:
-    """Let all threads share two heaps of glibc's: with one each, the daemon grew by 12 MB a minute under load."""
+    """Let all threads share two heaps of glibc: with one heap each, the daemon grew by 12 MB a minute under load."""
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
         mallopt(_M_ARENA_MAX, 2)
 
@@ -379,7 +388,7 @@ class Outcome:
 
 
 def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
-    """Answer and reflect what stands in the inbox, and end.
+    """Answer and reflect all prompts in the inbox, and end.
 
     Raises:
         LockedError: A daemon serves this brain, of this home or another; it does so anyway.
@@ -398,7 +407,7 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
 
 
 def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
-    """Answer one prompt in this process, reflect it, and return where the answer stands.
+    """Answer one prompt in this process, reflect it, and return the answer's path.
 
     Args:
         brain: The brain.
@@ -433,10 +442,36 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         return brain.tree.absolute(known.response)  # another process was quicker
     if event is None or not response:
         raise UserError(f"{path}: no plugin answered it; see `brainiac plugins` and `brainiac log`")
+    _reflect(brain, event)
+    return brain.tree.absolute(response)
+
+
+def capture_one(brain: Brain, path: str) -> None:
+    """Take in one note of `inbox/notes/` in this process, and reflect it; one that was taken in is left alone.
+
+    Args:
+        brain: The brain.
+        path: The note, relative.
+
+    Raises:
+        UserError: Another device does it.
+        LockedError: A daemon of another home serves the folder.
+    """
+    require_active(brain)
+    require_alone(brain)
+    brain.committer.recover()
+    events: list[Event] = []
+    brain.on_event(events.append)
+    Inbox(brain, again=lambda path, seconds: None).take(path)
+    for event in [event for event in events if isinstance(event.what, ExchangeEvent)]:
+        _reflect(brain, event)
+
+
+def _reflect(brain: Brain, event: Event) -> None:
+    """Hand an exchange to the plugins; where that fails, the next daemon hands it out again."""
     exchange = exchange_of(brain, event)
     try:
         if exchange is not None:
             brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
     except (ModelError, ConflictError) as error:
-        brain.log.warning("reflection_postponed", prompt=path, problem=str(error))  # the daemon hands it out again
-    return brain.tree.absolute(response)
+        brain.log.warning("reflection_postponed", event=event.id, problem=str(error))

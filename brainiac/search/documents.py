@@ -75,7 +75,7 @@ class Hit:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What it is told from other hits by."""
+        """The values that distinguish it from other hits."""
         return self.path, self.anchor, self.speaker, self.position
 
 
@@ -89,7 +89,7 @@ class UnitKind(IntEnum):
 
     @property
     def hit_kind(self) -> HitKind:
-        """What a hit of it is called."""
+        """The `kind` of a hit on a unit of this kind."""
         kinds: tuple[HitKind, ...] = ("memory", "statement", "exchange", "index-page")
         return kinds[self]
 
@@ -171,7 +171,7 @@ _SPEAKER = re.compile(r"^([A-Z][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}):
 
 
 def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
-    """Return what is searched of a file.
+    """Return a file as a page with the units that are searched.
 
     Args:
         path: Relative, posix.
@@ -222,12 +222,13 @@ def links_of(path: str, text: str) -> Iterator[Link]:
 
 
 def _units(body: str, zone: tzinfo) -> Iterator[Unit]:
+    """Yield the units of a page's body: the turns of its exchanges, then its statements and paragraphs."""
     if placed := list(find_events(body)) if _EXCHANGE in f"\n{body}" else []:
         is_dialogue = _is_dialogue([exchange.event for exchange in placed])
         for exchange in placed:
             yield from _turns(exchange.event, is_dialogue)
         body = text_outside_events(body, placed)
-    is_marked = PRIVATE.search(body) is not None  # on some line: all are kept rather than one be missed
+    is_marked = PRIVATE.search(body) is not None  # on any line: then all units count as private, so that none is missed
     for unit in _prose_units(body, zone):
         if not _is_links(unit.text) and unit.text.strip() != _LOG_HEADING:
             yield replace(unit, is_private=True) if is_marked else unit
@@ -349,7 +350,7 @@ def _messages(message: str) -> tuple[str, ...]:
 
 
 def _pieces(text: str) -> list[str]:
-    """Return a text, of a long one its blocks; what is nothing but links is left out."""
+    """Return a text, or the blocks of a long one, without blocks that hold nothing but links."""
     pieces = [text] if len(text) <= WHOLE_CHARACTERS else blocks_of(text)
     return [piece for piece in pieces if piece.strip() and not _is_links(piece)]
 

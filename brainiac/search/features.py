@@ -118,7 +118,7 @@ def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> E
 
 
 def names_of(page: Page) -> list[str]:
-    """Return what a page may be asked for by."""
+    """Return the names by which a query may mean a page."""
     return [page.title, *page.aliases]
 
 
@@ -181,7 +181,7 @@ def signed(number: int) -> int:
 
 
 def speaker_key(speaker: str) -> str:
-    """Return what a speaker is matched by: the first name, casefolded."""
+    """Return the key by which speakers are compared: the first name, casefolded."""
     return speaker.casefold().split(" ", 1)[0]
 
 

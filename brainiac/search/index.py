@@ -86,7 +86,7 @@ class Index(Protocol):
         """Take pages out; an unknown path is no error; seen by queries after `commit`."""
 
     def commit(self) -> None:
-        """Make what was given durable, whole or not at all, and visible."""
+        """Make all changes since the last commit durable, whole or not at all, and visible to queries."""
 
     def query(self, asked: Asked) -> Candidates:
         """Return the pages that are worth ranking; where no terms are asked for, the newest that are allowed."""
@@ -132,7 +132,7 @@ class _FormerIndex:
         return getattr(self._index, name)
 
     def query(self, asked: Asked) -> Candidates:
-        """Return the pages that are worth ranking; whoever asks leaves out those that the fields forbid."""
+        """Return the pages that are worth ranking; the caller leaves out those that the query's fields exclude."""
         terms = [*asked.terms, *asked.variants]
         candidates: Candidates = self._index.query(terms, asked.limit, required=asked.required)
         return candidates
@@ -297,7 +297,7 @@ class EmbeddedIndex:
         self._written.executemany("insert or ignore into words values (?, ?)", words)
 
     def commit(self) -> None:
-        """Make what was given durable and visible."""
+        """Make all changes since the last commit durable and visible to queries."""
         if self._writer is None or not self._written.in_transaction:
             return
         # text first, table second: a crash between the two leaves pages that count as not indexed

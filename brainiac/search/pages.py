@@ -120,7 +120,7 @@ class Unindexed:
         self.needs_rescan = False
 
     def note(self, path: str) -> None:
-        """Take note that a file, or a folder of files, is not what it was; waits for nothing."""
+        """Note that a file, or a folder of files, has changed; never waits for a lock."""
         self._noted.append(path)
 
     def take_notes(self) -> None:
@@ -248,7 +248,7 @@ class Unindexed:
             return None
 
     def page_as_of(self, path: str, stamp: Stamp) -> Page | None:
-        """Return a file as a page with its units; None when it is not what it was when it had this stamp."""
+        """Return a file as a page with its units; None where it was changed since it had this stamp."""
         read = self._last_read.get(path)
         if not read or not read[1] == stamp == stamp_of(self._tree, path):
             read = self.read_page(path)
@@ -341,7 +341,7 @@ class Pages:
     # --- what changed --------------------------------------------------------------------------------------
 
     def note_change(self, path: str) -> None:
-        """Take note that a file, or a folder of files, is not what it was; waits for nothing."""
+        """Note that a file, or a folder of files, has changed; never waits for a lock."""
         self._unindexed.note(path)
         self._wake.set()
 
@@ -429,7 +429,7 @@ class Pages:
             ]
 
     def page_as_of(self, path: str, stamp: Stamp) -> Page | None:
-        """Return a file as a page with its units; None when it is not what it was when it had this stamp."""
+        """Return a file as a page with its units; None where it was changed since it had this stamp."""
         return self._unindexed.page_as_of(path, stamp)
 
     # --- writing into the index ----------------------------------------------------------------------------
@@ -484,7 +484,7 @@ class Pages:
                     progress(done, done + len(self._unembedded))
 
     def flush(self) -> None:
-        """Write into the index what was read; until it is there, queries rank it as they did."""
+        """Write the pages that were read into the index; until then queries rank them from memory."""
         with self._writing:
             with self._mutex:
                 index, pages = self._index, dict(self._unindexed.pages)
@@ -536,7 +536,7 @@ class Pages:
             }
 
     def close(self) -> None:
-        """Write what was read and let go of files."""
+        """Write the pages that were read into the index, and close its files."""
         self._stopping.set()
         self._wake.set()
         self._worker.join()

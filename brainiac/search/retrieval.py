@@ -273,7 +273,7 @@ def _around_matches(part: Part, wanted: NDArray[np.uint32], keys: Sequence[int],
 
 
 def _within_time(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield what can be ranked in time, the most promising first."""
+    """Yield candidates, the most promising first, as many as can be ranked in time."""
     left = _MAX_UNITS
     for page, positions, places in parts:
         if size := min(left, len(positions)):
@@ -288,7 +288,7 @@ def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
         "words": (signals["met"] > 0) | (matches.is_called > 0),
         "title": (signals["titled"] > 0) | (signals["headed"] > 0),
         "meaning": signals["cosine"] >= _LEAST_COSINE if "cosine" in signals else none,
-        "context": (matches.is_labelled > 0) & (signals["window_covered"] > 0),
+        "context": (matches.units.is_labelled > 0) & (signals["window_covered"] > 0),
         "day": signals["day"] >= 1,
         "fields": none if matches.query.terms else ~none,
     }
@@ -346,7 +346,7 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
 
 
 def _is_near(ranked: Ranked, number: int) -> bool:
-    """Return whether a unit is clearly near what was asked or told."""
+    """Return whether a unit is clearly near the query."""
     signals = ranked.signals
     return bool(
         not ranked.query.terms

@@ -398,7 +398,7 @@ class Vocabulary:
     def similar(
         self, word: str, most: int, *, min_of_longer: float = 0.0, min_of_asked: float = 0.0
     ) -> list[tuple[str, float]]:
-        """Return the stems of other words with many of the same runs of signs, the most alike first.
+        """Return the stems of other words with many of the same character trigrams, the most alike first.
 
         Args:
             word: As the vocabulary knows it.
@@ -432,7 +432,7 @@ class Vocabulary:
 
 
 def similarity(shared: NDArray[Any], one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
-    """Return how much alike words are, 0 to 1, by how many runs of signs they share and how many each has.
+    """Return how much alike words are, 0 to 1, by how many character trigrams they share and how many each has.
 
     It is the share of the shorter word's runs that the longer one has: `termin` and `zahnarzttermin`, `passport` and
     `passprot`. Where less than half of them are there, or less than three, they are not alike.

@@ -389,8 +389,7 @@ _TIME_WORDS = frozenset(  # without one of these or a digit the long pattern is 
     "saturdays sundays q".split()
 )
 _WORDS = re.compile(r"[a-z]+|\d")
-_PATTERN = re.compile(
-    rf"""\b(?:
+_PATTERN = rf"""\b(?:
       (?P<iso>{YEAR}-\d\d-\d\d(?:T[\d:.]+Z?)?)
     | (?P<slashed>\d{{1,2}}[/.]\d{{1,2}}[/.]{YEAR})
     | (?P<frequency>every\ (?:other\ |single\ |second\ )?(?:{DAY}|{UNIT}|morning|evening|afternoon|{COUNT}\ {UNIT})
@@ -421,9 +420,8 @@ _PATTERN = re.compile(
     | (?P<weekday>(?:on\ )?(?:{FULL_DAY}))
     | (?P<nth>(?:on|by|until)\ the\ \d{{1,2}}(?:st|nd|rd|th)(?!\ of\b))
     | (?P<clock>at\ \d{{1,2}}(?::\d\d)?\s?(?:am|pm|a\.m\.|p\.m\.|o'clock)?(?!\d))
-    )(?!\w)""",
-    re.VERBOSE | re.IGNORECASE,
-)
+    )(?!\w)"""
+_FLAGS = re.VERBOSE | re.IGNORECASE  # compiled when first needed: each command would wait for it
 _BACK = re.compile(
     r"\b(?:was|were|did|had|went|got|came|ago|last|been|bought|ate|met|saw|said|took|made|gave|left|\w{2,}ed)\b", re.I
 )
@@ -456,7 +454,7 @@ def find_times(text: str, now: datetime) -> list[TimeSpan]:
     today = now.date()
     tense = _tense(text)
     spans = []
-    for match in _PATTERN.finditer(text):
+    for match in re.finditer(_PATTERN, text, _FLAGS):
         kind = match.lastgroup or ""
         if kind == "weekday" and _HABIT.search(text):
             kind = "frequency"

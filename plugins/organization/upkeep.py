@@ -20,7 +20,7 @@ from brainiac.history.devices import changes_for_copy
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.relinking import with_repaired_links
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
-from brainiac.storage.statements import text_hash
+from brainiac.storage.statements import read_statements, text_hash
 
 from .actions import NAME, Action, Draft, derive_manifests, folders_of
 from .run import ATTEMPTS, Outcome, organize, text_digest
@@ -312,6 +312,8 @@ def _proposed_changes(
             return changes_for_copy(brain, proposal), ()
         case events.RetireProposal():
             return _retirement(brain.pages(), proposal), ()
+        case events.ReplaceProposal():
+            return _rewording(brain, proposal)
         case events.OrganizeProposal():
             pages, now = brain.pages(), brain.clock.now()
             paths = tuple(pages.place_of.get(uuid, "") for uuid, _, _ in proposal.pages)
@@ -334,6 +336,36 @@ def _retirement(pages: PageSet, proposal: events.RetireProposal) -> list[Change]
         return []
     document = MemoryDocument(pages.memories[path].text, path)
     return [pages.change(path, str(document.retire(proposal.block, proposal.on, proposal.replaced_by)))]
+
+
+def _rewording(
+    brain: Brain, proposal: events.ReplaceProposal
+) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
+    """Move a statement to History and put its new wording in its place; a process's own stays a process's own."""
+    pages = brain.pages()
+    path = pages.place_of.get(proposal.page, "")
+    statement = pages.statement(proposal.page, proposal.block)
+    if path not in pages.memories or statement is None or statement.is_history:
+        return [], ()
+    if text_hash(statement.text) != proposal.hash:
+        return [], ()
+    document = MemoryDocument(pages.memories[path].text, path)
+    block = document.block_id_for(proposal.text)
+    document = document.add_statement(proposal.text, block).retire(proposal.block, proposal.on, block)
+    changes = [pages.change(path, str(document))]
+    if not read_statements(brain).is_ours(proposal.page, statement):
+        return changes, ()
+    row = events.StatementRecord(
+        operation="UPDATE",
+        path=path,
+        page=proposal.page,
+        block=block,
+        hash=text_hash(proposal.text),
+        since=proposal.on,
+        origin="person",  # who ticked it made it theirs
+        replaced=events.StatementRef(block=proposal.block, hash=proposal.hash, history=proposal.block),
+    )
+    return changes, (row,)
 
 
 def tidy_review(brain: Brain) -> Event | None:

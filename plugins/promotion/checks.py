@@ -11,16 +11,19 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from difflib import SequenceMatcher
 
+from brainiac.formats.markdown import without_quotes
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
+from brainiac.text.numbers import clock_hours, dates_in, numbers, spelled_numbers
 from brainiac.text.tokens import likeness, words
 
+MIN_LETTERS = 3  # a shorter word is in most sentences
+PASTED = "import"  # the origin of what stands in a block quote or a fence
 WORKED_OUT_DAYS = 31  # a date that no quote has may lie so far from the day it was said: "yesterday", "on Monday"
 SAME_WORD = 0.4  # two words that share so many of their character trigrams are forms of one word
-_NUMBER = re.compile(r"\d+")
-_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _WORD = re.compile(r"[^\W\d_]\w*")
 _QUOTES = str.maketrans(dict.fromkeys("“”„«»\"'‘’*_`", ""))
 
@@ -59,8 +62,10 @@ class Sources:
     def speaker_of(self, exchange: str, quote: str) -> str:
         """Return whose words a quote is, one of `ORIGINS`; "" where the exchange does not hold it."""
         event, wanted = self.events[exchange], _folded(quote)
-        if wanted and wanted in _folded(event.user):
+        if wanted and wanted in _folded(without_quotes(event.user)):
             return self.origin_of(exchange)
+        if wanted and wanted in _folded(event.user):  # a text that they pasted
+            return max(self.origin_of(exchange), PASTED, key=ORIGINS.index)
         return "assistant" if wanted and wanted in _folded(event.ai) else ""
 
 
@@ -130,49 +135,46 @@ def _change_problems(operation: Operation, targets: Sequence[Existing], sources:
 def _number_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
     """Yield the numbers and dates of the new text that stand in no quote, no day and no target."""
     days = {sources.day_of(sources.events[evidence.exchange].at) for evidence in operation.evidence}
-    known = numbers(
-        [
-            *(evidence.quote for evidence in operation.evidence),
-            *days,
-            *(f"{target.content} {target.since}" for target in targets),
-        ]
-    )
+    quotes = [evidence.quote for evidence in operation.evidence]
+    known = numbers([*quotes, *days, *(f"{target.content} {target.since}" for target in targets)])
     text = "\n".join([operation.text, *operation.steps])
-    # The model may have worked a near date out ("yesterday"): a soft problem, since a refusal would lose the statement.
-    for stated in dict.fromkeys(_DATE.findall(text)):
-        if not numbers([stated]) <= known and any(_is_near(stated, day) for day in days):
-            yield Problem(f"{stated} was not said; is it what was meant?", is_hard=False)
-            text = text.replace(stated, " ")
+    if numbers([text]) <= known:
+        return
+    known |= spelled_numbers(text, quotes)
+    # The model may have worked these out ("yesterday", "half past"): soft, since a refusal would lose the statement.
+    for stated in _worked_out(text, days, known, quotes):
+        yield Problem(f"{stated} was not said; is it what was meant?", is_hard=False)
+        text = text.replace(stated, " ")
     if unsaid := sorted(numbers([text]) - known):
         named = ", ".join(map(str, unsaid[:8]))
         yield Problem(f"the number {named} stands in no quote, in no day and not in the former statement")
 
 
-def numbers(texts: Iterable[str]) -> set[int]:
-    """Return the groups of digits in texts as numbers, so of a date its year, month and day; zero is left out."""
-    return {int(digits[:18]) for text in texts for digits in _NUMBER.findall(text)} - {0}
+def _worked_out(text: str, days: Collection[str], known: Collection[int], quotes: Sequence[str]) -> Iterable[str]:
+    """Yield the dates of a text near the days, and its times at an hour that a quote has, as far as they are unsaid."""
+    stated = {piece for day, piece in dates_in(text) if any(_is_near(day, said) for said in days)}
+    for piece, hours in clock_hours(text).items():
+        told = spelled_numbers(" ".join(map(str, hours)), quotes) | set(known)
+        if not hours.isdisjoint(told):
+            stated.add(piece)
+    return sorted(piece for piece in stated if not numbers([piece]) <= set(known))
 
 
-def _is_near(stated: str, day: str) -> bool:
-    """Return whether two ISO dates are at most `WORKED_OUT_DAYS` apart; false where one is no date."""
+def _is_near(stated: date, day: str) -> bool:
+    """Return whether a date is at most `WORKED_OUT_DAYS` from an ISO date; false where that is none."""
     try:
-        return abs((date.fromisoformat(stated) - date.fromisoformat(day)).days) <= WORKED_OUT_DAYS
+        return abs((stated - date.fromisoformat(day)).days) <= WORKED_OUT_DAYS
     except ValueError:
         return False
 
 
 def _word_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
     """Yield the words of the old wording that a replacement drops, and the capitalized words that no source has."""
-    stated = words(operation.text)
-    if operation.action == "replace":
-        former = [word for target in targets for word in words(target.content)]
-        lost = [word for word in former if not _has_word(stated, word)]
-        came = [word for word in stated if not _has_word(former, word)]
-        # as many others in their place are another price, place or name: that is what a change looks like
-        if len(lost) > len(came):
-            yield Problem(
-                f"the former statement's words {_listed(lost)} are gone; keep what still holds", is_hard=False
-            )
+    lost = [word for target in targets for word in _lost_words(target.content, operation.text)]
+    if operation.action == "replace" and lost:
+        yield Problem(f"the former statement's words {_listed(lost)} are gone; keep what still holds", is_hard=False)
+    if operation.action == "end" and not any(_is_about(target.content, operation, sources) for target in targets):
+        yield Problem("no word of what it ends was said; is it the same thing?", is_hard=False)
     events = (sources.events[evidence.exchange] for evidence in operation.evidence)
     known = [*(text for event in events for text in (event.user, event.ai)), *(target.content for target in targets)]
     source_words = set(words(" ".join([*known, *sources.names, "User"])))
@@ -182,6 +184,26 @@ def _word_problems(operation: Operation, targets: Sequence[Existing], sources: S
     new = [word for word in capitalized if not _has_word(source_words, word)]
     if new:
         yield Problem(f"nobody said {_listed(new)}", is_hard=False)
+
+
+def _lost_words(former: str, text: str) -> list[str]:
+    """Return the words of a former text that are gone and have nothing in their place.
+
+    Where as many others stand in their place it is another price, place or name: that is what a change looks like.
+    """
+    before, after = words(former), words(text)
+    lost: list[str] = []
+    for _, start, end, start_after, end_after in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        gone = [word for word in before[start:end] if not _has_word(after, word)]
+        new = [word for word in after[start_after:end_after] if not _has_word(before, word)]
+        lost += gone if len(gone) > len(new) else []
+    return lost
+
+
+def _is_about(statement: str, operation: Operation, sources: Sources) -> bool:
+    """Return whether what was said in an operation's exchanges shares a word with a statement."""
+    said = words(" ".join(sources.events[evidence.exchange].user for evidence in operation.evidence))
+    return any(len(word) >= MIN_LETTERS and _has_word(said, word) for word in words(statement))
 
 
 def _has_word(others: Collection[str], word: str) -> bool:

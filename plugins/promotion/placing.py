@@ -16,11 +16,11 @@ from brainiac.events import StatementRecord
 from brainiac.formats.markdown import without_link_targets
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
+from brainiac.text.numbers import numbers
 from brainiac.text.tokens import coverage
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
-from .checks import numbers
 from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, folded, free_day_page
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md

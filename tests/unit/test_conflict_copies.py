@@ -182,5 +182,5 @@ def test_a_daemon_settles_them(tmp_path: Path) -> None:
     with running(tmp_path / "brain") as pair:
         pair.drop(STM, EMPTY)
         pair.drop(STM_COPY, stm(1))
-        pair.daemon._look_over()
+        pair.daemon._scan_periodically()
         eventually(lambda: pair.text(STM_COPY) is None and "said 1" in (pair.text(STM) or ""), "merged")

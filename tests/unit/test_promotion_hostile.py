@@ -101,15 +101,15 @@ def test_a_change_without_a_ground_ends_with_both_statements_kept(brain: Brain, 
     assert 1 == len(refused(brain))
 
 
-@pytest.mark.parametrize(("action", "asked"), [("replace", 2), ("end", 1)])
-def test_what_a_model_drops_of_a_statement_stands_in_history(brain: Brain, action: str, asked: int) -> None:
+@pytest.mark.parametrize("action", ["replace", "end"])
+def test_what_a_model_drops_of_a_statement_stands_in_history(brain: Brain, action: str) -> None:
     """Words that have nothing to do with a statement, put in its place: it is asked once whether they are meant, and
     then both stand on the page, the old one word for word under History with what replaced it."""
     answers(brain, {Purpose.CONSOLIDATE: decided(action, TOLD, "Google")})
     tell(brain, TOLD)
     promote(brain)
     assert ([TOLD], [OLD]) == (statements(brain), statements(brain, history=True))
-    assert asked == len(brain.__dict__["engine"].of(Purpose.CONSOLIDATE)) - 1 == len(refused(brain)) + 1
+    assert 2 == len(brain.__dict__["engine"].of(Purpose.CONSOLIDATE)) - 1 == len(refused(brain)) + 1
     page = page_with(brain, "Google")
     past = next(one for one in page.statements if one.is_history)
     assert past.replaced_by in {one.block_id for one in page.statements if not one.is_history}
@@ -135,6 +135,18 @@ def test_what_only_the_assistant_said_bears_its_name(brain: Brain) -> None:
     assert outcome.event is not None
     assert "Cellos have four strings. (assistant: assistant)" in statements(brain)
     assert ["assistant"] == [record["origin"] for record in outcome.event.data["statements"]]
+
+
+@pytest.mark.parametrize("paste", ["> {}", "```\n{}\n```"])
+def test_what_was_pasted_is_not_the_persons_word(brain: Brain, paste: str) -> None:
+    """A block quote and a fence hold somebody else's words: what rests on them is stated as an import's."""
+    evidence = [Evidence(exchange="e1", quote="the user's bank is now Halcyon")]
+    answers(brain, {Purpose.CONSOLIDATE: decided("new", "The bank is Halcyon.", evidence=evidence)})
+    tell(brain, "Summarize this:\n\n" + paste.format("Note: the user's bank is now Halcyon."))
+    outcome = promote(brain)
+    assert outcome.event is not None
+    assert ["import"] == [record["origin"] for record in outcome.event.data["statements"]]
+    assert all("(import" in text for text in statements(brain) if "Halcyon" in text)
 
 
 def test_one_statement_is_changed_once(brain: Brain) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib.resources import files
@@ -24,10 +24,12 @@ from brainiac.llm.context.blocks import (
     Cut,
     Stability,
     WorkingMemory,
-    budget_tokens,
     fit,
     tokens_of,
     tool_tokens,
+)
+from brainiac.llm.context.blocks import (
+    budget_tokens as most_tokens,
 )
 from brainiac.llm.context.fence import one_line, quoted, spoken
 from brainiac.llm.context.long_term import PageOrder, background_block, focus_blocks, long_term_block
@@ -83,7 +85,14 @@ class Assembler:
         self._lists, self._order = ShownLists(), PageOrder()
 
     def assemble(
-        self, request: Request, *, model: str, tools: Sequence[str] = (), gate: Gate | None = None
+        self,
+        request: Request,
+        *,
+        model: str,
+        tools: Sequence[str] = (),
+        gate: Gate | None = None,
+        budget_tokens: int | None = None,
+        left_out: Collection[Stability] = (),
     ) -> WorkingMemory:
         """Return the working memory for a request.
 
@@ -92,6 +101,8 @@ class Assembler:
             model: A litellm name, for its window, tokenizer and cache marks.
             tools: Descriptions of the tools that the model may call, one line each.
             gate: Filters all that the model is shown; None for the gate of a model that is not on this machine.
+            budget_tokens: A smaller budget than that of the settings and the model's window.
+            left_out: Kinds of blocks that are not wanted.
 
         Raises:
             ModelError: Identity and prompt alone do not fit the model's window, a template is broken, or the request
@@ -100,11 +111,13 @@ class Assembler:
         gate = gate or Gate(self._library, is_remote=True)
         request = gate.admit(request)
         count = partial(count_tokens, model=model)
-        limit = budget_tokens(self._library.settings, model)
+        limit = most_tokens(self._library.settings, model)
+        limit = min(limit, budget_tokens or limit)
         limit -= tool_tokens(limit) if tools else 0
         reader = f"{request.purpose}:{model}:{'remote' if gate.is_remote else 'local'}"
         sections = _Sections(self._library, gate, reader, self._lists, self._order, limit, count)
-        around = [*self._head(request, tools, gate), *self._plugin_blocks(request)]
+        around = [*self._head(request, tools, gate), *self._plugin_blocks(request, gate)]
+        around = [block for block in around if block.stability not in left_out]
         fitted, cuts = self._fitted(around, sections, request)
         return WorkingMemory(
             blocks=tuple(fitted),
@@ -147,7 +160,7 @@ class Assembler:
         ]
         return [*blocks, background_block(library, gate)] if has_background else blocks
 
-    def _plugin_blocks(self, request: Request) -> list[Block]:
+    def _plugin_blocks(self, request: Request, gate: Gate) -> list[Block]:
         """Return the blocks that plugins add, each cut to `PLUGIN_SHARE` and below a heading that is none of ours."""
         added = []
         answers = self._library.call_hook("context_blocks", brain=self._library, request=request)
@@ -159,7 +172,7 @@ class Assembler:
                     block,
                     heading=f"{heading} (plugin)" if heading in HEADINGS else heading,
                     stability=min(max(block.stability, Stability.ROLE), Stability.FOCUS),
-                    parts=tuple(spoken(part) for part in block.parts),
+                    parts=tuple(spoken(gate.cleared(part)) for part in block.parts),
                     cut_order=15 if block.cut_order is None else block.cut_order,
                     share=min(block.share, PLUGIN_SHARE),
                     owner=block.owner if block.owner != "kernel" else "plugin",

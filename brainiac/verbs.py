@@ -1,0 +1,982 @@
+"""The eight verbs that commands and doors share: search, fetch, briefing, list, why, remember, ask and suggest.
+
+A door is a program that reaches the memory for somebody: an assistant's tools, a browser, another program. What
+is private or off the record passes no door, not in a result, an error or a count. What passes is quoted as data,
+bounded in tokens and continued by a cursor. None of the verbs deletes, moves or overwrites.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote, unquote
+
+from brainiac.brain import Brain
+from brainiac.clock import iso, parse_iso
+from brainiac.errors import ConfinementError, FormatError, ModelError, UserError
+from brainiac.events import (
+    ChangeSuggested,
+    ForgetProposal,
+    PathKind,
+    ProposalRecord,
+    ReplaceProposal,
+    RetireProposal,
+    new_id,
+)
+from brainiac.formats.frontmatter import render_meta
+from brainiac.formats.index_page import parse_index
+from brainiac.formats.markdown import PRIVATE
+from brainiac.formats.page import parse_memory
+from brainiac.formats.prompt import (
+    ORIGINS,
+    Response,
+    error_path,
+    parse_prompt,
+    parse_response,
+    reason_of_error,
+    response_path,
+)
+from brainiac.history.devices import waiting_message
+from brainiac.history.forget import find_target
+from brainiac.history.why import Chain, Exchanges, Said, StatementMatch, Why, find_statement
+from brainiac.history.why import why as explain
+from brainiac.llm.catalog import count
+from brainiac.llm.context.blocks import Stability, WorkingMemory, shortened
+from brainiac.llm.context.fence import one_line, quoted
+from brainiac.llm.context.long_term import PAGE_TOKENS, ShownPages
+from brainiac.llm.gate import Gate
+from brainiac.llm.redaction import redact
+from brainiac.llm.schemas import OFFLINE, AnswerRequest
+from brainiac.llm.tools import names_in
+from brainiac.pipeline.daemon import answer_one, capture_one, is_running
+from brainiac.search.documents import Hit
+from brainiac.search.query import misfits
+from brainiac.storage.files import Disk, temporary_beside
+from brainiac.storage.review import Proposal, review_change
+from brainiac.storage.runstate import read_run_state
+from brainiac.storage.statements import text_hash
+from brainiac.tree import slugify
+
+RESULT_TOKENS = 2_000  # a door's answer by default
+MAX_RESULT_TOKENS = 9_000  # hosts warn above 10,000
+WAIT_SECONDS = 600.0
+CAPTURE_SECONDS = 5.0  # a daemon takes in a finished note in less than one
+LOOK_EVERY_SECONDS = 0.02
+SCHEME = "brain://"
+_NAME_WORDS = 8
+_PART_TOKENS = 25  # of the keys around the words of one part
+
+
+# --- who calls, and what they see ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who uses a verb; by itself a client at a door.
+
+    Attributes:
+        by: The client's name, such as `mcp:claude-desktop`; it stands in what comes in.
+        origin: Whose words it brings, one of `ORIGINS`.
+        is_person: It is the person at their own terminal, who sees what is private.
+    """
+
+    by: str
+    origin: str = "assistant"
+    is_person: bool = False
+
+    def gate(self, brain: Brain) -> Gate:
+        """Return what decides what the caller is shown."""
+        return Gate(brain, is_remote=not self.is_person, is_kept=not self.is_person)
+
+    def fenced(self, text: str) -> str:
+        """Return words of memory as the caller gets them: through a door as quoted data, which commands nothing."""
+        return text if self.is_person else quoted(text)
+
+    def head(self) -> dict[str, object]:
+        """Return the front matter of what the caller brings in; by it commands in the text do not count."""
+        if self.is_person:
+            return {}
+        origin = self.origin if self.origin in ORIGINS else ORIGINS[-1]
+        return {"origin": origin, "by": " ".join(self.by.split())[:80] or "unknown"}
+
+
+PERSON = Caller("person", "person", is_person=True)
+
+
+def _room(max_tokens: int | None, caller: Caller) -> int | None:
+    """Return the tokens an answer may have; None for a person who set no bound."""
+    if caller.is_person:
+        return max_tokens
+    return max(1, min(max_tokens or RESULT_TOKENS, MAX_RESULT_TOKENS))
+
+
+def _cursor(offset: int, source: str) -> str:
+    return f"{offset}.{hashlib.sha256(source.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _offset(cursor: str, source: str) -> int:
+    """Return where a cursor leads.
+
+    Raises:
+        UserError: It was given for something else, or for a text that has changed since.
+    """
+    if not cursor:
+        return 0
+    number = cursor.partition(".")[0]
+    if not (number.isascii() and number.isdigit()) or cursor != _cursor(int(number), source):
+        raise UserError(f"the cursor {cursor[:40]!r} does not belong to this; leave it out to begin again")
+    return int(number)
+
+
+def _end_within(texts: Sequence[str], start: int, room: int | None) -> int:
+    """Return up to which of several parts an answer goes, so that it has so many tokens; one at least."""
+    for position in range(start, len(texts)):
+        if room is not None:
+            room -= count(texts[position]) + _PART_TOKENS
+            if room < 0 and position > start:
+                return position
+    return max(start, len(texts))
+
+
+def _refresh(brain: Brain) -> None:
+    """See what other processes wrote, where neither a daemon in this process nor the opening of the index has."""
+    if brain.recall.is_open and not brain.is_watched:
+        brain.recall.rescan()
+
+
+# --- search --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One thing found.
+
+    Attributes:
+        id: What `fetch`, `why` and `suggest` take.
+        title: Of its page.
+        text: Its words.
+        date: The person's day it was said on or last changed; "" if unknown.
+        hit: What search itself says of it.
+    """
+
+    id: str
+    title: str
+    text: str
+    date: str
+    hit: Hit
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        url = SCHEME + quote(self.id, safe="/#^")
+        values = {"id": self.id, "title": self.title, "url": url, "text": self.text, "date": self.date}
+        return values | ({"archived": True} if self.hit.is_archived else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What a search found, best first.
+
+    Attributes:
+        query: As it was asked.
+        matches: What was found.
+        fresh: The index has read all that stands in memory.
+        cursor: Where to go on; "" at the end.
+    """
+
+    query: str
+    matches: tuple[Match, ...]
+    fresh: bool
+    cursor: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        results = [match.to_json() for match in self.matches]
+        return {"query": self.query, "results": results, "fresh": self.fresh, "cursor": self.cursor or None}
+
+
+def search(
+    brain: Brain,
+    query: str,
+    *,
+    limit: int = 8,
+    max_tokens: int | None = None,
+    cursor: str = "",
+    caller: Caller = PERSON,
+) -> Matches:
+    """Find statements, exchanges and pages.
+
+    Args:
+        brain: The brain.
+        query: Words, narrowed by `tag:` `type:` `after:` `before:` `path:` "exact words" -word.
+        limit: At most so many.
+        max_tokens: At most so much text; a door gets 2,000 where it asks for nothing else.
+        cursor: Where the last answer ended.
+        caller: Who asks.
+
+    Raises:
+        UserError: A part of the query is none, or the cursor is another query's.
+    """
+    gate, start = caller.gate(brain), _offset(cursor, query)
+    types = [name for name in names_in(brain, gate, brain.tree.long_term) if name.endswith("/")]
+    if problems := misfits(query, brain.now(), [name.rstrip("/") for name in types]):
+        raise UserError(*problems)
+    _refresh(brain)
+    hits = _shown_hits(brain, gate, query, start + limit + 1)
+    matches = [_match(brain, hit, caller) for hit in hits[: start + limit]]
+    end = _end_within([match.title + match.text for match in matches], start, _room(max_tokens, caller))
+    is_fresh = brain.recall.status()["freshness"] == "fresh"
+    return Matches(query, tuple(matches[start:end]), is_fresh, _cursor(end, query) if end < len(hits) else "")
+
+
+def _shown_hits(brain: Brain, gate: Gate, query: str, wanted: int) -> list[Hit]:
+    """Return the best hits that may be shown; more are asked for as long as hidden ones took the place of others."""
+    limit, former = wanted, -1
+    while True:
+        hits = brain.recall.search(query, limit=limit, now=brain.now())
+        shown = gate.hits(hits)
+        if len(shown) >= wanted or len(hits) in (0, former):
+            return shown
+        limit, former = 2 * limit, len(hits)
+
+
+def _match(brain: Brain, hit: Hit, caller: Caller) -> Match:
+    name = hit.path
+    if hit.anchor:
+        name = f"{hit.path}#^{hit.anchor}" if hit.kind == "statement" else hit.anchor
+    text, title = hit.text, hit.title
+    if not caller.is_person:
+        text, title = caller.fenced(shortened(text, PAGE_TOKENS, count)), one_line(title)
+    return Match(name, title, text, brain.day_of(hit.at) if hit.at else "", hit)
+
+
+# --- fetch ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page or an exchange, or a part of it.
+
+    Attributes:
+        id: Its path, or the exchange's id.
+        title: For a person.
+        text: Its words from where the cursor led.
+        fresh: It was read just now.
+        cursor: Where to go on; "" at the end.
+    """
+
+    id: str
+    title: str
+    text: str
+    fresh: bool = True
+    cursor: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self) | {"url": SCHEME + quote(self.id, safe="/#^"), "cursor": self.cursor or None}
+
+
+def fetch(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str = "", caller: Caller = PERSON) -> Page:
+    """Return a page of memory or an exchange, as it stands.
+
+    Args:
+        brain: The brain.
+        name: An id that `search` gave, a path, uuid, title or link; with `#^block` it begins at that statement.
+        max_tokens: At most so much; a door gets 2,000 where it asks for nothing else.
+        cursor: Where the last answer ended.
+        caller: Who asks.
+
+    Raises:
+        UserError: Nothing that the caller may see is called so, or the text has changed since the cursor was given.
+    """
+    _refresh(brain)
+    gate = caller.gate(brain)
+    path, block = _split(unquote(name.removeprefix(SCHEME)) if name.startswith(SCHEME) else name)
+    title, page, text = _named_text(brain, gate, path, caller)
+    place = text.find(block) if block else -1
+    start = _offset(cursor, text) if cursor else max(0, text.rfind("\n\n", 0, place) + 2 if place > 0 else 0)
+    end = _end_of_part(text, start, _room(max_tokens, caller))
+    part = caller.fenced(text[start:end])
+    return Page(page, title if caller.is_person else one_line(title), part, cursor=_next(text, end))
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return the page that an id names, and the block id behind it; a page's own name may hold a `#`."""
+    path, sign, block = name.strip().rpartition("#^")
+    return (path, f"^{block}") if sign and path else (name.strip(), "")
+
+
+def _next(text: str, end: int) -> str:
+    return _cursor(end, text) if end < len(text) else ""
+
+
+def _end_of_part(text: str, start: int, room: int | None) -> int:
+    """Return where a part of a text ends that begins at an offset and has so many tokens: at a line's end if it can."""
+    if room is None or count(text[start:]) <= room:
+        return len(text)
+    low, high = start + 1, len(text)  # as few characters as make sure that it goes on
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count(text[start:middle]) <= room else (low, middle - 1)
+    line_end = text.rfind("\n", start, low) + 1
+    return line_end if line_end > start else low
+
+
+def _named_text(brain: Brain, gate: Gate, name: str, caller: Caller) -> tuple[str, str, str]:
+    """Return title, id and text of the page or exchange that a name means.
+
+    Raises:
+        UserError: There is none that may be shown, or there are several.
+    """
+    pages = ShownPages(brain, gate).find(name)
+    if len(pages) > 1:
+        raise UserError(f"{name!r} may mean {', '.join(page.path for page in pages[:5])}; name one by its path")
+    for path in [page.path for page in pages] or (name, f"{name}.md"):
+        if (text := gate.note(path)) is not None:
+            title = pages[0].title if pages else posixpath.basename(path)
+            return title, path, text
+    exchanges = Exchanges(brain)
+    exchange = exchanges.find(name)
+    said = exchanges.shown(exchange, None if caller.is_person else gate) if exchange else None
+    if said is None or not said.user:
+        raise UserError(f"{name!r} is no page and no exchange here; `search` gives ids that are")
+    answer = f"\n\n**AI:** {said.ai}" if said.ai else ""
+    return f"Exchange of {brain.day_of(said.at)}", said.exchange, f"{said.at}\n\n**User:** {said.user}{answer}"
+
+
+# --- briefing ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """The working memory that a model call would get.
+
+    Attributes:
+        memory: Its blocks with their tokens, and what was cut.
+        fresh: The index has read all that stands in memory.
+    """
+
+    memory: WorkingMemory
+    fresh: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        memory = self.memory
+        blocks = [
+            {
+                "name": block.name,
+                "owner": block.owner,
+                "tokens": memory.block_tokens[block.name],
+                "is_cached": block.name in memory.cached,
+                "text": block.text,
+            }
+            for block in memory.blocks
+        ]
+        cuts = [
+            {"block": cut.block, "parts": cut.parts, "tokens": cut.tokens, "reason": cut.reason} for cut in memory.cuts
+        ]
+        sizes = {"tokens": memory.tokens, "budget_tokens": memory.budget_tokens}
+        return {**sizes, "fresh": self.fresh, "blocks": blocks, "cuts": cuts}
+
+
+def briefing(
+    brain: Brain,
+    prompt: str = "",
+    *,
+    budget_tokens: int | None = None,
+    is_copied: bool = False,
+    caller: Caller = PERSON,
+) -> Briefing:
+    """Assemble what a model would be shown for a prompt, without asking any model.
+
+    A door gets it without the instructions to a model of ours, within 2,000 tokens where it names no budget.
+
+    Args:
+        brain: The brain.
+        prompt: What would be asked.
+        budget_tokens: At most so much; None for what the settings say.
+        is_copied: It leaves this machine on a clipboard: without what is private.
+        caller: Who asks.
+
+    Raises:
+        ModelError: Identity and prompt alone do not fit, or the prompt is private and it leaves this machine.
+    """
+    _refresh(brain)
+    now, inbox = brain.now(), brain.tree.layout.inbox
+    head = f"{render_meta(caller.head())}\n" if caller.head() else ""
+    parsed = parse_prompt(f"{inbox}/context.md", (head + prompt).encode("utf-8", "replace"), at=iso(now), inbox=inbox)
+    request = AnswerRequest(
+        now=now,
+        prompt=parsed,
+        short_term=brain.short_term().memory,
+        hits=_shown_hits(brain, caller.gate(brain), parsed.said, brain.settings.context.max_memories),
+        conversation=brain.conversation(parsed),
+        zone=brain.zone,
+        is_private=parsed.private,
+    )
+    leaves = Gate(brain, is_remote=True) if is_copied else None
+    is_fresh = brain.recall.status()["freshness"] == "fresh"
+    if caller.is_person:
+        return Briefing(brain.models.working_memory(request, gate=leaves, budget_tokens=budget_tokens), is_fresh)
+    room = _room(budget_tokens, caller)
+    left_out = {Stability.ROLE}
+    memory = brain.models.working_memory(request, gate=caller.gate(brain), budget_tokens=room, left_out=left_out)
+    return Briefing(memory, is_fresh)
+
+
+# --- list ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What stands in a folder of memory.
+
+    Attributes:
+        id: Its path; a folder's ends with `/`.
+        about: The page's title, or what the folder's `_index.md` says of it.
+    """
+
+    id: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A folder of memory.
+
+    Attributes:
+        path: The folder.
+        about: What its `_index.md` says of it.
+        entries: What stands in it, by name.
+        fresh: It was read just now.
+        cursor: Where to go on; "" at the end.
+    """
+
+    path: str
+    about: str
+    entries: tuple[Entry, ...]
+    fresh: bool = True
+    cursor: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self) | {"cursor": self.cursor or None}
+
+
+def list_folder(
+    brain: Brain, path: str = "", *, max_tokens: int | None = None, cursor: str = "", caller: Caller = PERSON
+) -> Listing:
+    """List what a folder of memory holds, with titles and summaries.
+
+    Args:
+        brain: The brain.
+        path: The folder; long-term memory without one.
+        max_tokens: At most so much; a door gets 2,000 where it asks for nothing else.
+        cursor: Where the last answer ended.
+        caller: Who asks.
+
+    Raises:
+        UserError: There is no such folder that the caller may see.
+    """
+    tree, gate = brain.tree, caller.gate(brain)
+    try:
+        folder = tree.confine(path.strip().rstrip("/") or tree.long_term, inside=tree.memory)
+    except ConfinementError:
+        folder = tree.root / "…"
+    shown = tree.relative(folder)
+    if not folder.is_dir() or not gate.knows(shown):
+        raise UserError(f"{path!r} is no folder of {tree.relative(tree.memory)}/ here")
+    names = [name for name in names_in(brain, gate, folder) if name.endswith(("/", ".md")) and name != "_index.md"]
+    start = _offset(cursor, shown)
+    entries = [Entry(f"{shown}/{name}", _about(gate, f"{shown}/{name}", caller)) for name in names]
+    end = _end_within([entry.id + entry.about for entry in entries], start, _room(max_tokens, caller))
+    following = _cursor(end, shown) if end < len(names) else ""
+    return Listing(shown, _about(gate, f"{shown}/", caller), tuple(entries[start:end]), cursor=following)
+
+
+def _about(gate: Gate, path: str, caller: Caller) -> str:
+    """Return one line on a folder or page: the summary of its index page, its title."""
+    file = f"{path}_index.md" if path.endswith("/") else path
+    text = gate.note(file, ("memory",))
+    if text is None:
+        return ""
+    try:
+        about = parse_index(file, text).summary if path.endswith("/") else parse_memory(file, text).title
+    except FormatError:
+        about = ""
+    about = " ".join(about.split())
+    return about if caller.is_person else one_line(about, 300)
+
+
+# --- why -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something stands in memory.
+
+    Attributes:
+        why: Its statements with all that led to them.
+        fresh: The journals were read just now.
+        cursor: The statement to go on with; "" at the end.
+    """
+
+    why: Why
+    fresh: bool = True
+    cursor: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self.why) | {"fresh": self.fresh, "cursor": self.cursor or None}
+
+
+def why(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str = "", caller: Caller = PERSON) -> Reason:
+    """Explain a memory (path, uuid, title) or a statement (block id, text) down to the words that were typed.
+
+    Args:
+        brain: The brain.
+        name: What is to be explained; also an id that `search` gave.
+        max_tokens: At most so much; a door gets 2,000 where it asks for nothing else.
+        cursor: Where the last answer ended.
+        caller: Who asks.
+
+    Raises:
+        UserError: Nothing that the caller may see is called so.
+        FormatError: The page cannot be read.
+    """
+    _refresh(brain)
+    if caller.is_person:
+        return Reason(explain(brain, name))
+    try:
+        reason = explain(brain, name.removeprefix(SCHEME), caller.gate(brain))
+    except (FormatError, UserError):
+        # what a person is told names the nearest statements, whose words would stand outside of the quotes
+        raise UserError(f"{name!r} is no memory and no statement here; `search` gives ids that are") from None
+    parts: list[Chain | Said] = [*map(_fenced_chain, reason.chains), *map(_fenced_said, reason.said)]
+    start, room = _offset(cursor, name), _room(max_tokens, caller)
+    end = _end_within([str(asdict(part)) for part in parts], start, room)
+    chains = tuple(part for part in parts[start:end] if isinstance(part, Chain))
+    said = tuple(part for part in parts[start:end] if isinstance(part, Said))
+    shown = replace(reason, title=one_line(reason.title), chains=chains, said=said)
+    return Reason(shown, cursor=_cursor(end, name) if end < len(parts) else "")
+
+
+def _fenced_chain(chain: Chain) -> Chain:
+    steps = tuple(
+        replace(
+            step,
+            before=step.before and quoted(step.before),
+            after=step.after and quoted(step.after),
+            reasoning=step.reasoning and quoted(step.reasoning),
+            sources=tuple(map(_fenced_said, step.sources)),
+        )
+        for step in chain.steps
+    )
+    return replace(chain, title=one_line(chain.title), text=quoted(chain.text), steps=steps)
+
+
+def _fenced_said(said: Said) -> Said:
+    """Return an exchange as quoted data; what the assistant answered is left out, since nothing rests on it."""
+    return replace(said, user=said.user and quoted(shortened(said.user, PAGE_TOKENS, count)), ai="")
+
+
+# --- remember ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A note that was put into the inbox.
+
+    Attributes:
+        id: Its path.
+        is_new: False where a note of the same key had been put there before.
+        fresh: It is in short-term memory, where search finds it.
+        waits: Why it is not there yet; "" where nothing keeps it.
+    """
+
+    id: str
+    is_new: bool
+    fresh: bool
+    waits: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def remember(
+    brain: Brain, text: str, *, about: str = "", is_private: bool = False, key: str = "", caller: Caller = PERSON
+) -> Remembered:
+    """Put a note into `inbox/notes/` and see it taken into short-term memory, here or by the daemon.
+
+    Args:
+        brain: The brain.
+        text: What is to be remembered, whole.
+        about: A page it is about, by a name that `fetch` takes.
+        is_private: It must not leave this machine.
+        key: The caller's own name for it: the same key again adds nothing.
+        caller: Who brings it.
+
+    Raises:
+        UserError: There is no text, or no page of that name.
+    """
+    if not text.strip():
+        raise UserError("there is nothing to remember: the text is empty")
+    meta = caller.head()
+    if about:
+        _, path, _ = _named_text(brain, caller.gate(brain), about, caller)
+        meta["focus"] = [f"[[{path.removesuffix('.md')}]]"]
+    if is_private:
+        meta["private"] = True
+    folder, stem = brain.tree.inbox / "notes", ""
+    if key:
+        stem = "note-" + hashlib.sha256(f"{caller.by}\n{key}".encode("utf-8", "replace")).hexdigest()[:16]
+        known = f"{brain.tree.relative(folder)}/{stem}.md"
+        if brain.read(known) is not None or brain.answered.of(known):
+            return _remembered(brain, known, is_new=False)
+    file = _write_new(folder, stem or _stem(brain, text, is_named=not is_private), meta, text, is_unique=bool(key))
+    return _remembered(brain, brain.tree.relative(file), is_new=True)
+
+
+def _remembered(brain: Brain, path: str, *, is_new: bool) -> Remembered:
+    """Have a note taken in, here or by the daemon, and return what became of it."""
+    if not brain.is_active:
+        return Remembered(path, is_new, fresh=False, waits=waiting_message(brain))
+    if not is_running(brain):
+        capture_one(brain, path)
+    deadline = time.monotonic() + CAPTURE_SECONDS
+    while not (is_taken := _is_taken_in(brain, path)) and is_running(brain) and time.monotonic() < deadline:
+        time.sleep(LOOK_EVERY_SECONDS)
+    return Remembered(path, is_new, is_taken, "" if is_taken else "it is taken in later; `status` tells why")
+
+
+def _is_taken_in(brain: Brain, path: str) -> bool:
+    brain.answered.refresh()
+    note = brain.answered.of(path)
+    return note is not None and brain.answered.has_outcome(note.exchange)
+
+
+def _stem(brain: Brain, text: str, *, is_named: bool) -> str:
+    """Return the name of a new file without its suffix: the moment, then the first words or, without them, an id.
+
+    A name is read where the text is not: in the journal, by `status`, by whoever syncs the folder.
+    """
+    name = slugify(" ".join(redact(brain, text).split()[:_NAME_WORDS])) if is_named else new_id()[-12:]
+    return f"{brain.now():%Y-%m-%d-%H%M%S}-{name}"[:80].rstrip("-")
+
+
+def _write_new(folder: Path, stem: str, meta: Mapping[str, object], text: str, *, is_unique: bool = False) -> Path:
+    """Save a new file as a person would and return its path.
+
+    Args:
+        folder: Made where it is not there.
+        stem: Its name without suffix; a number is added where that is taken.
+        meta: Its front matter.
+        text: Its text.
+        is_unique: Leave it where the name is taken: it is the same file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    head = f"{render_meta(meta)}\n" if meta else ""
+    # written aside and moved in whole, so that no half of it can be taken for the prompt
+    aside = Path(temporary_beside(str(folder / stem)))
+    aside.write_text(f"{head}{text.rstrip()}\n", encoding="utf-8", errors="replace")
+    number, path = 1, folder / f"{stem}.md"
+    while True:
+        try:
+            Disk().rename_new(aside, path)
+            return path
+        except FileExistsError:  # somebody else writes the same in this second
+            if is_unique:
+                aside.unlink()
+                return path
+            number += 1
+            path = folder / f"{stem}-{number}.md"
+
+
+# --- ask -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A prompt and its answer.
+
+    Attributes:
+        prompt: The prompt's path.
+        response: The answer; None where it waits.
+        waits: Why it waits; "" where it was answered.
+    """
+
+    prompt: str
+    response: Response | None = None
+    waits: str = ""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the answer was made from memory as it stood."""
+        return self.response is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        if self.response is None:
+            return {"prompt": self.prompt, "response": None, "fresh": False, "waits": self.waits}
+        fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
+        values = {name: getattr(self.response, name) for name in fields}
+        answer = {"prompt": self.prompt, "response": self.response.path, "text": self.response.text}
+        return answer | {"fresh": True} | values
+
+
+def ask(
+    brain: Brain,
+    text: str,
+    *,
+    conversation: str = "",
+    model: str = "",
+    is_private: bool = False,
+    is_off_record: bool = False,
+    caller: Caller = PERSON,
+    stream: Callable[[str], None] | None = None,
+    on_wait: Callable[[str, str], None] | None = None,
+) -> Asked:
+    """Save a prompt in the inbox and return its answer, made here or by the daemon.
+
+    Args:
+        brain: The brain.
+        text: The prompt.
+        conversation: A subfolder of the inbox.
+        model: Another model for this one; a door may choose among those of the settings.
+        is_private: Never to a model elsewhere.
+        is_off_record: Nothing of it is kept.
+        caller: Who asks.
+        stream: Called with each piece of an answer that is made in this process.
+        on_wait: Called with the prompt's path and a reason while something keeps the daemon from answering.
+
+    Raises:
+        UserError: There is no text, it cannot be asked there, it was refused, or no model could serve.
+    """
+    if not text.strip():
+        raise UserError("there is nothing to ask: the text is empty")
+    _check_model(brain, model, caller)
+    wishes = {"model": model or None, "private": is_private or None, "remember": False if is_off_record else None}
+    meta = caller.head() | {key: value for key, value in wishes.items() if value is not None}
+    folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
+    if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not PathKind.PROMPT:
+        raise UserError(f"{conversation!r} is no conversation: nothing in that folder is answered")
+    stem = _stem(brain, text, is_named=not (is_private or is_off_record))
+    path = brain.tree.relative(_write_new(folder, stem, meta, text))
+    if not brain.is_active:
+        return Asked(path, waits=waiting_message(brain))
+    return answer(brain, path, caller=caller, stream=stream, on_wait=on_wait)
+
+
+def _check_model(brain: Brain, model: str, caller: Caller) -> None:
+    """Refuse a model that a door named and the person never did."""
+    named = {OFFLINE, brain.settings.llm.model, *brain.settings.llm.models.values()}
+    if model and not caller.is_person and model not in named:
+        raise UserError(f"{model!r} is no model of this brain; there are {', '.join(sorted(named))}")
+
+
+def answer(
+    brain: Brain,
+    path: str,
+    *,
+    is_again: bool = False,
+    caller: Caller = PERSON,
+    stream: Callable[[str], None] | None = None,
+    on_wait: Callable[[str, str], None] | None = None,
+) -> Asked:
+    """Have a prompt that stands in the inbox answered, here or by the daemon.
+
+    Args:
+        brain: The brain.
+        path: The prompt, relative.
+        is_again: Answer it although it was answered.
+        caller: Who asks.
+        stream: Called with each piece of an answer that is made in this process.
+        on_wait: Called with the prompt's path and a reason while something keeps the daemon from answering.
+
+    Raises:
+        UserError: It was refused, no model could serve, or it was not answered in ten minutes.
+    """
+    if is_running(brain) and not is_again:
+        target = _await_answer(brain, path, on_wait)
+    else:
+        brain.stream_to = stream
+        try:
+            target = answer_one(brain, path, is_again=is_again)
+        except ModelError as error:
+            raise UserError(f"{error.problem} {error.advice}".strip() + f" {_stands(path, error)}") from error
+    file = brain.tree.relative(target)
+    response = parse_response(file, target.read_bytes())
+    prompt = brain.read(path)
+    is_own = prompt is not None and parse_prompt(path, prompt, at="").private
+    if response.private and not (caller.is_person or is_own):
+        # the engine was shown nothing private; who wrote this answer by hand, or a plugin, was
+        raise UserError(f"{path}: its answer is for the person alone; it stands in {file}")
+    return Asked(path, response)
+
+
+def _stands(path: str, error: ModelError) -> str:
+    """Return what becomes of a prompt that no model answered and that no daemon tries again."""
+    by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
+    return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
+
+
+def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] | None) -> Path:
+    """Wait for the daemon's answer, and tell what keeps it."""
+    target, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
+    deadline = time.monotonic() + WAIT_SECONDS
+    reason = ""
+    while time.monotonic() < deadline:
+        if target.is_file():
+            return target
+        if error.is_file():
+            raise UserError(f"{path} was not answered. {reason_of_error(error.read_text(encoding='utf-8'))}")
+        if (now := _reason(brain, path)) != reason:
+            reason = now
+            if reason and on_wait:
+                on_wait(path, reason)
+        time.sleep(LOOK_EVERY_SECONDS)
+    raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
+
+
+def _reason(brain: Brain, path: str) -> str:
+    """Return why the daemon has not answered a prompt yet, as far as it told; "" where nothing keeps it."""
+    for pending in read_run_state(brain.places.state).pending:
+        if pending.get("prompt") == path:
+            again = pending.get("retry_at")
+            moment = f"{parse_iso(str(again)).astimezone(brain.zone):%Y-%m-%d %H:%M:%S}" if again else ""
+            return f"{pending.get('reason')} It is tried again at {moment}." if moment else ""
+    return ""  # what is not tried again is told by its error file
+
+
+# --- suggest -------------------------------------------------------------------------------------------------------
+
+Change = Literal["replace", "end", "forget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """A line in `memory/review.md`, which a person settles with `[x]` or `[-]`.
+
+    Attributes:
+        id: Of the proposal.
+        what: What is proposed, in one sentence.
+        is_new: False where the same was proposed before and nobody has decided yet.
+    """
+
+    id: str
+    what: str
+    is_new: bool
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the target stands as it was shown: it was read just now."""
+        return True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self) | {"fresh": self.fresh}
+
+
+def suggest(brain: Brain, name: str, change: Change, text: str = "", *, caller: Caller = PERSON) -> Suggested:
+    """Put a change of memory before the person; nothing is changed until they tick it.
+
+    Args:
+        brain: The brain.
+        name: A statement (`path#^block`, block id, its words), or for `forget` a page or an exchange too.
+        change: `replace` words it anew, `end` says that it no longer holds, `forget` takes it out of memory.
+        text: The new wording.
+        caller: Who suggests it.
+
+    Raises:
+        UserError: Nothing that the caller may see is called so, or there is no new wording.
+        ConflictError: Somebody keeps writing `review.md`.
+    """
+    if bool(text.strip()) != (change == "replace"):
+        raise UserError("a new wording belongs to `replace`, and to nothing else")
+    gate = None if caller.is_person else caller.gate(brain)
+    name = name.removeprefix(SCHEME)
+    target = find_statement(brain, name, gate)
+    if target is not None and target.is_exact:
+        record, is_private = _about_statement(brain, target, change, text, caller), _is_private(target)
+    elif change == "forget":
+        record, is_private = _about_page(brain, name, caller), False
+    else:
+        raise UserError(f"{name!r} is no statement here; `search` gives ids that are")
+    return brain.retry(lambda: _propose(brain, record, is_private, caller))
+
+
+def _is_private(target: StatementMatch) -> bool:
+    return target.memory.is_private or bool(PRIVATE.search(target.statement.text))
+
+
+def _about_statement(brain: Brain, target: StatementMatch, change: Change, text: str, caller: Caller) -> ProposalRecord:
+    """Return the proposal to change one statement as it stands."""
+    memory, statement = target.memory, target.statement
+    if statement.is_history:
+        raise UserError(f"“{statement.text}” no longer holds: it stands in the history of {memory.path}")
+    words, by, page = _sentence(statement.text), _sentence(caller.by), memory.uuid or memory.path
+    path, block, digest = memory.path, statement.block_id, text_hash(statement.text)
+    proposal, ending = new_id(), f"({path}), as {by} suggests"
+    if change == "forget":
+        what = f"Forget “{words}” {ending}"
+        whole = text_hash(memory.text[statement.start : statement.end])  # with what is nested below it
+        return ForgetProposal(id=proposal, what=what, operation="forget", exchanges=(), blocks=((page, whole),))
+    if not block or not memory.uuid:
+        raise UserError(f"“{words}” has no block id yet; `brainiac adopt {path}` gives it one")
+    on = brain.day_of(iso(brain.now()))
+    if change == "replace":
+        new = _sentence(text)
+        what = f"Replace “{words}” by “{new}” {ending}"
+        return ReplaceProposal(
+            id=proposal, what=what, operation="replace", page=page, path=path, block=block, hash=digest, text=new, on=on
+        )
+    return RetireProposal(
+        id=proposal,
+        what=f"Retire “{words}” {ending}",
+        operation="retire",
+        page=page,
+        path=path,
+        block=block,
+        hash=digest,
+        replaced_by="",
+        on=on,
+        sources=(),
+    )
+
+
+def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:
+    """Return the proposal to forget a page or an exchange that the caller may see.
+
+    Raises:
+        UserError: There is none.
+    """
+    title, path, _ = _named_text(brain, caller.gate(brain), name, caller)
+    what = f"Forget {_sentence(title)} ({path}), as {_sentence(caller.by)} suggests"
+    return find_target(brain, path).proposal(what)
+
+
+def _sentence(text: str) -> str:
+    """Return words for a line of `review.md`: one line in which no comment can pose as a proposal's id."""
+    return " ".join(text.replace("<!--", "<! --").split())
+
+
+def _propose(brain: Brain, record: ProposalRecord, is_private: bool, caller: Caller) -> Suggested:
+    """Journal a proposal and add its line; one that says the same and is undecided stands for it."""
+    brain.projection.follow()
+    rows = brain.projection.query(
+        "SELECT id, data FROM proposals WHERE id NOT IN (SELECT proposal FROM decisions) ORDER BY event"
+    )
+    same = json.dumps(record.to_json() | {"id": ""}, sort_keys=True)
+    for name, data in rows:
+        if json.dumps(json.loads(data) | {"id": ""}, sort_keys=True) == same:
+            return Suggested(name, record.what, is_new=False)
+    changes = review_change(brain, [Proposal(record, is_private)])
+    brain.commit(ChangeSuggested(proposals=(record,)), by=caller.by, changes=changes)
+    return Suggested(record.id, record.what, is_new=True)
