@@ -167,6 +167,7 @@ class Tree:
         return self._kind_of(relative)
 
     def _classify(self, relative: str) -> PathKind:
+        """Return the kind of a path; `kind_of` caches it."""
         parts = relative.split("/")
         if any(is_temporary(part) for part in parts):
             return PathKind.IGNORED
@@ -190,6 +191,7 @@ class Tree:
 
     @staticmethod
     def _classify_inbox(name: str, *, is_note: bool) -> PathKind:
+        """Return the kind of a file of the inbox by its name."""
         if not name.lower().endswith((".md", ".markdown", ".txt")):
             return PathKind.OTHER
         if re.search(r"\.response(-\d+)?\.md$", name):

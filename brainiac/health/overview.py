@@ -179,6 +179,7 @@ def _faults(brain: Brain) -> list[dict[str, Any]]:
 
 def _spent_today_usd(brain: Brain) -> float:
     # not by `llm.costs`, which imports the model catalog: `status` must be fast
+    """Return what this device's model calls cost since the person's midnight, in USD."""
     brain.projection.follow()
     sql, device = "SELECT cost_usd FROM calls WHERE device = ? AND at >= ?", brain.journal.device
     return round(sum(float(usd) for (usd,) in brain.projection.query(sql, device, iso(brain.midnight()))), 8)

@@ -303,6 +303,7 @@ class Bus:
             self._agenda.enter(self._pace().settle_seconds, 0, self._read_log)
 
     def _read_log(self) -> None:
+        """Read the new lines of the access log and submit the hook `access_log_grew`."""
         self._is_log_due = False
         log = self._brain.tree.access_log
         self.settler.prime(self._brain.tree.relative(log), stamp_of(log))

@@ -231,6 +231,7 @@ class Daemon:
         return is_clean
 
     def _lock(self, resources: ExitStack) -> None:
+        """Take the lock that only one daemon of this home can have."""
         path = self._brain.places.state / LOCK
         try:
             resources.enter_context(locked(path, LOCK_WAIT_SECONDS))
@@ -316,6 +317,7 @@ class Daemon:
         self.bus.notice.submit("displaced", self._brain.committer.check_displaced)
 
     def _keep_reporting(self) -> None:
+        """Write the daemon's state and reload plugins that changed, every second."""
         self.bus.later(REPORT_SECONDS, self._keep_reporting)
         self._report()
         stamp = self._brain.plugins.stamp()
