@@ -57,7 +57,6 @@ from brainiac.llm.schemas import OFFLINE, AnswerRequest
 from brainiac.llm.tools import names_in
 from brainiac.pipeline.daemon import answer_one, capture_one, is_running
 from brainiac.search.documents import Hit
-from brainiac.search.query import misfits
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.runstate import read_run_state
@@ -223,6 +222,8 @@ def search(
     Raises:
         UserError: A part of the query is none, or the cursor is another query's.
     """
+    from brainiac.search.query import misfits  # with it comes numpy, and most commands of these verbs do not search
+
     gate, start = caller.gate(brain), _offset(cursor, query)
     types = [name for name in names_in(brain, gate, brain.tree.long_term) if name.endswith("/")]
     if problems := misfits(query, brain.now(), [name.rstrip("/") for name in types]):

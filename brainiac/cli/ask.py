@@ -21,7 +21,7 @@ from brainiac.terminal import clean, is_terminal, one_line, say, show
 from brainiac.tree import Tree
 from brainiac.verbs import Asked
 
-_OPEN_LINK = re.compile(r"\[[^\]\n]*(?:\](?:\([^)\n]*)?)?\Z")  # at the end of a text, its last sign not come yet
+_OPEN_LINK = re.compile(r"\[(?:\\.|[^\]\\\n])*(?:\\|\](?:\([^)\n]*)?)?\Z")  # at the end, its last sign not come yet
 
 
 def register(app: typer.Typer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from dataclasses import asdict
 from typing import Annotated
@@ -12,12 +13,13 @@ import typer
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_styled
-from brainiac.events import Change
+from brainiac.cli.wording import sentence
+from brainiac.events import Change, Event, ExchangeEvent
 from brainiac.history import undo as taking_back
 from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, purge
-from brainiac.storage.record import find_event, last_undoable
+from brainiac.storage.record import find_event, last_caused
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
 from brainiac.terminal import is_terminal, say
@@ -56,28 +58,47 @@ def why(
 
 def undo(
     event: Annotated[str, typer.Argument(help="The event's id, or a part of it; `brainiac log` lists them.")] = "",
-    last: Annotated[bool, typer.Option("--last", help="The last commit that is not taken back yet.")] = False,
+    last: Annotated[
+        bool,
+        typer.Option(
+            "--last", help="What you last caused: a forgetting, a promotion, an exchange with all that followed."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Take back what an event did, wholly, unless its files were changed since; that can be taken back too."""
     if bool(event) == last:
         raise typer.BadParameter("name an event, or give --last")
     with opened_brain() as brain:
-        event_to_undo = last_undoable(brain) if last else find_event(brain, event)
-        undo_event, undoing = taking_back.undo(brain, event_to_undo)
+        steps = last_caused(brain) if last else [find_event(brain, event)]
+        done = [(step, *taking_back.undo(brain, step)) for step in steps]
+        meant, undone, undoing = done[-1]  # what led to the others
+        stands = _still_stands(brain, meant)
     if as_json:
-        later = [{"id": other.id, "kind": other.kind} for other in undoing.later]
-        print_json({"event": asdict(undo_event), "stays": undoing.stays, "later": later})
+        later = [{"id": each.id, "kind": each.kind} for each in undoing.later]
+        also = [asdict(event) for _, event, _ in done[:-1]]
+        print_json({"event": asdict(undone), "also": also, "stays": undoing.stays, "later": later})
         return
-    say(f"Took back {event_to_undo.kind} of {local_time(event_to_undo.at)} ({event_to_undo.id}):")
-    _list_changes(undoing.changes)
-    for line in undoing.stays:
-        say(f"  = {line}")
-    if undoing.later:
+    say(f"Took back of {local_time(meant.at)}: {sentence(meant) or meant.kind} ({meant.id})")
+    for _, _, taken in done:
+        _list_changes(taken.changes)
+        for line in taken.stays:
+            say(f"  = {line}")
+    if stands:
+        say(f"  = {stands} stays, it is yours: `brainiac ask --again {shlex.quote(stands)}` asks it again")
+    if undoing.later and not last:
         say("It had led to these, which stand:")
-        for other in undoing.later:
-            say(f"  {other.id}  {other.kind}, {local_time(other.at)}")
-    say(f"`brainiac undo {undo_event.id}` brings it back.")
+        for each in undoing.later:
+            say(f"  {each.id}  {each.kind}, {local_time(each.at)}")
+    back = ", then ".join(f"`brainiac undo {event.id}`" for _, event, _ in reversed(done))
+    say(f"{back} brings it back.")
+
+
+def _still_stands(brain: Brain, event: Event) -> str:
+    """Return the prompt whose answer was taken back, where it stands; "" where there is none."""
+    answered = event.what
+    is_there = isinstance(answered, ExchangeEvent) and answered.response and brain.read(answered.prompt) is not None
+    return answered.prompt if isinstance(answered, ExchangeEvent) and is_there else ""
 
 
 def forget(

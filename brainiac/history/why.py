@@ -510,6 +510,7 @@ class Provenance:
         return versions[::-1]
 
     def _version(self, path: str, digest: str | None) -> Memory | None:
+        """Return the page with a content hash; None where the text is purged or cannot be parsed."""
         if digest not in self._pages:
             try:
                 text = self._brain.kept_text(digest)

@@ -198,8 +198,8 @@ def _digest(unit: Unit) -> bytes:
 
 
 def _flags_of(unit: Unit, signs: int) -> int:
-    """Return what a unit's words show at a glance, as one number."""
-    # what a picture is called asks nothing and names no place
+    """Return the flags of a unit as one number: speaker, kind, questions, times, numbers, places, capitals."""
+    # the name of a picture is no question and no place
     text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
     flags = signs & (TIME | NUMBER | FIRST_PERSON) | FROM_AI * (unit.side == "ai") | unit.kind << KIND_SHIFT
     if has_question(text):

@@ -288,7 +288,7 @@ def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
         "words": (signals["met"] > 0) | (matches.is_called > 0),
         "title": (signals["titled"] > 0) | (signals["headed"] > 0),
         "meaning": signals["cosine"] >= _LEAST_COSINE if "cosine" in signals else none,
-        "context": (matches.is_labelled > 0) & (signals["window_covered"] > 0),
+        "context": (matches.units.is_labelled > 0) & (signals["window_covered"] > 0),
         "day": signals["day"] >= 1,
         "fields": none if matches.query.terms else ~none,
     }

@@ -36,7 +36,8 @@ Vector: TypeAlias = NDArray[np.float64]
 Signals: TypeAlias = dict[str, Vector]
 Places: TypeAlias = NDArray[np.int64]
 
-TALK_MINUTES = 15  # what was said longer ago than that is no context of what is said now
+# What was said longer ago than that is no context of what is said now; people who write to each other answer late.
+TALK_MINUTES, DIALOGUE_MINUTES = 15, 240
 COMMON_SHARE = 1 / 3  # what stands in a greater share of all passages tells nothing by itself
 _FEW_PASSAGES, _FEW_DOCUMENTS = 8, 64
 _MOST_TOKENS = 48  # of a long query the rarest words
@@ -96,6 +97,8 @@ class Units:
         self.is_turn = (self.kind == UnitKind.TURN).astype(np.float64)
         self.capitals = (flags >> f.CAPITALS_SHIFT & 15) / f.MAX_CAPITALS
         self.tells = flags & f.ONLY_ASKS == 0
+        # in a transcript each speaker is named: only there do names say who said something
+        self.is_labelled = self.is_turn * ~np.isin(self.speaker, [f.USER, f.AI])
         is_apart = self._is_apart()
         talk = np.concatenate(([0], np.cumsum(is_apart | (np.diff(self.place) != 1))))[: self.n]
         # the items of a list stand in no order: the neighbours of a statement say nothing of it
@@ -107,10 +110,11 @@ class Units:
     def _is_apart(self) -> NDArray[np.bool_]:
         """Return whether each unit but the first begins another talk or page, the widest scale of ranking.
 
-        What was said an hour apart seldom belongs together.
+        What one person told an hour apart seldom belongs together.
         """
         minute, turn = self.features["minute"].astype(np.int64), self.is_turn > 0
-        is_later = (minute[1:] == f.NO_DAY) | (np.abs(np.diff(minute)) > TALK_MINUTES)
+        most = np.where(self.is_labelled[1:] > 0, DIALOGUE_MINUTES, TALK_MINUTES)
+        is_later = (minute[1:] == f.NO_DAY) | (np.abs(np.diff(minute)) > most)
         is_apart: NDArray[np.bool_] = (np.diff(self.page) > 0) | (turn[1:] != turn[:-1]) | (turn[1:] & is_later)
         return is_apart
 
@@ -203,7 +207,7 @@ class Matches:
     Attributes:
         named: Who of those that speak is named in the query; `is_named`: 1 for their turns.
         is_first_named: 1 for the turns of the first of several.
-        is_labelled: 1 for a turn whose speaker a transcript names; `is_called`: and so does the query.
+        is_called: 1 for a turn whose speaker a transcript names, and so does the query.
         mentions: How often those who are named are spoken of.
         met: How much of any term that tells something each unit has: 1 for the word itself, less for one like it.
         exact: How often each term stands in each unit; `near`: how often what is like it does, as far as it is.
@@ -238,9 +242,7 @@ class Matches:
         speakers = set(units.speaker[units.is_turn > 0].tolist())
         self.named = {w for w in speaker_words(self.query) if signed(term_hash(speaker_key(w))) in speakers}
         self.is_named = self._spoken_by(self.named)
-        # in a transcript each speaker is named: only there do names say who said something
-        self.is_labelled = units.is_turn * ~np.isin(units.speaker, [f.USER, f.AI])
-        self.is_called = self._spoken_by(self.named & self.query.words) * self.is_labelled
+        self.is_called = self._spoken_by(self.named & self.query.words) * units.is_labelled
         pieces = self.query.text.split()
         in_order = dict.fromkeys(word for piece in pieces for word in sorted(plain_words(piece) & self.named))
         self.is_first_named = self._spoken_by(list(in_order)[:1] if len(in_order) > 1 else ())

@@ -62,6 +62,7 @@ class PageSet:
                 yield entry
 
     def _add_page(self, path: str, entry: os.DirEntry[str], former: tuple[_Stamp, Memory | FormatError] | None) -> None:
+        """Add the page at a path, taken from the former set if its stamp is unchanged."""
         try:
             # Looked at before it is read: a file written in between is then read again by the next set.
             status = entry.stat(follow_symlinks=False)
@@ -82,6 +83,7 @@ class PageSet:
             self.broken[path] = page
 
     def _read(self, path: str) -> Memory | FormatError | None:
+        """Return the page at a path, the error where it cannot be parsed, None where there is no file."""
         try:
             text = page_text(self._tree, path)
             return None if text is None else parse_memory(path, text)

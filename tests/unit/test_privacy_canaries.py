@@ -32,7 +32,7 @@ from tests.support.remote import Curious, elsewhere, purpose_of, read_twice
 pytestmark = pytest.mark.xdist_group("privacy_canaries")  # one process makes its costly fixture
 
 MODEL, EMBEDDER = "openai/test-model", "openai/test-embedder"
-PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "summarize", "organize", "embed")
+PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "organize", "embed")
 FOLDER = "memory/long_term/concrete"
 EVENT = "### 2025-09-1{day}T10:00:00Z{heading}\n<!-- event: e{number:02d} -->\n{below}{said}"
 
@@ -225,7 +225,7 @@ SHAPES: dict[str, Shape] = {
         asked="workflow: b",
     ),
     "template": Shape(
-        {"system/prompts/summarize.md": "---\nprivate: {y}\n---\nThe {c}. Answer by {{{{ schema }}}}.\n"}
+        {"system/prompts/synthesize.md": "---\nprivate: {y}\n---\nThe {c}. Answer by {{{{ schema }}}}.\n"}
     ),
     "paragraph of a template": Shape({"system/prompts/organize.md": "By {{{{ schema }}}}.\n\nThe {c}. {m}\n"}),
     # what plugins bring
@@ -413,7 +413,8 @@ def test_each_would_be_sent_were_it_not_private(name: str, lives: Any) -> None:
 
 
 def test_every_purpose_is_served_elsewhere(lives: Any) -> None:
-    """All eight purposes and the embedder were asked, in both lives; private prompts brought no request at all."""
+    """All purposes and the embedder were asked, in both lives, `summarize` left out, since nothing was left to be
+    summarized; private prompts brought no request at all."""
     assert set(PURPOSES) == lives(True).sent.keys() == lives(False).sent.keys()
     assert 0 == lives(True).during_private
     assert [] == lives(True).purposes_with("kanarie99qz")
