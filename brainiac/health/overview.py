@@ -73,6 +73,7 @@ class Overview:
         daemon: `is_running`; of a running one its report (see `RunState`), else `elsewhere`: who serves the brain.
         counts: Files of each kind, and exchanges in short-term memory.
         pending: `prompt` and `reason` of each prompt that waits.
+        unread: Files in the inbox of a type that is not read.
         faults: Of plugins in the last 24 hours: `at`, `plugin`, and what the event says.
     """
 
@@ -84,6 +85,7 @@ class Overview:
     model: str
     counts: dict[str, int]
     pending: list[dict[str, Any]]
+    unread: list[str]
     problems: list[str]
     notices: list[str]
     faults: list[dict[str, Any]]
@@ -109,6 +111,7 @@ def overview(brain: Brain) -> Overview:
         model=settings.llm.model,
         counts={name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": exchanges},
         pending=daemon.pop("pending") if daemon["is_running"] else list(_unanswered(brain, inbox, daemon)),
+        unread=sorted(path for path in inbox if tree.kind_of(path) is PathKind.OTHER),
         problems=list(_problems(brain)),
         notices=[*map(str, notices(brain)), *_taken_back(brain, inbox)],
         faults=_faults(brain),
@@ -127,7 +130,7 @@ def _daemon(brain: Brain) -> dict[str, Any]:
             other = recently_seen_daemon(brain)
             return {"is_running": False} | ({"elsewhere": serving_message(brain, other)} if other else {})
     except LockedError:
-        fields = ("pid", "since", "watch", "passed_over", "problem", "pending")
+        fields = ("pid", "since", "watch", "problem", "pending")
         return {"is_running": True, **{name: getattr(state, name) for name in fields}}
 
 

@@ -105,7 +105,6 @@ class Bus:
         self.far = KeyedExecutor("far-background", 1, self._wake, self._log_bug)
         self.inbox = Inbox(brain, self._again)
         self.dispatcher = HookDispatcher(brain, self.near, self.later)
-        self.passed_over: dict[str, None] = {}  # files in the inbox of a type that is not read
         self._thread = threading.Thread(target=self._run, name="bus", daemon=True)
 
     def start(self) -> None:
@@ -375,10 +374,7 @@ class Bus:
         elif kind is PathKind.CONFIG:
             self.retry()
         elif kind is PathKind.OTHER and path.startswith(self._brain.tree.layout.inbox + "/"):
-            if change.action == "deleted":
-                self.passed_over.pop(path, None)
-            else:
-                self.passed_over[path] = None
+            self.foreground.submit(self._conversation(path), lambda: self.inbox.report_unread(path))
 
     def retry(self, paths: set[str] | None = None) -> None:
         """Process waiting prompts again: those at some paths, or all but a held backlog."""

@@ -348,7 +348,6 @@ class Daemon:
             pid=os.getpid() if pid is None else pid,
             watch=self.watcher.health().as_json(),
             pending=[pending.as_json() for pending in self.bus.inbox.pending],
-            passed_over=list(self.bus.passed_over),
             access_log=self.bus.tail.mark,
             settings=self._brain.settings.model_dump(mode="json"),
             problem=problem,
