@@ -13,6 +13,7 @@ import stat
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,7 +25,7 @@ from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
 from brainiac.pipeline.inbox import Inbox
-from brainiac.pipeline.reconcile import TO_ANSWER, differences, is_free
+from brainiac.pipeline.reconcile import TO_ANSWER, differences, folders_beside, is_free, scan
 from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, is_touched, stamp_from, stamp_of
 from brainiac.storage.external_edits import NotRestedError
 
@@ -104,7 +105,6 @@ class Bus:
         self.far = KeyedExecutor("far-background", 1, self._wake, self._log_bug)
         self.inbox = Inbox(brain, self._again)
         self.dispatcher = HookDispatcher(brain, self.near, self.later)
-        self.passed_over: dict[str, None] = {}  # files in the inbox of a type that is not read
         self._thread = threading.Thread(target=self._run, name="bus", daemon=True)
 
     def start(self) -> None:
@@ -316,6 +316,12 @@ class Bus:
         """Process a prompt after some seconds, unless it is being changed then: it is processed when finished."""
         self.later(seconds, lambda: None if self.settler.is_waiting(path) else self.ask(path))
 
+    def learn_folders(self) -> None:
+        """Take what stands in the person's own folders as known, when a plugin begins to hear of them."""
+        for path, stamp in scan(self._brain.tree, folders_beside(self._brain)).items():
+            if not self._is_known(path) and self._brain.tree.kind_of(path) is PathKind.OTHER:
+                self.settler.prime(path, stamp)
+
     # --- the notice tier --------------------------------------------------------------------------------
 
     def _submit_notice(self, change: FileChange, attempt: int = 1, *, is_touched: bool = False) -> None:
@@ -337,6 +343,8 @@ class Bus:
             return
         if is_touched:
             self._process_touched(change.path, is_new=noted is not None)
+        elif noted is not None and change.action == "created" and noted.action == "modified":
+            noted = replace(noted, action="created")  # a commit saw the new file first, which is no change of it
         elif noted is None and change.kind in TO_ANSWER:
             noted = change  # the answering commit recorded it already; it is still a person's change, for the hooks
         if noted is not None:
@@ -366,10 +374,7 @@ class Bus:
         elif kind is PathKind.CONFIG:
             self.retry()
         elif kind is PathKind.OTHER and path.startswith(self._brain.tree.layout.inbox + "/"):
-            if change.action == "deleted":
-                self.passed_over.pop(path, None)
-            else:
-                self.passed_over[path] = None
+            self.foreground.submit(self._conversation(path), lambda: self.inbox.report_unread(path))
 
     def retry(self, paths: set[str] | None = None) -> None:
         """Process waiting prompts again: those at some paths, or all but a held backlog."""
@@ -380,7 +385,7 @@ class Bus:
 
     def _rescan(self) -> None:
         self._brain.answered.refresh()
-        for path in differences(self._brain.tree, self.settler.settled):
+        for path in differences(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
             self.look(str(self._brain.tree.absolute(path)))
 
     def _log_bug(self, error: BaseException) -> None:
