@@ -399,7 +399,7 @@ class Pages:
         return Candidates([*fresh, *pages], frequencies, indexed.n_passages + len(texts))
 
     def catch_up(self) -> None:
-        """Read the changed files, if they are few, and load the index's words once: similar ones are looked up in them."""
+        """Read the changed files, if they are few, and load the index's words, unless that was done."""
         with self._mutex:
             if self._unindexed.needs_rescan:
                 self.rescan()
