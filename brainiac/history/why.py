@@ -187,10 +187,10 @@ class Exchanges:
         for top in tops:
             yield from sorted(tree.relative(entry.path) for entry in tree.walk(top))
 
-    def place_of(self, exchange: str) -> str:
+    def path_of(self, exchange: str) -> str:
         """Return the present path of an exchange's prompt, moves included."""
         what = self.what(exchange)
-        return self._brain.answered.place_of(exchange) or (what.prompt if what else "")
+        return self._brain.answered.path_of(exchange) or (what.prompt if what else "")
 
     def with_same_prompt(self, exchange: str) -> list[str]:
         """Return an exchange with its earlier and later revisions, oldest first."""
@@ -199,7 +199,7 @@ class Exchanges:
 
     def in_folder(self, folder: str) -> list[str]:
         """Return the exchanges of a conversation."""
-        return [name for name in self._ids() if self.place_of(name).startswith(folder.rstrip("/") + "/")]
+        return [name for name in self._ids() if self.path_of(name).startswith(folder.rstrip("/") + "/")]
 
     def find(self, named: str) -> str | None:
         """Return the exchange that an id, a part of one, or the path of its prompt or response names."""
