@@ -13,7 +13,6 @@ import stat
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -332,7 +331,7 @@ class Bus:
         try:
             is_tracked = self._brain.tree.is_tracked(change.path)
             with storage_trouble():
-                noted = self._brain.observed.note_change(change.path) if is_tracked else change
+                noted = self._brain.observed.note_change(change.path, change.action) if is_tracked else change
         except NotRestedError as error:
             self.later(error.again_in_seconds, lambda: self._submit_notice(change, is_touched=is_touched))
             return
@@ -343,8 +342,6 @@ class Bus:
             return
         if is_touched:
             self._process_touched(change.path, is_new=noted is not None)
-        elif noted is not None and change.action == "created" and noted.action == "modified":
-            noted = replace(noted, action="created")  # a commit saw the new file first, which is no change of it
         elif noted is None and change.kind in TO_ANSWER:
             noted = change  # the answering commit recorded it already; it is still a person's change, for the hooks
         if noted is not None:

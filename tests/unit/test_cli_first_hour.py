@@ -136,6 +136,8 @@ def test_a_new_brain_lists_its_folders_and_its_log_accuses_nobody(shell: Shell, 
     assert ["Concrete", "Events", "Skills"] == [link.text for link in find_links(manifest)]
     assert 0 == shell("ask", "I live in Portland.", "--brain", str(root)).code
     assert "by hand" not in shell("log", "--brain", str(root)).out
+    explained = shell("why", "i live in portland.", "--brain", str(root))
+    assert (0, True) == (explained.code, "you typed" in explained.out)
     uuid = re.findall(r"^uuid: (.*)$", (root / "memory/long_term/skills/_index.md").read_text(), re.MULTILINE)
     assert uuid == [link.uuid for link in find_links(manifest) if link.text == "Skills"]
 
