@@ -23,7 +23,7 @@ COMMANDS = {
     "init": "brains", "run": "run", "ask": "ask", "chat": "ask",
     "search": "search", "reindex": "search", "context": "context",
     "log": "history", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
-    "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
+    "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs", "token": "server",
 }  # fmt: skip
 
 
