@@ -182,11 +182,9 @@ def unit_ids(conversation: Conversation, ranked: Ranked) -> list[str]:
     by_session: dict[int, list[str]] = defaultdict(list)
     for turn in conversation.turns:
         by_session[turn.session].append(turn.id)
-    return [
-        turn
-        for page in ranked.units.pages
-        for turn in by_session[int(re.search(r"session-(\d+)\.md$", page.page.path)[1])]
-    ]
+    turns = [by_session[int(re.search(r"session-(\d+)\.md$", page.page.path)[1])] for page in ranked.units.pages]
+    places = zip(ranked.units.page.tolist(), ranked.units.position.tolist(), strict=True)
+    return [turns[page][position] for page, position in places]
 
 
 def measure(conversations: Sequence[Conversation], folder: Path, embedder: str) -> dict[str, float]:
@@ -264,15 +262,20 @@ def cross_validate_facts(by_set: Mapping[str, list[Example]], talk: Sequence[Exa
     return dict(zip(("first", "among_3", "among_5"), np.round(shares, 1).tolist(), strict=True))
 
 
-def main() -> None:
-    """Run what the command line asks for and end with one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(description: str | None, read_data: Callable[[Path], list[Conversation]]) -> None:
+    """Run what the command line asks for and end with one line of JSON.
+
+    Args:
+        description: For `--help`.
+        read_data: Reads the file that the command line names.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--learn", action="store_true")
     parser.add_argument("--cross", action="store_true")
     parser.add_argument("--embedder", default="auto", help="of the hybrid run; none: lexical only")
     arguments = parser.parse_args()
-    conversations = read(arguments.data)
+    conversations = read_data(arguments.data)
     results: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -310,4 +313,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, read)

@@ -168,7 +168,9 @@ class RecallSettings(_Section):
     """Search."""
 
     language: str = Field("english", description="stemming and stop words, by Snowball's name; or none")
-    embedder: str = Field("auto", description="`auto`, `none`, `local`, a folder with an ONNX model, or a litellm name")
+    embedder: str = Field(
+        "auto", description="`auto`, `none`, `local`, `minilm`, a folder with an ONNX model, or a litellm name"
+    )
     index: str = Field("embedded", description="`embedded`, or the name of an index that a plugin registers")
 
     @field_validator("language")
@@ -281,6 +283,7 @@ class SettingsFile(Generic[T]):
         return self._read[1] if self._read else self._model()
 
     def _stat(self) -> tuple[int, int, int] | None:
+        """Return inode, size and time of the file; None where there is none."""
         try:
             status = os.stat(self.path)
         except OSError:

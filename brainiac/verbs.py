@@ -44,7 +44,6 @@ from brainiac.formats.prompt import (
     response_path,
 )
 from brainiac.history.devices import waiting_message
-from brainiac.history.forget import find_target
 from brainiac.history.why import Chain, Exchanges, Said, StatementMatch, Why, find_statement
 from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
@@ -57,7 +56,6 @@ from brainiac.llm.schemas import OFFLINE, AnswerRequest
 from brainiac.llm.tools import names_in
 from brainiac.pipeline.daemon import answer_one, capture_one, is_running
 from brainiac.search.documents import Hit
-from brainiac.search.query import misfits
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.runstate import read_run_state
@@ -223,6 +221,8 @@ def search(
     Raises:
         UserError: A part of the query is none, or the cursor is another query's.
     """
+    from brainiac.search.query import misfits  # with it comes numpy, and most commands of these verbs do not search
+
     gate, start = caller.gate(brain), _offset(cursor, query)
     types = [name for name in names_in(brain, gate, brain.tree.long_term) if name.endswith("/")]
     if problems := misfits(query, brain.now(), [name.rstrip("/") for name in types]):
@@ -959,6 +959,8 @@ def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:
     """
     title, path, _ = _named_text(brain, caller.gate(brain), name, caller)
     what = f"Forget {_sentence(title)} ({path}), as {_sentence(caller.by)} suggests"
+    from brainiac.history.forget import find_target  # `ask`, which starts a process each time, forgets nothing
+
     return find_target(brain, path).proposal(what)
 
 

@@ -16,9 +16,16 @@ from typing import Any, get_args, get_origin, get_type_hints
 import typer
 from pydantic import BaseModel
 
+import brainiac
 from brainiac import events
 from brainiac.cli.app import new_app, register_all
-from brainiac.host import hookspecs
+from brainiac.formats.access_log import AccessEntry
+from brainiac.formats.page import Memory, Statement
+from brainiac.formats.prompt import Command, Exchange, Prompt, Response
+from brainiac.host import hookspecs, public
+from brainiac.host.hookspecs import StaleItem
+from brainiac.llm.context.blocks import Block
+from brainiac.search.documents import Hit
 from brainiac.settings import MachineSettings, Settings
 
 FOLDER = Path(__file__).parent
@@ -102,7 +109,46 @@ def hooks_page() -> str:
     lines = ["# Hooks\n", NOTE, f"{inspect.getdoc(hookspecs)}\n"]
     for name, function in hooks():
         lines += [f"## `{name}{_signature(function)}`\n", f"{inspect.getdoc(function)}\n"]
+    lines += ["# What hooks hand over\n", "Values; nothing of them can be changed. All paths are relative, with `/`.\n"]
+    for value in HANDED_OVER:
+        lines += [f"## {value.__name__}\n", f"{_first_words(value)}\n", *_attributes(value), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+HANDED_OVER: tuple[type, ...] = (
+    Prompt,
+    Command,
+    Exchange,
+    Response,
+    Memory,
+    Statement,
+    events.FileChange,
+    events.Event,
+    events.RecordedChange,
+    AccessEntry,
+    Hit,
+    Block,
+    StaleItem,
+)
+
+
+def _first_words(value: type) -> str:
+    return (inspect.getdoc(value) or "").partition("\n\nAttributes:")[0].partition("\n\nArgs:")[0]
+
+
+def _attributes(value: type) -> Iterator[str]:
+    """Yield a table of a value's fields and properties, with what the docstrings say of them."""
+    said = meanings_of(value)
+    yield from ("| field | type | meaning |", "|---|---|---|")
+    for field in dataclasses.fields(value):
+        if not field.name.startswith("_"):
+            kind = str(getattr(field.type, "__name__", field.type)).replace("|", "or")
+            yield f"| `{field.name}` | {kind} | {said.get(field.name, '')} |"
+    for name, found in vars(value).items():
+        read = found.fget if isinstance(found, property) else getattr(found, "func", None)
+        if read is not None and not name.startswith("_"):
+            kind = str(read.__annotations__.get("return", "")).replace("|", "or")
+            yield f"| `{name}` | {kind} | {' '.join((inspect.getdoc(read) or '').split())} |"
 
 
 def hooks() -> list[tuple[str, Any]]:
@@ -175,7 +221,7 @@ def _name_of(expression: ast.expr) -> str:
     return str(getattr(expression, "attr", getattr(expression, "id", "")))
 
 
-def meanings_of(record: type[events.Record]) -> dict[str, str]:
+def meanings_of(record: type) -> dict[str, str]:
     """Return what the fields of an event, or of a part of one, mean, as its docstring and those of its bases say."""
     meanings: dict[str, str] = {}
     for base in reversed(record.__mro__):
@@ -291,7 +337,52 @@ def _purpose(path: Path) -> str:
     return " ".join(docstring.split("\n\n")[0].split())
 
 
+def api_page() -> str:
+    """Return the reference of what plugins may import."""
+    lines = ["# What plugins may import\n", NOTE, f"{inspect.getdoc(public)}\n"]
+    rows = [f"| `{name}` | {_first_sentence(_exported(name))} |" for name in brainiac.__all__]
+    lines += ["## From `brainiac` itself\n", "| name | what it is |", "|---|---|", *rows, ""]
+    for group, modules in public.MODULES.items():
+        lines.append(f"## {group}\n")
+        for module in modules:
+            source = (FOLDER.parent / module.replace(".", "/")).with_suffix(".py").read_text("utf-8")
+            rows = [f"| `{signature}` | {about} |" for signature, about in public_names(source)]
+            lines += [f"### `{module}`\n", "| name | what it is |", "|---|---|", *rows, ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _exported(name: str) -> str:
+    return inspect.getdoc(getattr(brainiac, name)) or ""
+
+
+def _first_sentence(docstring: str) -> str:
+    """Return the first sentence of a docstring, as a cell of a table."""
+    text = " ".join(docstring.split("\n\n")[0].split())
+    return re.split(r"(?<=[.:;])\s+(?=[A-Z`])", text)[0].replace("|", "\\|")
+
+
+def public_names(source: str) -> Iterator[tuple[str, str]]:
+    """Yield signature and first sentence of each function and class that a module defines, in its order."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            arguments = ", ".join(_parameters(node)) if isinstance(node, ast.FunctionDef) else None
+            signature = node.name if arguments is None else f"{node.name}({arguments})"
+            yield signature, _first_sentence(ast.get_docstring(node) or "")
+
+
+def _parameters(function: ast.FunctionDef) -> Iterator[str]:
+    """Yield the names of a function's parameters, those with a default with `=…`, after `*` those by name alone."""
+    positional = [*function.args.posonlyargs, *function.args.args]
+    required = len(positional) - len(function.args.defaults)
+    yield from (each.arg + ("=…" if number >= required else "") for number, each in enumerate(positional))
+    if function.args.vararg or function.args.kwonlyargs:
+        yield f"*{function.args.vararg.arg if function.args.vararg else ''}"
+    for each, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        yield each.arg + ("=…" if default else "")
+
+
 PAGES = {
+    "api.md": api_page,
     "modules.md": modules_page,
     "settings.md": settings_page,
     "hooks.md": hooks_page,

@@ -38,8 +38,8 @@ class RemoteEmbedder:
         self.name, self._ledger = model, ledger
         self.is_remote = not self._endpoint.is_local
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of texts, of unit norm."""
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
+        """Return the vectors of texts, of unit norm; what is asked is embedded as what is searched."""
         ledger = self._ledger() if self._ledger else None
         vectors: list[list[float]] = []
         try:

@@ -280,7 +280,7 @@ class Gate:
 
     def is_private_by_now(self, exchange: str) -> bool:
         """Return whether a file of an exchange is private or off the record now, whatever it was when it was said."""
-        path = self._library.answered.place_of(exchange) if self._hides_private else None
+        path = self._library.answered.path_of(exchange) if self._hides_private else None
         return path is not None and (not self.knows(path) or is_off_record(self._library.read(path)))
 
     def turns(self, turns: Iterable[Exchange]) -> list[Exchange]:

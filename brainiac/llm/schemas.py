@@ -313,15 +313,15 @@ class Marked:
     """Words of the person that are to be kept, and what marked them.
 
     Attributes:
-        text: As written.
+        text: The words as written.
         exchange: The id of the exchange they stand in.
         at: When they were said, ISO 8601.
-        by: As `Operation.marked_by`.
+        by: What marked them, a value of `Operation.marked_by`.
         tags: The person's own `#tags` in them.
         links: Targets of the person's own `[[links]]` in them.
-        conversation: The name of its folder in the inbox; "" for none.
-        is_note: They are a note's whole body.
-        same: Ids of statements in the same words.
+        conversation: The subfolder of the inbox that the exchange belongs to; "" for none.
+        is_note: Whether they are the whole body of a note.
+        same: Ids of current statements in the same words.
     """
 
     text: str
@@ -337,12 +337,12 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class PageName:
-    """What a page is called.
+    """The names of a page.
 
     Attributes:
-        path: Relative, posix.
-        names: Title and aliases, as written.
-        about: What it is about, in a line.
+        path: Its path, relative, posix.
+        names: Its title and aliases, as written.
+        about: A line on its subject.
     """
 
     path: str
@@ -352,13 +352,13 @@ class PageName:
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """A statement that stands in memory.
+    """A current statement, as a request shows it.
 
     Attributes:
-        id: A short one, good for one request.
-        content: What it says.
-        path: Of its page, relative.
-        title: Of its page.
+        id: A short id, valid in one request.
+        content: Its words.
+        path: The path of its page, relative.
+        title: The title of its page.
         since: The day it was said, an ISO date; "" if unknown.
     """
 
@@ -374,8 +374,8 @@ class Said:
     """An exchange to be consolidated.
 
     Attributes:
-        id: A short one, good for one request.
-        event: What was said.
+        id: A short id, valid in one request.
+        event: The exchange.
         thread: The name of its conversation; "" for none.
     """
 
@@ -386,7 +386,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An operation that was not taken, and why: the model is asked for another in its place, once."""
+    """An operation that a check refused, and why; the model is asked once for another in its place."""
 
     operation: Operation
     problem: str

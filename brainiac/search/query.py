@@ -65,7 +65,7 @@ class Narrowing:
         return bool(self.paths or self.types or self.tags) or self.after is not None or self.before is not None
 
     def allows(self, encoded: EncodedPage) -> bool:
-        """Return whether a page may hold what is looked for."""
+        """Return whether a query's fields allow a page."""
         page = encoded.page
         return self.allows_page(page.path, page.tags, *encoded.days, is_archived=page.is_archived)
 
@@ -135,7 +135,7 @@ class Query:
 
     @property
     def required(self) -> list[str]:
-        """The terms and marks that must stand beside whatever is found."""
+        """The terms and marks that every hit's page must have."""
         return [*self.phrase_terms, *(f"#{tag}" for tag in self.narrowing.tags)]
 
     @property
@@ -150,7 +150,7 @@ class Query:
 
 
 def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "") -> Query:
-    """Take a query apart.
+    """Parse a query.
 
     Args:
         text: As a person types it: `tag:`, `type:`, `after:`, `before:`, `path:`, "exact words", `-word`, and words.
@@ -266,7 +266,7 @@ def _edge(given: list[str] | None, now: datetime) -> int | None:
 
 
 def searches(prompt: str, queries: Iterable[str]) -> list[str]:
-    """Return what to search for: the prompt, then each query that brings a word of its own.
+    """Return the texts to search for: the prompt, then each query with a word that those before it do not have.
 
     Both are prose: quotation marks, `-5` or `path:` in them narrow nothing.
     """

@@ -95,7 +95,7 @@ class Ranked:
 
 
 def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
-    """Score units: a weighted sum of what speaks for each alone, then for its surroundings.
+    """Score units: the weighted sum of each unit's own signals, then of those of its surroundings.
 
     Args:
         units: Candidates.
@@ -131,7 +131,7 @@ def _total(signals: Mapping[str, Vector], weights: Mapping[str, float]) -> Vecto
 
 
 def context_signals(units: Units, alone: Vector) -> Signals:
-    """Return what a unit's surroundings add: good neighbours, and its place among those of its talk or page."""
+    """Return the signals of a unit's surroundings: its neighbours' scores, and its rank within its talk or page."""
     height = np.exp(0.7 * (alone - alone.max()))
     return {
         "previous_score": units.shift(height, -1),

@@ -146,12 +146,12 @@ class Recall:
         return LinkGraph(self._pages.linked(), self.tree)
 
     def flush(self) -> None:
-        """Read what changed and write it into the index."""
+        """Read the files that changed and write them into the index."""
         self._pages.read_all()
         self._pages.flush()
 
     def close(self) -> None:
-        """Write what is pending and let go of files."""
+        """Write pending changes into the index, and close its files."""
         with self._mutex:
             parts, self._parts = self._parts, None
         if parts:
@@ -166,7 +166,7 @@ class Recall:
         return self._opened()[1]
 
     def _opened(self) -> tuple[Pages, Retrieval]:
-        """Open on first use: whoever never searches never pays for it."""
+        """Return the index, opened on first use, since opening costs time that many commands need not spend."""
         from brainiac.search.pages import Pages
         from brainiac.search.retrieval import Retrieval
         from brainiac.search.text import Analyzer

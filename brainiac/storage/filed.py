@@ -39,7 +39,7 @@ class Filed:
         return self._exchanges("filings", f"is_filed AND {_NOT_DONE}")
 
     @property
-    def bare(self) -> set[str]:
+    def unextracted(self) -> set[str]:
         """Exchanges that were noted without a model, so that nothing was extracted from them yet."""
         later = """NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.exchange = it.exchange AND later.is_extracted
                    AND later.event > it.event AND later.event NOT IN (SELECT value FROM json_each(?1)))"""
@@ -53,7 +53,7 @@ class Filed:
         )
         return rows[0][0] or ""
 
-    def place_of(self, exchange: str) -> str:
+    def page_of(self, exchange: str) -> str:
         """Return the page that an exchange was put on; "" for none."""
         rows = self._projection.query(
             "SELECT page FROM filings WHERE exchange = ? AND page IS NOT NULL"
@@ -79,7 +79,7 @@ def waiting_events(store: Store) -> tuple[list[StmEvent], list[str], bool]:
     exchanges = Filed(store)
     waiting = exchanges.waiting
     ids = waiting[:MAX_WAITING]
-    events = _exchanges_on_pages(store, {exchanges.place_of(exchange) for exchange in ids}, ids)
+    events = _exchanges_on_pages(store, {exchanges.page_of(exchange) for exchange in ids}, ids)
     if any(exchange not in events for exchange in ids):  # a person may have moved their page
         tree = store.tree
         paths = {tree.relative(entry.path) for entry in tree.walk(tree.long_term / "events", tree.archive)}

