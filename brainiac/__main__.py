@@ -1,10 +1,12 @@
 """`brainiac` and `python -m brainiac`."""
 
+import gc
 import sys
 
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it without a traceback, also while it is imported."""
+    gc.set_threshold(50_000)  # what a command imports stays: going through it again and again is a tenth of `ask`
     try:
         from brainiac.cli.app import main as run  # what takes a moment to import can be interrupted
 

@@ -283,6 +283,7 @@ class SettingsFile(Generic[T]):
         return self._read[1] if self._read else self._model()
 
     def _stat(self) -> tuple[int, int, int] | None:
+        """Return inode, size and time of the file; None where there is none."""
         try:
             status = os.stat(self.path)
         except OSError:

@@ -167,6 +167,7 @@ class Tree:
         return self._kind_of(relative)
 
     def _classify(self, relative: str) -> PathKind:
+        """Return the kind of a path; `kind_of` caches it."""
         parts = relative.split("/")
         if any(is_temporary(part) for part in parts):
             return PathKind.IGNORED
@@ -190,6 +191,7 @@ class Tree:
 
     @staticmethod
     def _classify_inbox(name: str, *, is_note: bool) -> PathKind:
+        """Return the kind of a file of the inbox by its name."""
         if not name.lower().endswith((".md", ".markdown", ".txt")):
             return PathKind.OTHER
         if re.search(r"\.response(-\d+)?\.md$", name):
@@ -201,6 +203,17 @@ class Tree:
     def is_tracked(self, relative: str) -> bool:
         """Return whether the journal keeps the texts of files at this path (design: fold)."""
         return self.kind_of(relative) in _TRACKED
+
+    def own_folders(self) -> list[Path]:
+        """Return the top folders that a person keeps beside those of the brain; hidden ones and links are left out."""
+        ours = {
+            self.relative(top).split("/")[0] for top in (self.inbox, self.memory, self.system, self.plugins, self.logs)
+        }
+        try:
+            entries = [entry for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return []
+        return [Path(entry.path) for entry in entries if entry.name not in ours and not is_temporary(entry.name)]
 
     def walk(self, *tops: Path) -> Iterator[os.DirEntry[str]]:
         """Yield every regular file below the folders in no particular order, without ignored names and symlinks."""

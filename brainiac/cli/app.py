@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 what was asked for failed, 2 wrong use.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import sys
 import traceback
@@ -63,7 +62,6 @@ def _root(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     guard()
-    gc.set_threshold(50_000)  # what a command imports stays: going through it again and again is a tenth of `ask`
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 

@@ -309,6 +309,7 @@ class ShortTermDocument:
         return self._with_boxes(texts, is_done=False)
 
     def _with_boxes(self, texts: Iterable[str], *, is_done: bool) -> ShortTermDocument:
+        """Tick or clear the boxes of the goals and tasks with these texts."""
         wanted = {_key(text) for text in texts}
         text, box = self._text, "[x]" if is_done else "[ ]"
         places = [*self._items(GOALS), *self._items(TASKS)]

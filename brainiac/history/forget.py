@@ -33,7 +33,6 @@ from brainiac.formats.page import Memory, MemoryDocument, Statement, find_statem
 from brainiac.formats.prompt import parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
-from brainiac.llm.offline import FIXED
 from brainiac.storage.filed import undecided_deletions
 from brainiac.storage.folders import Folders
 from brainiac.storage.review import Proposal, review_change, without_proposals
@@ -153,6 +152,7 @@ class _WordSearch:
         self._is_private = False
 
     def target(self) -> Target:
+        """Return everything that has the words, as a target."""
         tree = self._brain.tree
         self._read_short_term()
         for page in memory_pages(self._brain).values():
@@ -362,7 +362,7 @@ class _Planner:
 
     def _remove_prompt_and_answers(self, exchange: str) -> None:
         """Plan to remove an exchange's prompt and all its answers; a prompt with another text by now stays."""
-        answered, path = self._exchanges.what(exchange), self._exchanges.place_of(exchange)
+        answered, path = self._exchanges.what(exchange), self._exchanges.path_of(exchange)
         if answered is None:
             return
         text = self.plan.read(path)
@@ -432,7 +432,7 @@ class _Planner:
         if text is None:
             return
         memory = parse_memory(memory.path, text)  # the file may have changed since all pages were read
-        note = self._log.whole(memory.uuid)
+        note = self._log.whole_body_of(memory.uuid)
         if note and self._ids.issuperset(note.row.sources):
             self._remove_note_page(memory, note)
             return
@@ -465,7 +465,7 @@ class _Planner:
         earlier wording back. Any other stays, which is noted in `kept` if the exchanges are among its sources.
         """
         memory = page.memory
-        changes = self._log.behind(memory.uuid, statement)
+        changes = self._log.provenance_of(memory.uuid, statement)
         sources = sources_of(changes)
         if sources.isdisjoint(self._ids):
             return page
@@ -492,7 +492,7 @@ class _Planner:
         retired = _statement(page, block)
         if retired is None or not retired.is_history:
             return page
-        changes = self._log.behind(page.memory.uuid, retired)
+        changes = self._log.provenance_of(page.memory.uuid, retired)
         if changes and sources_of(changes) <= self._ids:
             return page
         return _without_statement(page, block).add_statement(retired.text, block)
@@ -570,6 +570,7 @@ def _statement(page: MemoryDocument, block: str) -> Statement | None:
 
 
 def _without_statement(page: MemoryDocument, block: str) -> MemoryDocument:
+    """Return a page without the statement that has a block id."""
     statement, text = _statement(page, block), page.memory.text
     if statement is None:
         return page
@@ -590,6 +591,8 @@ def _comparable(text: str) -> str:
 
 def pieces_of(texts: Iterable[str]) -> list[bytes]:
     """Return the sentences of texts that have at least three words and are no fixed phrases of ours, longest first."""
+    from brainiac.llm.offline import FIXED  # with it comes numpy, and what only looks at memory starts without
+
     sentences = sentences_of(texts) - sentences_of(FIXED)
     kept = (_bytes(text) for text in sentences if len(text.split()) >= MIN_WORDS)
     return sorted(kept, key=len, reverse=True)

@@ -164,6 +164,7 @@ class FileStates:
             raise ValueError(f"{self._path} is damaged")
 
     def _follow(self) -> None:
+        """Apply the journal's events after the last applied one; all of them where the journal is another."""
         last, position = self._journal.last(), self._position()
         if last == position:
             return
@@ -180,6 +181,7 @@ class FileStates:
             self._set_position(*last)
 
     def _apply_next(self, event: Event) -> None:
+        """Apply an event, unless rebuilding the table has applied it already."""
         if self._position() == (event.seq, event.id):
             return  # taken from the journal, after damage
         with self._database:
@@ -204,6 +206,8 @@ class FileStates:
         ]
 
     def _execute_many(self, statement: str, rows: list[tuple[object, ...]]) -> None:
+        """Execute a statement for each row in one transaction."""
+
         def work() -> None:
             with self._database:
                 self._database.executemany(statement, rows)
@@ -211,6 +215,7 @@ class FileStates:
         self._with_repair(work)
 
     def _apply_changes(self, event: Event) -> None:
+        """Apply the changes of an event to the table; the first adoption of a tree begins it anew."""
         if event.kind == TreeAdopted.kind:
             self._database.execute("DELETE FROM seen")
         for change in event.changes:
@@ -219,6 +224,7 @@ class FileStates:
 
     def _apply_change(self, change: RecordedChange, event: Event) -> None:
         # flags and stamp belong to the version before, so the row is replaced as a whole
+        """Replace the row of a changed file."""
         source = change.source or change.path
         former = next(iter(self._rows("WHERE path = ?", source)), None)
         self._database.executemany("DELETE FROM seen WHERE path = ?", [(source,), (change.path,)])

@@ -90,6 +90,7 @@ class Folders:
             self._indexes[folder] = IndexDocument(text, path)
 
     def _entries(self, folder: str) -> Iterator[IndexEntry]:
+        """Yield the manifest entries of a folder as it will be after the commit."""
         children = set(self._pages.children.get(folder, ()))
         for path in self._texts:
             if path.startswith(f"{folder}/"):
@@ -110,6 +111,7 @@ class Folders:
                 )
 
     def _index_of(self, folder: str) -> IndexPage | None:
+        """Return a folder's index page, as changed so far; None where it has none."""
         path = f"{folder}/{INDEX}"
         if folder in self._indexes:
             return self._indexes[folder].page
@@ -140,6 +142,7 @@ class Folders:
 
 
 def _folders_up_to(folder: str, root: str) -> Iterator[str]:
+    """Yield a folder and all folders above it, down to the root of long-term memory."""
     while folder.startswith(root + "/"):
         yield folder
         folder = posixpath.dirname(folder)

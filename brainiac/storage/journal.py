@@ -467,6 +467,7 @@ class Journal:
 
 
 def _cleaned_line(line: bytes, cleaned: Callable[[Event], Event]) -> bytes:
+    """Return a journal line with its event cleaned; a line that is no event, or needs no change, as it is."""
     try:
         event = from_line(line)
     except ValueError:

@@ -62,6 +62,7 @@ class PageSet:
                 yield entry
 
     def _add_page(self, path: str, entry: os.DirEntry[str], former: tuple[_Stamp, Memory | FormatError] | None) -> None:
+        """Add the page at a path, taken from the former set if its stamp is unchanged."""
         try:
             # Looked at before it is read: a file written in between is then read again by the next set.
             status = entry.stat(follow_symlinks=False)
@@ -82,6 +83,7 @@ class PageSet:
             self.broken[path] = page
 
     def _read(self, path: str) -> Memory | FormatError | None:
+        """Return the page at a path, the error where it cannot be parsed, None where there is no file."""
         try:
             text = page_text(self._tree, path)
             return None if text is None else parse_memory(path, text)
@@ -101,7 +103,7 @@ class PageSet:
         return paths
 
     @cached_property
-    def place_of(self) -> Mapping[str, str]:
+    def path_by_uuid(self) -> Mapping[str, str]:
         """Path by uuid; a uuid that two pages share is left out, since it identifies neither."""
         return {uuid: paths[0] for uuid, paths in self.by_uuid.items() if len(paths) == 1}
 
@@ -120,7 +122,7 @@ class PageSet:
 
     def statement(self, uuid: str, block_id: str) -> Statement | None:
         """Return a statement by its page's uuid and its block id; None where there is none."""
-        page = self.pages.get(self.place_of.get(uuid, ""))
+        page = self.pages.get(self.path_by_uuid.get(uuid, ""))
         statements = page.statements if page and block_id else ()
         return next((statement for statement in statements if statement.block_id == block_id), None)
 
@@ -128,7 +130,7 @@ class PageSet:
 
     def target(self, page: Memory, link: Link) -> str:
         """Return the path that a link on a page means: where its uuid is now, else the path it names."""
-        return self.place_of.get(link.uuid) or linked_path(link, page.path)
+        return self.path_by_uuid.get(link.uuid) or linked_path(link, page.path)
 
     @cached_property
     def linking_to(self) -> Mapping[str, set[str]]:

@@ -348,6 +348,7 @@ class _Plan:
         self.steps.sort(key=lambda step: (step.path == last, _ORDER[step.op]))
 
     def _add(self, change: Change) -> None:
+        """Add the steps and the recorded change for one wanted change."""
         before = None if change.before is None else self._add_text(change.before)
         after = None if change.after is None else self._add_text(change.after)
         if change.op == "append":
@@ -362,6 +363,7 @@ class _Plan:
         self._record(change, before, after)
 
     def _append(self, change: Change) -> None:
+        """Add the step that appends lines to a log, on a new line where the last one is unfinished."""
         size, last = read_end(self._tree.absolute(change.path))
         text = change.after or b""
         if last not in (b"", b"\n"):
@@ -371,6 +373,7 @@ class _Plan:
     def _step(
         self, op: Literal["create", "update", "remove"], path: str, before: str | None, after: str | None
     ) -> None:
+        """Add the step for one file, unless it would leave the file unchanged."""
         self._check_content(path, before)
         if op == "update" and before == after:
             return  # sync and watchers need not wake for it
@@ -401,6 +404,7 @@ class _Plan:
         self.recorded.append(RecordedChange(change.op, change.path, before, after, change.source))
 
     def _check_content(self, path: str, expected: str | None) -> None:
+        """Add a path to the conflicts if its file does not have the expected hash."""
         if path not in self._contents:
             self._contents[path] = read_bytes(self._tree.absolute(path))
         content = self._contents[path]

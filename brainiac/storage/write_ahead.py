@@ -191,6 +191,7 @@ class WriteAhead:
         return True
 
     def _apply(self, record: dict[str, Any]) -> None:
+        """Apply a record of the file: a commit, the end of one, or the merge of a displaced file."""
         if "merged" in record:
             self._merged[record["merged"]] = record["hash"]
         elif "done" in record:

@@ -46,7 +46,7 @@ def during(purpose: Purpose, act: Callable[[], object]) -> ScriptedEngine:
 
 def test_what_is_said_meanwhile_stays_for_the_next_run(tmp_path: Path) -> None:
     """An event that arrives between snapshot and finish is neither lost nor archived unread."""
-    engine = during(Purpose.SUMMARIZE, lambda: tell(brain, "My brother Tom lives in Oslo."))
+    engine = during(Purpose.CONSOLIDATE, lambda: tell(brain, "My brother Tom lives in Oslo."))
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "My sister Ruth is a GP in Bristol.")
     promote(brain)
@@ -64,7 +64,7 @@ def test_a_persons_edit_of_short_term_memory_wins(tmp_path: Path) -> None:
         edit(brain, stm, lambda text: text.replace("lives in Bristol", "lives in Bath"))
         edit(brain, stm, lambda text: text.replace("- [ ] call Ruth", "- [ ] write to Ruth"))
 
-    brain = make_brain(tmp_path / "b", engine=during(Purpose.SUMMARIZE, act))
+    brain = make_brain(tmp_path / "b", engine=during(Purpose.CONSOLIDATE, act))
     tell(brain, "My sister Ruth lives in Bristol.")
     tell(brain, "/todo call Ruth")
     promote(brain)
@@ -87,7 +87,7 @@ def test_a_page_edited_meanwhile_keeps_only_its_candidate_for_the_next_run(tmp_p
     tell(brain, "Ruth has a bicycle.")
     tell(brain, "Tom plays the cello.")
     save = during(
-        Purpose.SUMMARIZE, lambda: edit(brain, path, lambda text: text + "\nA note of mine.\n", is_noticed=False)
+        Purpose.CONSOLIDATE, lambda: edit(brain, path, lambda text: text + "\nA note of mine.\n", is_noticed=False)
     )
     engine.answers |= save.answers
     outcome = promote(brain)
@@ -206,7 +206,7 @@ def test_a_model_that_fails_changes_nothing_and_is_asked_no_question_twice(tmp_p
     engine = ScriptedEngine(dict.fromkeys(Purpose, answer))
     brain = make_brain(tmp_path / "b", engine=engine)
     failing.clear()
-    tell(brain, "My sister Ruth lives in Bristol.")
+    tell(brain, "I work as a GP in Bristol.")
     failing.append(Purpose.CONSOLIDATE)
     with pytest.raises(ModelError):
         promote(brain)

@@ -17,7 +17,7 @@ from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import PRIVATE_MARK
 from brainiac.formats.page import shareable_text
 from brainiac.llm.gate import Gate, without_hidden
-from brainiac.llm.schemas import Operation, PageRef, Purpose, Request, Result, Summary
+from brainiac.llm.schemas import Operation, PageRef, Purpose, Request, Result
 from brainiac.storage.statements import StatementLog
 from tests.support.models import write_settings
 from tests.support.openai_server import ChatServer, by_request
@@ -110,19 +110,19 @@ def test_a_page_that_a_person_opens_meanwhile_gets_nothing_private(tmp_path: Pat
             if "PRV" in page.text:
                 file = brain.tree.absolute(page.path)
                 file.write_text(page.text.replace("PRV", "OPEN").replace("private: true\n", ""))
-        return Summary(text="")
+        return engine.verbatim(request)
 
     engine = ScriptedEngine({})
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "I decided to leave PRVdecision.", private=True)
     promote(brain)
     later(brain)
-    engine.answers[Purpose.SUMMARIZE] = act
+    engine.answers[Purpose.CONSOLIDATE] = act
     tell(brain, "I decided to buy PRVboat.", private=True)
     promote(brain)
     assert [] == exposed(brain)
     later(brain)
-    del engine.answers[Purpose.SUMMARIZE]
+    del engine.answers[Purpose.CONSOLIDATE]
     assert promote(brain).event is not None
     assert [] == exposed(brain)
     assert any("PRVboat" in page.text for page in pages(brain).values())

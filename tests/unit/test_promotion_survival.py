@@ -19,7 +19,7 @@ from brainiac.clock import ManualClock
 from brainiac.errors import FormatError
 from brainiac.formats.markdown import unescape
 from brainiac.formats.page import parse_exchanges, shareable_text
-from brainiac.llm.schemas import Purpose, Reflection, Summary
+from brainiac.llm.schemas import Purpose, Reflection
 from tests.support.commands import Shell
 from tests.support.living import places_of
 from tests.support.promotions import START, ScriptedEngine, make_brain, open_brain, pages, tell
@@ -182,25 +182,22 @@ def test_a_private_item_and_remark_stay_private(tmp_path: Path) -> None:
 def test_a_paragraph_of_the_summary_stays_and_only_ours_is_replaced(tmp_path: Path) -> None:
     """Promotion replaces what it wrote itself, and nothing else: a person's paragraph, and one of ours that they
     changed, stand byte for byte below the new summary, run after run."""
-    summaries = iter(["First one.\n\nSecond one.", "Third one.", "Fourth one.\n\nFifth one."])
-    engine = ScriptedEngine({Purpose.SUMMARIZE: lambda request: Summary(text=next(summaries))})
-    brain = make_brain(tmp_path / "b", engine=engine)
+    brain = make_brain(tmp_path / "b")
     tell(brain, "hello there")
     promoted(brain)
-    assert "First one.\n\nSecond one." == brain.short_term().memory.summary
+    first = brain.short_term().memory.summary
     mine = "Mine,  with\ttwo\nlines. <!-- note -->"
-    rewrite(
-        brain, lambda text: text.replace("Second one.", "Second one, I think.").replace("First", f"{mine}\n\nFirst")
-    )
-    tell(brain, "hi")
+    rewrite(brain, lambda text: text.replace(first, f"{mine}\n\n{first}"))
+    tell(brain, "My friend Ruth lives in Oslo.")
     outcome = promoted(brain)
-    expected = f"## Summary\nThird one.\n\n{mine}\n\nSecond one, I think.\n\n---\n"
-    assert expected in (brain.read_text(STM) or "")
-    assert [mine, "Second one, I think."] == list(outcome.kept)
+    second = "1 exchange since 2026-03-02. Pages: Ruth."
+    assert f"## Summary\n{second}\n\n{mine}\n\n---\n" in (brain.read_text(STM) or "")
+    assert [mine] == list(outcome.kept)
     assert mine in in_the_journal(outcome)
+    rewrite(brain, lambda text: text.replace(second, f"{second} I think."))
     tell(brain, "hi again")
     promoted(brain)
-    expected = f"## Summary\nFourth one.\n\nFifth one.\n\n{mine}\n\nSecond one, I think.\n\n---\n"
+    expected = f"## Summary\n{first}\n\n{second} I think.\n\n{mine}\n\n---\n"
     assert expected in (brain.read_text(STM) or "")
 
 
