@@ -156,8 +156,8 @@ def _worked_out(text: str, days: Collection[str], known: Collection[int], quotes
     """Yield the dates of a text near the days, and its times at an hour that a quote has, as far as they are unsaid."""
     stated = {piece for day, piece in dates_in(text) if any(_is_near(day, said) for said in days)}
     for piece, hours in clock_hours(text).items():
-        told = spelled_numbers(" ".join(map(str, hours)), quotes) | set(known)
-        if not hours.isdisjoint(told):
+        quoted_hours = spelled_numbers(" ".join(map(str, hours)), quotes) | numbers(quotes)
+        if not hours.isdisjoint(quoted_hours):
             stated.add(piece)
     return sorted(piece for piece in stated if not numbers([piece]) <= set(known))
 
