@@ -18,9 +18,12 @@ from brainiac.events import (
     Change,
     Event,
     EventsAnalyzed,
+    ExchangeForgotten,
+    MemoryForgotten,
     NoteMerged,
     PathKind,
     RetireProposal,
+    StatementCorrected,
     StatementRecord,
     StatementRef,
     StatementsAdopted,
@@ -36,7 +39,8 @@ from brainiac.storage.relinking import with_rooted_links
 from brainiac.storage.store import Store
 
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
-_BY_HAND = json.dumps(sorted(FOUND | {NoteMerged.kind}))
+_ASKED_FOR = {NoteMerged.kind, StatementCorrected.kind, ExchangeForgotten.kind, MemoryForgotten.kind}
+_BY_HAND = json.dumps(sorted(FOUND | _ASKED_FOR))
 
 
 def text_hash(text: str) -> str:
@@ -251,10 +255,19 @@ class StatementLog:
         return self._put_right[1]
 
     @cached_property
+    def all_corrections(self) -> list[Correction]:
+        """What persons ever changed, oldest first; reads each page as it stood before and after."""
+        return self._put_right_since("")[0]
+
+    @cached_property
     def _put_right(self) -> tuple[list[Correction], dict[tuple[str, str], str]]:
+        return self._put_right_since(self._corrected_since or "~")
+
+    def _put_right_since(self, moment: str) -> tuple[list[Correction], dict[tuple[str, str], str]]:
+        """Return what persons changed since a moment, and when they wrote which statement."""
         corrections: list[Correction] = []
         by_hand: dict[tuple[str, str], str] = {}
-        rows = self._by_hand("path, before, after, at", "at >= ?", self._corrected_since or "~")
+        rows = self._by_hand("path, before, after, at", "at >= ?", moment)
         for path, *hashes, at in rows:
             if self._store.tree.kind_of(path) is PathKind.MEMORY:
                 before, after = (_statements(self._store, path, digest) for digest in hashes)
@@ -333,7 +346,7 @@ def plan_adoption(store: Store, named: str | None = None) -> Adoption:
     for path in _pages(store, named):
         text = store.read_text(path) or ""
         try:
-            page = _with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), iso(store.clock.now())))
+            page = with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), iso(store.clock.now())))
         except FormatError:
             continue  # the doctor names it
         uuid = page.memory.uuid
@@ -362,7 +375,7 @@ def adopt(store: Store, named: str | None = None) -> tuple[Event | None, Adoptio
     return store.commit(adopted, by="person", changes=adoption.changes), adoption
 
 
-def _with_block_ids(page: MemoryDocument) -> MemoryDocument:
+def with_block_ids(page: MemoryDocument) -> MemoryDocument:
     """Give each statement that holds and has none a block id, at the end of its own text."""
     text, path = page.memory.text, page.memory.path
     taken = block_ids(text)
