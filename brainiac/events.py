@@ -109,7 +109,15 @@ def _bytes(text: str | bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class RecordedChange:
-    """A change as the journal keeps it: hashes in place of texts."""
+    """A change as the journal keeps it: hashes in place of texts.
+
+    Attributes:
+        op: `create`, `update`, `remove`, `move`, `append` to a log, or `observe`: it was read and not changed.
+        path: The file, relative; for a move its new place.
+        before: Content hash of what was there; None for nothing.
+        after: Content hash of what is there now; None for nothing.
+        source: Where a moved file was.
+    """
 
     op: Op
     path: str

@@ -204,6 +204,17 @@ class Tree:
         """Return whether the journal keeps the texts of files at this path (design: fold)."""
         return self.kind_of(relative) in _TRACKED
 
+    def own_folders(self) -> list[Path]:
+        """Return the top folders that a person keeps beside those of the brain; hidden ones and links are left out."""
+        ours = {
+            self.relative(top).split("/")[0] for top in (self.inbox, self.memory, self.system, self.plugins, self.logs)
+        }
+        try:
+            entries = [entry for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return []
+        return [Path(entry.path) for entry in entries if entry.name not in ours and not is_temporary(entry.name)]
+
     def walk(self, *tops: Path) -> Iterator[os.DirEntry[str]]:
         """Yield every regular file below the folders in no particular order, without ignored names and symlinks."""
         stack = [str(top) for top in tops]

@@ -44,7 +44,6 @@ from brainiac.formats.prompt import (
     response_path,
 )
 from brainiac.history.devices import waiting_message
-from brainiac.history.forget import find_target
 from brainiac.history.why import Chain, Exchanges, Said, StatementMatch, Why, find_statement
 from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
@@ -961,6 +960,8 @@ def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:
     """
     title, path, _ = _named_text(brain, caller.gate(brain), name, caller)
     what = f"Forget {_sentence(title)} ({path}), as {_sentence(caller.by)} suggests"
+    from brainiac.history.forget import find_target  # `ask`, which starts a process each time, forgets nothing
+
     return find_target(brain, path).proposal(what)
 
 

@@ -219,7 +219,9 @@ def check_links(brain: Brain, pages: PageSet) -> Iterator[Problem]:
 
 
 def _link_repair(path: str) -> Callable[[Brain, str], str]:
-    return lambda brain, text: with_repaired_links(text, was=path, now=path, moved={}, places=brain.pages().place_of)
+    return lambda brain, text: with_repaired_links(
+        text, was=path, now=path, moved={}, places=brain.pages().path_by_uuid
+    )
 
 
 # --- what the processes read -------------------------------------------------------------------------------

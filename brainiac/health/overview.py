@@ -26,6 +26,7 @@ from brainiac.pipeline.reconcile import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.files import locked, set_aside_files
 from brainiac.storage.heartbeat import recently_seen_daemon, serving_message
+from brainiac.storage.record import undone_events
 from brainiac.storage.runstate import LOCK, read_run_state
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
@@ -72,6 +73,7 @@ class Overview:
         daemon: `is_running`; of a running one its report (see `RunState`), else `elsewhere`: who serves the brain.
         counts: Files of each kind, and exchanges in short-term memory.
         pending: `prompt` and `reason` of each prompt that waits.
+        unread: Files in the inbox of a type that is not read.
         faults: Of plugins in the last 24 hours: `at`, `plugin`, and what the event says.
     """
 
@@ -83,6 +85,7 @@ class Overview:
     model: str
     counts: dict[str, int]
     pending: list[dict[str, Any]]
+    unread: list[str]
     problems: list[str]
     notices: list[str]
     faults: list[dict[str, Any]]
@@ -108,8 +111,9 @@ def overview(brain: Brain) -> Overview:
         model=settings.llm.model,
         counts={name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": exchanges},
         pending=daemon.pop("pending") if daemon["is_running"] else list(_unanswered(brain, inbox, daemon)),
+        unread=sorted(path for path in inbox if tree.kind_of(path) is PathKind.OTHER),
         problems=list(_problems(brain)),
-        notices=[str(notice) for notice in notices(brain)],
+        notices=[*map(str, notices(brain)), *_taken_back(brain, inbox)],
         faults=_faults(brain),
         spent_today_usd=_spent_today_usd(brain),
         budget_usd=settings.llm.daily_budget_usd,
@@ -126,7 +130,7 @@ def _daemon(brain: Brain) -> dict[str, Any]:
             other = recently_seen_daemon(brain)
             return {"is_running": False} | ({"elsewhere": serving_message(brain, other)} if other else {})
     except LockedError:
-        fields = ("pid", "since", "watch", "passed_over", "problem", "pending")
+        fields = ("pid", "since", "watch", "problem", "pending")
         return {"is_running": True, **{name: getattr(state, name) for name in fields}}
 
 
@@ -144,6 +148,16 @@ def _unanswered(brain: Brain, inbox: set[str], daemon: dict[str, Any]) -> Iterat
         if prompt is not None and not brain.answered.is_answered(prompt):
             error_file = error_path(path)
             yield {"prompt": path, "reason": f"see {error_file}" if error_file in inbox else waits}
+
+
+def _taken_back(brain: Brain, inbox: set[str]) -> Iterator[str]:
+    """Yield the prompts whose answer was undone: they count as answered, so that nothing asks them again."""
+    bare = [path for path in inbox if brain.tree.kind_of(path) is PathKind.PROMPT and response_path(path) not in inbox]
+    undone = undone_events(brain) if bare else {}
+    for path in sorted(bare):
+        answer = brain.answered.of(path)
+        if answer and answer.exchange in undone:
+            yield f"{path}: its answer was taken back; `brainiac ask --again {path}` asks it again"
 
 
 def _problems(brain: Brain) -> Iterator[str]:

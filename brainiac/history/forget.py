@@ -365,7 +365,7 @@ class _Planner:
 
     def _remove_prompt_and_answers(self, exchange: str) -> None:
         """Plan to remove an exchange's prompt and all its answers; a prompt with another text by now stays."""
-        answered, path = self._exchanges.what(exchange), self._exchanges.place_of(exchange)
+        answered, path = self._exchanges.what(exchange), self._exchanges.path_of(exchange)
         if answered is None:
             return
         text = self.plan.read(path)
@@ -435,7 +435,7 @@ class _Planner:
         if text is None:
             return
         memory = parse_memory(memory.path, text)  # the file may have changed since all pages were read
-        note = self._log.whole(memory.uuid)
+        note = self._log.whole_body_of(memory.uuid)
         if note and self._ids.issuperset(note.row.sources):
             self._remove_note_page(memory, note)
             return
@@ -468,7 +468,7 @@ class _Planner:
         earlier wording back. Any other stays, which is noted in `kept` if the exchanges are among its sources.
         """
         memory = page.memory
-        changes = self._log.behind(memory.uuid, statement)
+        changes = self._log.provenance_of(memory.uuid, statement)
         sources = sources_of(changes)
         if sources.isdisjoint(self._ids):
             return page
@@ -495,7 +495,7 @@ class _Planner:
         retired = _statement(page, block)
         if retired is None or not retired.is_history:
             return page
-        changes = self._log.behind(page.memory.uuid, retired)
+        changes = self._log.provenance_of(page.memory.uuid, retired)
         if changes and sources_of(changes) <= self._ids:
             return page
         return _without_statement(page, block).add_statement(retired.text, block)

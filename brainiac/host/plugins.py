@@ -95,6 +95,10 @@ class PluginHost:
         anew = PluginHost(self._store, self._bundled, self._on_fault)
         anew._modules = dict(self._modules)
         anew.load()
+        surveyed = {plugin.name for plugin in (*self.status, *anew.status)}
+        for name, plugin in self._pluggy.list_name_plugin():
+            if plugin is not None and name not in surveyed:  # added by `register`, from no file
+                anew.register(plugin, name)
         ended = {name for name, loaded in self._modules.items() if anew._modules.get(name) is not loaded}
         begun = {name for name, loaded in anew._modules.items() if self._modules.get(name) is not loaded}
         self._call("shutdown", {"brain": self._store}, ended)

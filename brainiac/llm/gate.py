@@ -223,7 +223,8 @@ class Gate:
         library: The memory that is read.
         is_remote: Whether the request leaves this machine.
         is_kept: Whether the answer is remembered: then nothing off the record is shown, which it might repeat.
-        is_door: It was asked, or is to be read, through a door: nothing private is shown, on this machine either.
+        is_door: Whether the answer goes to a client at a door (see the glossary): then nothing private is shown, to a
+            model on this machine either.
     """
 
     def __init__(self, library: Library, *, is_remote: bool, is_kept: bool = False, is_door: bool = False) -> None:
@@ -281,7 +282,7 @@ class Gate:
 
     def is_private_by_now(self, exchange: str) -> bool:
         """Return whether a file of an exchange is private or off the record now, whatever it was when it was said."""
-        path = self._library.answered.place_of(exchange) if self._hides_private else None
+        path = self._library.answered.path_of(exchange) if self._hides_private else None
         return path is not None and (not self.knows(path) or is_off_record(self._library.read(path)))
 
     def turns(self, turns: Iterable[Exchange]) -> list[Exchange]:
@@ -370,7 +371,7 @@ class Gate:
         return shown
 
     def _nothing(self, values: Any) -> tuple[()]:
-        """Return nothing, for a field that only the keyless engine, on this machine, may see."""
+        """Return an empty tuple in place of a field that only the keyless engine, on this machine, may see."""
         return ()
 
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
@@ -496,7 +497,7 @@ def is_private_request(library: Library, request: Request) -> bool:
 
 
 def is_through_door(request: Request) -> bool:
-    """Return whether an answer is for a client at a door, which sees nothing private whatever engine makes it."""
+    """Return whether a prompt came through a door: its client must see nothing private, whatever engine answers."""
     prompt = getattr(request, "prompt", None)
     return prompt is not None and bool(prompt.by)
 

@@ -139,7 +139,9 @@ def passages(hits: Sequence[Hit], *, only_near: bool = False) -> list[int]:
     """
     chosen: list[int] = []
     for index, hit in enumerate(hits):
-        if (only_near and not hit.is_near) or hit.kind == "index-page":
+        # a question of before is nothing near to what is told now
+        is_wanted = not only_near or (hit.is_near and not ends_as_question(hit.text))
+        if not is_wanted or hit.kind == "index-page":
             continue  # the words of an index page are derived from other pages
         alike = [other for other in chosen if likeness(hits[other].text, hit.text) >= SAME]
         if any(hits[other].text.split() == hit.text.split() for other in alike):

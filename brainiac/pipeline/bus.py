@@ -24,7 +24,7 @@ from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
 from brainiac.pipeline.inbox import Inbox
-from brainiac.pipeline.reconcile import TO_ANSWER, differences, is_free
+from brainiac.pipeline.reconcile import TO_ANSWER, differences, folders_beside, is_free, scan
 from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, is_touched, stamp_from, stamp_of
 from brainiac.storage.external_edits import NotRestedError
 
@@ -104,7 +104,6 @@ class Bus:
         self.far = KeyedExecutor("far-background", 1, self._wake, self._log_bug)
         self.inbox = Inbox(brain, self._again)
         self.dispatcher = HookDispatcher(brain, self.near, self.later)
-        self.passed_over: dict[str, None] = {}  # files in the inbox of a type that is not read
         self._thread = threading.Thread(target=self._run, name="bus", daemon=True)
 
     def start(self) -> None:
@@ -316,6 +315,12 @@ class Bus:
         """Process a prompt after some seconds, unless it is being changed then: it is processed when finished."""
         self.later(seconds, lambda: None if self.settler.is_waiting(path) else self.ask(path))
 
+    def learn_folders(self) -> None:
+        """Take what stands in the person's own folders as known, when a plugin begins to hear of them."""
+        for path, stamp in scan(self._brain.tree, folders_beside(self._brain)).items():
+            if not self._is_known(path) and self._brain.tree.kind_of(path) is PathKind.OTHER:
+                self.settler.prime(path, stamp)
+
     # --- the notice tier --------------------------------------------------------------------------------
 
     def _submit_notice(self, change: FileChange, attempt: int = 1, *, is_touched: bool = False) -> None:
@@ -326,7 +331,7 @@ class Bus:
         try:
             is_tracked = self._brain.tree.is_tracked(change.path)
             with storage_trouble():
-                noted = self._brain.observed.note_change(change.path) if is_tracked else change
+                noted = self._brain.observed.note_change(change.path, change.action) if is_tracked else change
         except NotRestedError as error:
             self.later(error.again_in_seconds, lambda: self._submit_notice(change, is_touched=is_touched))
             return
@@ -366,10 +371,7 @@ class Bus:
         elif kind is PathKind.CONFIG:
             self.retry()
         elif kind is PathKind.OTHER and path.startswith(self._brain.tree.layout.inbox + "/"):
-            if change.action == "deleted":
-                self.passed_over.pop(path, None)
-            else:
-                self.passed_over[path] = None
+            self.foreground.submit(self._conversation(path), lambda: self.inbox.report_unread(path))
 
     def retry(self, paths: set[str] | None = None) -> None:
         """Process waiting prompts again: those at some paths, or all but a held backlog."""
@@ -380,7 +382,7 @@ class Bus:
 
     def _rescan(self) -> None:
         self._brain.answered.refresh()
-        for path in differences(self._brain.tree, self.settler.settled):
+        for path in differences(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
             self.look(str(self._brain.tree.absolute(path)))
 
     def _log_bug(self, error: BaseException) -> None:

@@ -31,7 +31,7 @@ from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.pipeline.inbox import Inbox
-from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
+from brainiac.pipeline.reconcile import backlog, folders_beside, is_free, read_prompt, scan
 from brainiac.pipeline.watch import Watcher
 from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serving_message
@@ -125,7 +125,9 @@ class Daemon:
         self._is_asked_to_stop, self._is_signalled = threading.Event(), False
         former = read_run_state(brain.places.state)
         self.bus = Bus(brain, AccessLogTail(brain.tree.access_log, former.access_log))
-        self.watcher = Watcher(brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan)
+        self.watcher = Watcher(
+            brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan, partial(folders_beside, brain)
+        )
         self.quiet = QuietTimer(brain, self.bus)
         self._state, self._say = RunState(), tell
         self._plugins_stamp: object = None
@@ -267,7 +269,7 @@ class Daemon:
         """
         for change in adopted:
             self.bus.pass_on(change)
-        known = scan(self._brain.tree)
+        known = scan(self._brain.tree, folders_beside(self._brain))
         for path in self._brain.observed.open_paths:  # perhaps still being saved
             known.pop(path, None)
             self.bus.look(str(self._brain.tree.absolute(path)))
@@ -321,7 +323,12 @@ class Daemon:
         stamp = self._brain.plugins.stamp()
         if stamp != self._plugins_stamp:
             self._plugins_stamp = stamp
-            self.bus.notice.submit("plugins", lambda: self._say_plugin_states(self._brain.plugins.reload()))
+            self.bus.notice.submit("plugins", self._reload_plugins)
+
+    def _reload_plugins(self) -> None:
+        self._say_plugin_states(self._brain.plugins.reload())
+        self.bus.later(0, self.bus.learn_folders)
+        self.bus.notice.submit("watch", self.watcher.check)
 
     def _say_plugin_states(self, plugins: Sequence[PluginStatus]) -> None:
         """Print the state of each of the brain's own plugins, with the reason where one does not run."""
@@ -341,7 +348,6 @@ class Daemon:
             pid=os.getpid() if pid is None else pid,
             watch=self.watcher.health().as_json(),
             pending=[pending.as_json() for pending in self.bus.inbox.pending],
-            passed_over=list(self.bus.passed_over),
             access_log=self.bus.tail.mark,
             settings=self._brain.settings.model_dump(mode="json"),
             problem=problem,

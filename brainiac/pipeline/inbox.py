@@ -268,6 +268,22 @@ class Inbox:
         is_kept = not self._is_off_record(path)
         reason = why if is_kept else UNTOLD_REASON  # it may quote the prompt
         self.hold(path, reason)
+        self._write_error(path, what, why, todo, reason=reason, is_kept=is_kept)
+
+    def report_unread(self, path: str) -> None:
+        """Write an error file beside a file of a type that is not read; remove it when that file is gone."""
+        if not self._brain.is_active:
+            return
+        if not self._brain.tree.absolute(path).is_file():
+            self._clear(path)
+            return
+        why = (
+            f"`{posixpath.splitext(path)[1] or posixpath.basename(path)}` is no text: .md, .markdown and .txt are read."
+        )
+        todo = "Save its text as one of these; this file stays as it is, and may be deleted with the other."
+        self._write_error(path, "This file is not read.", why, todo, reason="files of this type are not read")
+
+    def _write_error(self, path: str, what: str, why: str, todo: str, *, reason: str, is_kept: bool = True) -> None:
         target = error_path(path)
         if _is_too_long(target):
             return  # `status` shows the reason

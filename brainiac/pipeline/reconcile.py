@@ -6,7 +6,7 @@ Only stats are compared; unchanged files are not read again: ten thousand files 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +22,10 @@ TO_ANSWER = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
 FREE_MODEL = "offline"
 
 
-def scan(tree: Tree) -> dict[str, Stamp]:
+def scan(tree: Tree, more: Sequence[Path] = ()) -> dict[str, Stamp]:
     """Return the stamp of every file that is watched, by relative path."""
     stamps: dict[str, Stamp] = {}
-    for entry in tree.walk(*_tops(tree)):
+    for entry in tree.walk(*_tops(tree), *more):
         relative = tree.relative(entry.path)
         try:
             stamps[relative] = stamp_from(entry.stat(follow_symlinks=False))
@@ -37,12 +37,12 @@ def scan(tree: Tree) -> dict[str, Stamp]:
     return stamps
 
 
-def differences(tree: Tree, known: Mapping[str, Stamp]) -> list[str]:
+def differences(tree: Tree, known: Mapping[str, Stamp], more: Sequence[Path] = ()) -> list[str]:
     """Return the relative paths that are new, changed or deleted compared with known stamps.
 
     Files of a watched folder that is missing as a whole (a drive not mounted) are not reported as deleted.
     """
-    stamps = scan(tree)
+    stamps = scan(tree, more)
     changed = [path for path, stamp in stamps.items() if known.get(path) != stamp]
     missing = tuple(tree.relative(top) + "/" for top in _tops(tree) if not top.is_dir())
     deleted = [path for path in list(known) if path not in stamps and not path.startswith(missing)]
@@ -120,6 +120,11 @@ def is_free(brain: Brain) -> bool:
     """Return whether answering costs nothing: the offline engine serves both queries and answers."""
     llm = brain.settings.llm
     return all(llm.models.get(purpose, llm.model) == FREE_MODEL for purpose in ("queries", "answer"))
+
+
+def folders_beside(brain: Brain) -> list[Path]:
+    """Return the person's own folders where a plugin wants to hear of them; else they cost nothing."""
+    return brain.tree.own_folders() if brain.plugins.has("file_changed") else []
 
 
 def _tops(tree: Tree) -> tuple[Path, ...]:

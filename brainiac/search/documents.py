@@ -242,12 +242,14 @@ def links_of(path: str, text: str) -> Iterator[Link]:
 
 def _units(body: str, zone: tzinfo) -> Iterator[Unit]:
     """Yield the units of a page's body: the turns of its exchanges, then its statements and paragraphs."""
-    if placed := list(find_events(body)) if _EXCHANGE in f"\n{body}" else []:
-        is_dialogue = _is_dialogue([exchange.event for exchange in placed])
-        for exchange in placed:
+    exchanges = list(find_events(body)) if _EXCHANGE in f"\n{body}" else []
+    if exchanges:
+        is_dialogue = _is_dialogue([exchange.event for exchange in exchanges])
+        for exchange in exchanges:
             yield from _turns(exchange.event, is_dialogue)
-        body = text_outside_events(body, placed)
-    is_marked = PRIVATE.search(body) is not None  # on any line: then all units count as private, so that none is missed
+        body = text_outside_events(body, exchanges)
+    # a mark on any line makes all units private: too many kept here rather than one shown elsewhere
+    is_marked = PRIVATE.search(body) is not None
     for unit in _prose_units(body, zone):
         if not _is_links(unit.text) and unit.text.strip() != _LOG_HEADING:
             yield replace(unit, is_private=True) if is_marked else unit
@@ -259,12 +261,14 @@ def _is_links(text: str) -> bool:
 
 
 def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
+    """Yield the paragraphs and statements of a text without exchanges; History, Manifest and links are skipped."""
     if "\n## " in body or body.startswith("## "):
         body = _RELATED.sub("", _LEFT_OUT.sub("", body))
     if "<!--" in body:
         body = _COMMENT.sub("", body)
     paragraph: list[str] = []
-    has_text, fence = False, ""  # headings alone are no paragraph: they go before the text below them
+    # `has_text` is false while the paragraph holds headings alone: they go before the text below them
+    has_text, fence = False, ""
     for line in body.split("\n"):
         bare = line.strip()
         if fence:
@@ -288,7 +292,7 @@ def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
 
 
 def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
-    """Return a statement as it is said: the day behind it says when."""
+    """Return the unit of a list item with a block id; a link to a day at its end becomes the moment it was said."""
     said_on = _SAID_ON.search(text)
     if said_on is None:
         return Unit(text, UnitKind.STATEMENT, block_id)
@@ -297,7 +301,7 @@ def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
 
 @lru_cache(maxsize=1024)
 def _noon(day: str, zone: tzinfo) -> str:
-    """Return the middle of a day as a moment: in no other time zone nearby is it another day."""
+    """Return noon of a day as a moment, "" for no date: noon keeps its date when read in a neighbouring time zone."""
     try:
         return iso(datetime.fromisoformat(f"{day}T12:00:00").replace(tzinfo=zone))
     except (ValueError, OverflowError):
@@ -305,11 +309,13 @@ def _noon(day: str, zone: tzinfo) -> str:
 
 
 def _block_id(line: str) -> re.Match[str] | None:
+    """Return the match of the block id (` ^f3k9`) at the end of a line; None where there is none."""
     at = line.rfind("^")
     return _BLOCK_ID.match(line, at - 1) if at > 0 else None
 
 
 def _summary_units(body: str) -> Iterator[Unit]:
+    """Yield the paragraphs of a folder's index page; all are private where any line of it is marked private."""
     is_marked = PRIVATE.search(body) is not None
     for unit in _prose_units(body, UTC):
         if not _is_links(unit.text):
@@ -317,6 +323,7 @@ def _summary_units(body: str) -> Iterator[Unit]:
 
 
 def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
+    """Yield the units of short-term memory: its summary, its structured data, a person's remarks, its exchanges."""
     try:
         document = document_of(text)
     except FormatError:
@@ -329,24 +336,29 @@ def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
     for paragraph in memory.summary.split("\n\n"):
         if paragraph.strip() and not _COUNTED.match(paragraph.strip()):
             yield Unit(paragraph.strip(), is_private=is_marked)
-    is_all = memory.is_private
-    yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private or is_all) for item in items)
-    rest = document.remarks
-    is_hidden = is_all or PRIVATE.search(rest) is not None
-    yield from (replace(unit, is_private=is_hidden) for unit in _prose_units(rest, zone))
+    is_all_private = memory.is_private
+    yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private or is_all_private) for item in items)
+    remarks = document.remarks
+    are_remarks_private = is_all_private or PRIVATE.search(remarks) is not None
+    yield from (replace(unit, is_private=are_remarks_private) for unit in _prose_units(remarks, zone))
     is_dialogue = _is_dialogue(memory.events)
-    for event in reversed(memory.events):  # as they were said: neighbours are those before and after
-        yield from (replace(unit, is_private=unit.is_private or is_all) for unit in _turns(event, is_dialogue))
+    # oldest first, so that a unit's neighbours are what was said right before and after it
+    for event in reversed(memory.events):
+        yield from (replace(unit, is_private=unit.is_private or is_all_private) for unit in _turns(event, is_dialogue))
 
 
 def _is_dialogue(events: Sequence[StmEvent]) -> bool:
-    """Return whether people speak who are named each time: a word that heads a note (`Dentist: 3 pm`) seldom recurs."""
+    """Return whether the messages are a transcript: most begin with a label (`Ann: …`), and the same few labels recur.
+
+    A word that heads a note (`Dentist: 3 pm`) seldom recurs.
+    """
     messages = [event.user for event in events if event.user.strip()]
     labels = [label[1] for message in messages if (label := _SPEAKER.match(message))]
     return 2 * len(set(labels)) <= len(labels) > len(messages) / 2
 
 
 def _turns(event: StmEvent, is_dialogue: bool) -> Iterator[Unit]:
+    """Yield a unit for each text of an exchange: the person's message, then the answer, split by speaker and length."""
     is_private = is_private_event(event)
     for side, messages in (("user", _messages(event.user)), ("ai", (event.ai,))):
         for message in messages:
@@ -356,14 +368,15 @@ def _turns(event: StmEvent, is_dialogue: bool) -> Iterator[Unit]:
 
 
 def said_in(message: str) -> list[str]:
-    """Return the texts of a person's message that are found, each as it stands there.
+    """Return the texts of a person's message that search can find, each as it is written there.
 
-    Commands are none, but what was to be remembered is said as well.
+    Commands are left out, but not the text after `/remember`.
     """
     return [text for part in _messages(message) for text in _pieces(part)]
 
 
 def _messages(message: str) -> tuple[str, ...]:
+    """Return the texts of a message that are searched: what each `/remember` names, and what follows the commands."""
     commands, rest = parse_commands(message)
     return (*arguments(commands, "remember"), rest)
 
@@ -375,6 +388,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _by_speaker(text: str, is_dialogue: bool) -> Iterator[tuple[str, str]]:
+    """Yield the turns of a message as speaker and text; a message that is no transcript is one turn with speaker ""."""
     labels = list(_SPEAKER.finditer(text)) if _SPEAKER.match(text) else []
     # one label on one message may head a note; two speakers in one message are a transcript whatever stands around it
     if not (is_dialogue and labels) and len({label[1] for label in labels}) < 2:
@@ -387,17 +401,19 @@ def _by_speaker(text: str, is_dialogue: bool) -> Iterator[tuple[str, str]]:
 
 
 def _text(meta: Mapping[str, Any], key: str) -> str:
+    """Return a value of the front matter as text, "" where it is missing or a list or mapping."""
     value = meta.get(key)
     return str(value).strip() if isinstance(value, str | int | float) else ""
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
+    """Return the first group of a pattern's first match, "" where it does not match."""
     match = pattern.search(text)
     return match[1].strip() if match else ""
 
 
 def _names(meta: Mapping[str, Any], key: str, between: str = ",") -> Iterator[str]:
-    """Yield the entries of a list of the front matter; of a text, what the signs `between` part."""
+    """Yield the entries of a list in the front matter; a text instead of a list is split at the signs in `between`."""
     values = meta.get(key)
     if isinstance(values, str):
         values = re.split(f"[{between}]", values)
@@ -407,5 +423,6 @@ def _names(meta: Mapping[str, Any], key: str, between: str = ",") -> Iterator[st
 
 
 def _count(meta: Mapping[str, Any]) -> int:
+    """Return how often the page was stated again or cited; 0 where a person wrote something else than a number."""
     value = meta.get("reinforcement_count")
     return value if isinstance(value, int) and value > 0 else 0

@@ -128,7 +128,7 @@ def name_mark(name: str, analyzer: Analyzer) -> str:
 
 
 def mark_of(tokens: Sequence[Token]) -> str:
-    """Return likewise, given the words of the name."""
+    """Return the mark of a name given as its words; "" for none."""
     return f"={'_'.join(token.word for token in tokens)}" if tokens else ""
 
 
@@ -143,7 +143,7 @@ class _EncodedUnit(NamedTuple):
 
 
 def _passages(head: str, units: Sequence[_EncodedUnit]) -> Iterator[str]:
-    """Yield the stems of some units at a time, under the heading of their page."""
+    """Yield the text of each passage: the page's heading, then the stems of as many units as make `PASSAGE_WORDS`."""
     passage, size = [head] if head else [], 0
     for unit in units:
         if size and size + len(unit.words) // 4 > PASSAGE_WORDS:
@@ -156,6 +156,13 @@ def _passages(head: str, units: Sequence[_EncodedUnit]) -> Iterator[str]:
 
 
 def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
+    """Return a unit as its page is stored.
+
+    Args:
+        unit: The unit.
+        at: When it was said, ISO 8601.
+        analyzer: The brain's language.
+    """
     # an address holds words that nobody said
     text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
     stems, hashes, signs = analyzer.words(text)
@@ -194,6 +201,7 @@ def content_key(unit: Unit) -> int:
 
 
 def _digest(unit: Unit) -> bytes:
+    """Return the 8-byte hash of a unit's speaker and text."""
     return hashlib.blake2b(f"{unit.speaker}\0{unit.text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
@@ -246,6 +254,7 @@ def _minute(at: str) -> int:
 
 @lru_cache(maxsize=4096)
 def _marks_of(day: int) -> list[str]:
+    """Return the marks of a day and of its month in the index (`@2026-11-22`, `@2026-11`); none for no day."""
     if day == NO_DAY:
         return []
     text = date.fromordinal(day).isoformat()

@@ -1,8 +1,8 @@
-"""What speaks for a unit, as named numbers: computed for the candidates of one query only, at every scale.
+"""Signals: numbers by name that say how well a unit fits a query, computed for the candidates of that query alone.
 
 Each signal is a vector over all units of the candidate pages; `rank.py` has their weights. Lexical ones are BM25
 (Robertson and Zaragoza, 2009) divided by the best candidate's, since scores fuse better by value over maximum than by
-rank. Words are met by their stems, and in any language by the runs of three signs that they share.
+rank. Words match by their stems and, in any language, by the character trigrams that they share.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Vector: TypeAlias = NDArray[np.float64]
 Signals: TypeAlias = dict[str, Vector]
 Places: TypeAlias = NDArray[np.int64]
 
-# What was said longer ago than that is no context of what is said now; people who write to each other answer late.
+# A longer pause than this ends a conversation; people who write to each other answer later than a model does.
 TALK_MINUTES, DIALOGUE_MINUTES = 15, 240
 COMMON_SHARE = 1 / 3  # what stands in a greater share of all passages tells nothing by itself
 _FEW_PASSAGES, _FEW_DOCUMENTS = 8, 64
@@ -108,7 +108,7 @@ class Units:
         self._scope_start = np.flatnonzero(np.diff(self.scope, prepend=-1))
 
     def _is_apart(self) -> NDArray[np.bool_]:
-        """Return whether each unit but the first begins another talk or page, the widest scale of ranking.
+        """Return for each unit but the first whether another conversation or page begins with it.
 
         What one person told an hour apart seldom belongs together.
         """
@@ -124,7 +124,12 @@ class Units:
         return has_flag
 
     def shift(self, values: Vector, by: int) -> Vector:
-        """Return what the unit `by` places further in the same talk has, at most two; 0 where there is none."""
+        """Return for each unit the value of its neighbour, 0 where it has none.
+
+        Args:
+            values: One value a unit; a matrix has them in its rows.
+            by: 1 or 2 for a later neighbour in the same conversation, -1 or -2 for an earlier one.
+        """
         moved = np.zeros(values.shape)
         size = min(abs(by), self.n)
         early, late = values[..., : self.n - size], values[..., size:]
@@ -135,17 +140,17 @@ class Units:
         return moved
 
     def by_scope(self, values: Vector) -> Vector:
-        """Return sums over each talk or page."""
+        """Return the sums over the units of each conversation or page."""
         sums: Vector = np.add.reduceat(values, self._scope_start, axis=-1)
         return sums
 
     def best_of_scope(self, values: Vector) -> Vector:
-        """Return for each unit the highest value in its talk or page."""
+        """Return for each unit the highest value in its conversation or page."""
         best: Vector = np.maximum.reduceat(values, self._scope_start)[self.scope]
         return best
 
     def place_in_scope(self, values: Vector) -> Vector:
-        """Return the place of each unit among those of its talk or page, the highest value first."""
+        """Return the rank of each unit within its conversation or page by value, 0 for the highest."""
         place = np.empty(self.n)
         place[np.lexsort((-values, self.scope))] = np.arange(self.n) - self._scope_start[self.scope]
         return place
@@ -238,6 +243,7 @@ class Matches:
         self._weigh_terms(np.array([frequencies.get(term, 0) for term in terms], np.float64), max(n_passages, 1))
 
     def _match_speakers(self) -> None:
+        """Find which speakers of the candidates the query names, and the turns that are theirs."""
         units = self.units
         speakers = set(units.speaker[units.is_turn > 0].tolist())
         self.named = {w for w in speaker_words(self.query) if signed(term_hash(speaker_key(w))) in speakers}
@@ -248,7 +254,7 @@ class Matches:
         self.is_first_named = self._spoken_by(list(in_order)[:1] if len(in_order) > 1 else ())
 
     def _spoken_by(self, names: Iterable[str]) -> Vector:
-        """Return 1 for each turn of one who is named."""
+        """Return 1 for each turn whose speaker has one of the names, else 0."""
         hashes = [signed(term_hash(name)) for name in names]
         spoken: Vector = np.isin(self.units.speaker, hashes) * self.units.is_turn
         return spoken
@@ -276,7 +282,11 @@ class Matches:
         self._has[owner[held], column[held] - 1] = 1
 
     def _similarities(self, terms: Sequence[str]) -> tuple[Vector, Vector]:
-        """Return `(n_distinct, n_terms)`: 1 where a word has the stem; and how like the term's words it is."""
+        """Return two matrices, a row for each distinct word and a column for each term.
+
+        Returns:
+            1 where the word has the term's stem, else 0; and how alike the word and the query's word are, 0 to 1.
+        """
         hashes = np.array([term_hash(term) for term in terms], np.uint32)
         exact = (self._stems[:, None] == hashes).astype(np.float64)
         near, columns = exact.copy(), {term: column for column, term in enumerate(terms)}
@@ -289,7 +299,15 @@ class Matches:
         return exact, near
 
     def _per_unit(self, operation: np.ufunc, by_word: NDArray[Any]) -> Vector:
-        """Return a sum or maximum over the words of each unit, given a row for each distinct word; a row a column."""
+        """Return for each column of a matrix the sum or maximum over the words of each unit.
+
+        Args:
+            operation: `np.add` or `np.maximum`.
+            by_word: A row for each distinct word.
+
+        Returns:
+            A row for each column of `by_word`, a column for each unit.
+        """
         reduced = np.zeros((self.units.n, by_word.shape[1]))
         words = np.flatnonzero(np.any(by_word, axis=1)[self._at])
         if len(words):
@@ -298,6 +316,12 @@ class Matches:
         return np.ascontiguousarray(reduced.T)
 
     def _weigh_terms(self, documents: Vector, total: int) -> None:
+        """Set the weight of each term by how rare it is, and `met`: the best match with a term that is rare enough.
+
+        Args:
+            documents: In how many passages each term stands.
+            total: How many passages there are.
+        """
         tells = self.units.tells
         in_exact, in_near = (self.exact[:, tells] > 0).sum(1), (self.near[:, tells] > 0).sum(1)
         # of a rare word all places are candidates: those where it was only asked for do not make it less telling
@@ -310,6 +334,7 @@ class Matches:
 
 
 def _is_name(term: str, names: set[str]) -> bool:
+    """Return whether a term is a speaker's name, or its stem: a stemmer may have cut the name's end."""
     return any(name.startswith(term) or term == name for name in names if len(term) > 2)
 
 
@@ -334,9 +359,10 @@ def all_signals(matches: Matches, meaning: Signals, inbound: Mapping[str, int], 
 
 
 def lexical_signals(matches: Matches) -> Signals:
-    """Return how well the words fit, from a unit alone to its whole page."""
+    """Return how well the query's words match each unit, alone, with its neighbours, and with its whole page."""
     units, idf, near_idf, size = matches.units, matches.idf, matches.near_idf, len(matches.idf)
-    exact, near, length = slice(size), slice(size, -1), -1  # rows of `here` and of all that is made of it
+    # `here` has a row for each term's exact matches, one for each term's near ones, and the unit's length
+    exact, near, length = slice(size), slice(size, -1), -1
     here = np.concatenate((matches.exact, matches.near, units.length[None]))
     two = here + units.shift(here, -1)
     three = two + units.shift(here, 1)
@@ -363,7 +389,7 @@ def lexical_signals(matches: Matches) -> Signals:
 
 
 def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_]) -> Signals:
-    """Return BM25 over runs of three signs: inflected forms, compounds and typos share most of them."""
+    """Return BM25 over character trigrams: inflected forms, compounds and typos of a word share most of them."""
     units, own = matches.units, np.concatenate((matches.grams, matches.gram_length[None]))
     three, pages = own + units.shift(own, -1) + units.shift(own, 1), units.by_scope(own)
     idf = idf_of((own[:-1, units.tells] > 0).sum(1).astype(np.float64), float(units.tells.sum()))
@@ -376,7 +402,7 @@ def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_]) -> Signals
 
 
 def dialogue_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals:
-    """Return who speaks, and what asks or answers: features that every exchange carries."""
+    """Return the signals of conversation: who speaks, who is spoken of, what asks and what answers."""
     units, own = matches.units, lexical["own"]
     question, asks = units.flag(f.QUESTION) * units.is_turn, units.flag(f.ASKS) * units.is_turn
     is_one_named = float(len(matches.named) == 1)
@@ -400,7 +426,7 @@ def dialogue_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals
 
 
 def content_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals:
-    """Return whether a unit holds the kind of thing that is asked for."""
+    """Return whether a unit has a time, place, number or name where the query asks for one."""
     units = matches.units
     asked = {name: float(name in matches.query.asks) for name in ("when", "where", "count", "who")}
     time = units.flag(TIME)
@@ -434,7 +460,7 @@ def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
 def page_signals(
     matches: Matches, lexical: Mapping[str, Vector], inbound: Mapping[str, int], analyzer: Analyzer
 ) -> Signals:
-    """Return place, connection and use: what makes a memory matter before anything is asked; see `all_signals`."""
+    """Return the signals of a unit's page: folder, links, use, title, origin; most hold before anything is asked."""
     units = matches.units
     pages = [encoded.page for encoded in units.pages]
     best = np.maximum.reduceat(lexical["own"] + lexical["page"], units.start)
@@ -456,7 +482,7 @@ def page_signals(
 
 
 def _named(pages: Sequence[Page], query: Query, analyzer: Analyzer) -> tuple[Vector, Vector]:
-    """Return 1 for each page that the query asks for by its name alone, and for each whose whole name is in it."""
+    """Return two vectors over the pages: 1 where the query is a page's name, and 1 where it contains a whole name."""
     asked, titled, headed = {token.word for token in query.tokens}, np.zeros(len(pages)), np.zeros(len(pages))
     for number, page in enumerate(pages):
         for name in names_of(page):
@@ -483,7 +509,7 @@ def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:
 
 
 def _linked(pages: Sequence[Page], best: Vector) -> Vector:
-    """Return how well the pages fit that a page is linked with, of the best of the query."""
+    """Return for each page the score, 0 to 1, of the best page that it links to or that links to it."""
     spread = np.zeros(len(pages))
     if not any(page.links for page in pages):
         return spread

@@ -118,7 +118,7 @@ class Answered:
         answers = self._history(path).answers
         return answers[-1] if answers else None
 
-    def place_of(self, exchange: str) -> str | None:
+    def path_of(self, exchange: str) -> str | None:
         """Return the last path of an exchange's prompt, moves included; None for an unknown exchange."""
         rows = self._projection.query(
             "SELECT prompt, prompt_id, event FROM exchanges WHERE prompt_id ="

@@ -141,7 +141,7 @@ class _Run:
     def _count_uses(self, draft: Draft) -> None:
         """Add the counted citations to `reinforcement_count` of the pages; a page that is being edited is left out."""
         for uuid, times in self._usage.cited.items():
-            page = self._pages.memories.get(self._pages.place_of.get(uuid, ""))
+            page = self._pages.memories.get(self._pages.path_by_uuid.get(uuid, ""))
             if page is not None and self._is_resting(page.path):
                 count = page.reinforcement_count + times
                 draft.edit(page.path, edit_meta(draft.text(page.path) or "", reinforcement_count=count))

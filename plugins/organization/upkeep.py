@@ -213,7 +213,7 @@ def repair_all_links(brain: Brain, pages: PageSet, history: UsageHistory) -> Eve
     changes = []
     for path, page in pages.pages.items():
         if any(link.uuid and pages.target(page, link) != linked_path(link, path) for link in page.links):
-            after = with_repaired_links(page.text, was=path, now=path, moved={}, places=pages.place_of)
+            after = with_repaired_links(page.text, was=path, now=path, moved={}, places=pages.path_by_uuid)
             if after != page.text and history.is_resting(path, now):
                 changes.append(update(path, page.text, after))
     return brain.commit(events.LinksHealed(), by=NAME, changes=changes) if changes else None
@@ -316,7 +316,7 @@ def _proposed_changes(
             return _rewording(brain, proposal)
         case events.OrganizeProposal():
             pages, now = brain.pages(), brain.clock.now()
-            paths = tuple(pages.place_of.get(uuid, "") for uuid, _, _ in proposal.pages)
+            paths = tuple(pages.path_by_uuid.get(uuid, "") for uuid, _, _ in proposal.pages)
             for path, (_, _, digest) in zip(paths, proposal.pages, strict=True):
                 if path not in pages.memories or text_digest(pages.memories[path].text) != digest:
                     return [], ()
@@ -328,7 +328,7 @@ def _proposed_changes(
 
 def _retirement(pages: PageSet, proposal: events.RetireProposal) -> list[Change]:
     """Return the change that moves a person's own statement to History; none where it was changed meanwhile."""
-    path = pages.place_of.get(proposal.page, "")
+    path = pages.path_by_uuid.get(proposal.page, "")
     statement = pages.statement(proposal.page, proposal.block)
     if path not in pages.memories or statement is None or statement.is_history:
         return []
@@ -343,7 +343,7 @@ def _rewording(
 ) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
     """Move a statement to History and put its new wording in its place; a process's own stays a process's own."""
     pages = brain.pages()
-    path = pages.place_of.get(proposal.page, "")
+    path = pages.path_by_uuid.get(proposal.page, "")
     statement = pages.statement(proposal.page, proposal.block)
     if path not in pages.memories or statement is None or statement.is_history:
         return [], ()

@@ -217,7 +217,7 @@ def _marked_by_repetition(brain: Brain, marked: Marked, event: StmEvent) -> Iter
 
 def _marked_by_answers(brain: Brain, log: StatementLog, exchanges: Exchanges) -> Iterator[MarkedText]:
     """Yield the words that led answers on two different days."""
-    for (exchange, digest), days in log.led().items():
+    for (exchange, digest), days in log.answer_days().items():
         recorded = exchanges.event(exchange) if len(days) >= LED_DAYS else None
         if recorded is None or log.is_decided(f"{exchange}:{digest}"):
             continue

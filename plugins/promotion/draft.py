@@ -252,7 +252,7 @@ class Draft:
                 statement=statement,
                 is_ours=self.log.is_ours(page, statement),
                 is_private=memory.is_private or PRIVATE.search(statement.text) is not None,
-                text=with_rooted_links(self.brain, statement.text, [folder], self.pages.place_of),
+                text=with_rooted_links(self.brain, statement.text, [folder], self.pages.path_by_uuid),
                 since=self.log.since_of(page, statement),
             )
             for statement in memory.statements
@@ -262,7 +262,7 @@ class Draft:
     def statement(self, statement_id: str) -> CurrentStatement | None:
         """Return the current statement of an id; None where there is none, or its page is off the record."""
         page, _, _ = statement_id.partition("#")
-        path = self.pages.place_of.get(page) or self._path_of_added(page) or page
+        path = self.pages.path_by_uuid.get(page) or self._path_of_added(page) or page
         page_draft = self.page_drafts.get(path)
         memory = page_draft.document.memory if page_draft else self.pages.memories.get(path)
         if memory is None or memory.is_off_record:

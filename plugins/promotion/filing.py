@@ -56,7 +56,7 @@ def add_exchanges(
     by_path: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=lambda event: (event.at, event.id)):
         try:
-            path = filings.place_of(event.id)
+            path = filings.page_of(event.id)
             if not _has_exchange(draft, path, event.id):
                 path = day_pages.page_for(event)
         except FormatError as error:

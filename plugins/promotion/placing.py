@@ -18,15 +18,15 @@ from brainiac.formats.prompt import ORIGINS
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.numbers import numbers
-from brainiac.text.tokens import coverage
+from brainiac.text.tokens import coverage, words
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
 from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, folded, free_day_page
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
-MIN_CHANGED = 3  # so many changed statements, and a third of the page's, are worth a name, a summary and an order
-MIN_UNNAMED = 5  # or so many on a page that has no summary yet
+MIN_CHANGED = 4  # so many changed statements, and half of the page's, are worth a name, a summary and an order
+MIN_UNNAMED = 6  # or so many on a page that has no summary yet
 SAME_WORDS = 0.8  # a text that holds so many of another's character trigrams says the same
 _KINDS = {"skill": "skills", "concrete": "concrete"}
 GENERAL = "general"
@@ -119,6 +119,12 @@ def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
     corrections = log.corrections if said_at else log.all_corrections
     old_texts = [without_link_targets(correction.before) for correction in corrections if correction.at > said_at]
     return any(coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS for old in old_texts)
+
+
+def is_outdated(summary: str, retired: Iterable[str], current: Iterable[str]) -> bool:
+    """Return whether a page's summary has a word that of its statements only the retired ones had."""
+    gone = set(words(" ".join(retired))) - set(words(" ".join(current)))
+    return not gone.isdisjoint(words(summary))
 
 
 # --- the page of a candidate -------------------------------------------------------------------------------
@@ -270,7 +276,7 @@ class Synthesizer:
         return path, named
 
     def renamed(self, draft: Draft, path: str, steps: Sequence[Step]) -> Named | None:
-        """Return the answer of synthesis about a page that is new or that steps changed much; None where they did not.
+        """Return the answer of synthesis about a page that steps changed much or made its summary untrue; None else.
 
         Marked words do not count, nor does a page of a day.
 
@@ -281,9 +287,15 @@ class Synthesizer:
         changing = [step.candidate for step in steps if is_stating(step)]
         if page_draft is None or not changing or draft.pages.kind_of(path) not in ("concrete", "skills"):
             return None
-        standing = draft.statements_of(memory) if memory else []
-        is_unnamed = not page_draft.document.memory.meta.get("summary") and len(changing) + len(standing) >= MIN_UNNAMED
-        if len(changing) < max(MIN_CHANGED, len(standing) // 3) and not is_unnamed:
+        blocks = {statement.block_id for statement in page_draft.current}
+        before = draft.statements_of(memory) if memory else []
+        standing = [current for current in before if current.statement.block_id in blocks]
+        retired = [current.statement.text for current in before if current.statement.block_id not in blocks]
+        summary = str(page_draft.document.memory.meta.get("summary") or "")
+        is_untrue = is_outdated(summary, retired, (statement.text for statement in page_draft.current))
+        is_unnamed = not summary and len(changing) + len(standing) >= MIN_UNNAMED
+        is_much = len(changing) >= max(MIN_CHANGED, len(standing) // 2)
+        if not (is_much or is_unnamed or is_untrue):
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
         return self._ask(kind, page_draft.document.memory.title, changing, standing=standing)[0]

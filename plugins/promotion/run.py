@@ -234,7 +234,7 @@ class _Run:
         self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
-        origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.place_of)
+        origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.path_by_uuid)
         texts = {line_id(item.words): item.text for item in memory.facts}
         line_texts = {event.id: texts[event.id] for event in lines}
         self._work = Work(memory, events, line_texts, origins, removed_ids=snapshot.removed_ids)
