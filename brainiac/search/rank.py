@@ -114,6 +114,7 @@ def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
 
 
 def _learned(units: Units, signals: Mapping[str, Vector], column: int) -> tuple[Vector, Signals]:
+    """Return the learned score of each unit, and the signals that come from its neighbours' scores."""
     alone = _total(signals, weights_of(ALONE, column))
     around = context_signals(units, alone)
     return alone + _total(around, weights_of(AROUND, column)), around
