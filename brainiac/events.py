@@ -978,6 +978,18 @@ class ExchangesFiled(EventData):
     episodes: Mapping[str, tuple[str, ...]]
 
 
+@record
+class InboxTidied(EventData):
+    """Answered prompts left the inbox with their answers: the pages of their days have them word for word.
+
+    Attributes:
+        exchanges: Their ids.
+    """
+
+    kind = "inbox-tidied"
+    exchanges: tuple[str, ...]
+
+
 # --- Promotion ---------------------------------------------------------------------------------------------------
 
 

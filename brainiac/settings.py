@@ -77,6 +77,12 @@ class InboxSettings(_Section):
         ge=0,
         description="more unanswered prompts than this at start-up wait; the free offline engine answers all",
     )
+    keep_days: int | None = Field(
+        None,
+        ge=0,
+        description="an answered prompt of `inbox/` itself leaves it after so many days, once the page of its day has "
+        "it word for word; empty: it stays",
+    )
     max_bytes: int = Field(1_000_000, ge=1, description="a larger prompt is refused with an error file")
 
 

@@ -175,6 +175,10 @@ class PluginHost:
         """Return whether any plugin implements a hook."""
         return bool(getattr(self._pluggy.hook, hook).get_hookimpls())
 
+    def has_foreign(self, hook: str) -> bool:
+        """Return whether a plugin that does not ship with the program implements a hook."""
+        return any(name not in self._inline for name in self.implementers(hook))
+
     def implementers(self, hook: str) -> list[str]:
         """Return the names of the plugins that implement a hook, in the order they are called in."""
         return [impl.plugin_name for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls())]
