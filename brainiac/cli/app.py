@@ -43,6 +43,7 @@ def new_app() -> typer.Typer:
 
 
 def _print_version(is_meant: bool) -> None:
+    """Print the version and exit, for `--version`."""
     if is_meant:
         say(f"brainiac {__version__}")
         raise typer.Exit

@@ -109,6 +109,7 @@ class PluginHost:
         return changed
 
     def _load_as_judged(self, plugin: PluginStatus) -> PluginStatus:
+        """Load a plugin that may run and return its state; an untrusted new version leaves the trusted one running."""
         if plugin.state in ("ready", "failed"):
             return self._load(plugin)
         known = self._modules.get(plugin.name)
@@ -173,6 +174,10 @@ class PluginHost:
     def has(self, hook: str) -> bool:
         """Return whether any plugin implements a hook."""
         return bool(getattr(self._pluggy.hook, hook).get_hookimpls())
+
+    def has_foreign(self, hook: str) -> bool:
+        """Return whether a plugin that does not ship with the program implements a hook."""
+        return any(name not in self._inline for name in self.implementers(hook))
 
     def implementers(self, hook: str) -> list[str]:
         """Return the names of the plugins that implement a hook, in the order they are called in."""
@@ -367,6 +372,7 @@ class _BoundedCall(threading.Thread):
         self._error: BaseException | None = None
 
     def run(self) -> None:
+        """Call the hook in this thread and keep its result or error for `outcome`."""
         try:
             self._result = self._function(*self._arguments)
         except BaseException as error:  # noqa: BLE001 - the isolated hook call, raised again by `outcome`

@@ -124,7 +124,7 @@ def is_free(brain: Brain) -> bool:
 
 def folders_beside(brain: Brain) -> list[Path]:
     """Return the person's own folders where a plugin wants to hear of them; else they cost nothing."""
-    return brain.tree.own_folders() if brain.plugins.has("file_changed") else []
+    return brain.tree.own_folders() if brain.plugins.has_foreign("file_changed") else []
 
 
 def _tops(tree: Tree) -> tuple[Path, ...]:
