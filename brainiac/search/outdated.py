@@ -98,7 +98,7 @@ class _Pages:
         if row.page not in self._read:
             memory = self._parsed(row.path)
             if memory is None or (memory.uuid or memory.path) != row.page:
-                memory = self._parsed(self._store.pages().place_of.get(row.page, ""))  # it was moved
+                memory = self._parsed(self._store.pages().path_by_uuid.get(row.page, ""))  # it was moved
             self._read[row.page] = memory
         return self._read[row.page]
 
