@@ -70,6 +70,7 @@ def _as_sentence(_logger: Any, method: str, event: MutableMapping[str, Any]) -> 
 
 
 def _processors() -> list[Any]:
+    """Return what every log line goes through, for people and as JSON."""
     import structlog
 
     return [
@@ -81,6 +82,7 @@ def _processors() -> list[Any]:
 
 
 def _for_people(*, has_colors: bool) -> list[Any]:
+    """Return the last processors of log lines for a terminal."""
     import structlog
 
     plain = structlog.dev.plain_traceback

@@ -109,6 +109,7 @@ class PluginHost:
         return changed
 
     def _load_as_judged(self, plugin: PluginStatus) -> PluginStatus:
+        """Load a plugin that may run and return its state; an untrusted new version leaves the trusted one running."""
         if plugin.state in ("ready", "failed"):
             return self._load(plugin)
         known = self._modules.get(plugin.name)
@@ -373,6 +374,7 @@ class _BoundedCall(threading.Thread):
         self._error: BaseException | None = None
 
     def run(self) -> None:
+        """Call the hook in this thread and keep its result or error for `outcome`."""
         try:
             self._result = self._function(*self._arguments)
         except BaseException as error:  # noqa: BLE001 - the isolated hook call, raised again by `outcome`

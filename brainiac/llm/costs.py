@@ -150,6 +150,11 @@ class Ledger:
             self._check_limit("llm.background_budget_usd", settings.background_budget_usd, background_usd, worst_usd)
 
     def _check_limit(self, setting: str, limit_usd: float, spent_usd: float, worst_usd: float) -> None:
+        """Raise where a call in the worst case goes over a limit for today.
+
+        Raises:
+            BudgetError: It does; retryable where it fits into tomorrow's limit.
+        """
         if spent_usd + worst_usd <= limit_usd:
             return
         seconds = (self._library.midnight(1) - self._library.clock.now()).total_seconds()

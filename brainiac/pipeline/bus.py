@@ -381,6 +381,7 @@ class Bus:
                 self.ask(pending.prompt)
 
     def _rescan(self) -> None:
+        """Look at each file whose stamp differs from the settled one: a change that watching missed."""
         self._brain.answered.refresh()
         for path in differences(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
             self.look(str(self._brain.tree.absolute(path)))

@@ -205,6 +205,7 @@ class Daemon:
         return True
 
     def _stop_heartbeat(self) -> None:
+        """Stop the heartbeat; a daemon that another one replaced keeps its check before commits."""
         self._heartbeat.stop()
         if not self._heartbeat.is_replaced:  # else what still hangs must write no more
             self._brain.before_commit = None
@@ -290,6 +291,7 @@ class Daemon:
     # --- timers -----------------------------------------------------------------------------------------
 
     def _start_timers(self) -> None:
+        """Start what repeats: rescans, checks of displaced files, reports of the state, and the check for quiet."""
         self.bus.rescan()  # for changes between the first scan and the start of watching
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.later(DISPLACED_SECONDS, self._check_displaced)
@@ -299,6 +301,7 @@ class Daemon:
     # each timer schedules its next run first, before anything in it can fail
 
     def _scan_periodically(self) -> None:
+        """Check files, watcher, other devices and exchanges without outcome for what was missed; then again later."""
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._process_other_devices)
@@ -326,6 +329,7 @@ class Daemon:
             self.bus.notice.submit("plugins", self._reload_plugins)
 
     def _reload_plugins(self) -> None:
+        """Load changed plugins and watch the folders that they add."""
         self._say_plugin_states(self._brain.plugins.reload())
         self.bus.later(0, self.bus.learn_folders)
         self.bus.notice.submit("watch", self.watcher.check)

@@ -129,6 +129,7 @@ class KeyedExecutor:
         return key
 
     def _run(self, key: str, job: Job) -> None:
+        """Run one job, after those of the foreground, and start the next one of its key."""
         try:
             self._yield_to_first()
             job()
@@ -159,6 +160,7 @@ class KeyedExecutor:
             self._on_idle()
 
     def _on_future_done(self, future: Future[None]) -> None:
+        """Report an exception that a job let through: it is a bug, since jobs handle their own errors."""
         self._running.discard(future)
         if not future.cancelled() and (bug := future.exception()) is not None:
             self._on_bug(bug)
@@ -198,7 +200,7 @@ class HookDispatcher:
         """Deliver the exchanges without an outcome: the process that answered them died or met an error.
 
         Args:
-            rest_seconds: Only those answered at least this long ago; another process may be at work on a newer one.
+            rest_seconds: Only those answered at least this long ago: another process may be delivering a newer one.
         """
         latest = self._brain.clock.now() - timedelta(seconds=rest_seconds)
         for event in self._brain.answered.undelivered():
@@ -241,6 +243,7 @@ class HookDispatcher:
         return change.op in _ACTIONS and self._brain.tree.kind_of(change.path) is PathKind.MEMORY
 
     def _call_file_hooks(self, change: FileChange) -> None:
+        """Submit the hooks for a changed file: `memory_…` for a memory that no process wrote, then `file_changed`."""
         if change.kind is PathKind.MEMORY and not change.is_ours:
             self._call_memory_hook(change.action, change.path, change.old_path)
         self.call("file_changed", change=change)
@@ -276,6 +279,7 @@ class HookDispatcher:
     # --- exchanges --------------------------------------------------------------------------------------
 
     def _start_delivery(self, event: Event) -> None:
+        """Submit an exchange to the hooks, unless its delivery is under way already."""
         with self._mutex:
             if event.id in self._open:
                 return

@@ -284,6 +284,7 @@ class Inbox:
         self._write_error(path, "This file is not read.", why, todo, reason="files of this type are not read")
 
     def _write_error(self, path: str, what: str, why: str, todo: str, *, reason: str, is_kept: bool = True) -> None:
+        """Write or update a prompt's error file, unless it says the same already."""
         target = error_path(path)
         if _is_too_long(target):
             return  # `status` shows the reason
@@ -298,12 +299,14 @@ class Inbox:
             self._brain.log.warning("error_file_not_written", path=target, problem=str(error))
 
     def _is_off_record(self, path: str) -> bool:
+        """Return whether a prompt is off the record now."""
         try:
             return is_off_record(self._brain.read(path))
         except OSError:
             return False  # it cannot be read, so the reason cannot quote it
 
     def _wait(self, pending: Pending) -> None:
+        """Record that a prompt waits and why, for `status`."""
         with self._mutex:
             self._pending[pending.prompt] = pending
         self._brain.log.info("prompt_waits", prompt=pending.prompt, reason=pending.reason, retry_at=pending.retry_at)

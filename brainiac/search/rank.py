@@ -122,6 +122,7 @@ def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
 
 
 def _learned(units: Units, signals: Mapping[str, Vector], column: int) -> tuple[Vector, Signals]:
+    """Return the learned score of each unit, and the signals that come from its neighbours' scores."""
     alone = by_sort(units, signals, ALONE, column)
     around = context_signals(units, alone)
     return alone + by_sort(units, around, AROUND, column), around

@@ -166,6 +166,11 @@ class BlobStore:
         self._disk.replace(temporary, path)
 
     def _parse(self, digest: str, raw: bytes) -> _Splice:
+        """Return the splice that a file holds.
+
+        Raises:
+            BlobError: It holds none.
+        """
         try:
             return _Splice.from_bytes(raw)
         except (ValueError, TypeError) as error:

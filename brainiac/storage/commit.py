@@ -106,7 +106,7 @@ class Committer(Transactions):
     def destroy(self, digests: Collection[str]) -> None:
         """Destroy texts for good, wherever commits keep them: blobs, the write-ahead file, displaced files.
 
-        A save that an editor still makes into a file which was just replaced is no longer waited for.
+        Displaced files are destroyed too, although an editor may still save into one.
         """
         with self.commit_lock():
             self.finish_pending()

@@ -104,7 +104,7 @@ class Disk:
         os.replace(source, target)
 
     def rename_new(self, source: Path, target: Path) -> None:
-        """Rename to a place where nothing stands.
+        """Rename a file to a path where nothing stands.
 
         Raises:
             FileExistsError: Something stands there; nothing was changed.
@@ -181,12 +181,14 @@ def read_end(path: Path, start: int | None = None) -> tuple[int, bytes]:
 
 
 def _write_all(handle: int, content: bytes) -> None:
+    """Write all of a content: one call of `write` may write less."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(handle, rest) :]
 
 
 def _full_fsync(handle: int) -> None:
+    """Bring a file's content to the disk itself."""
     if sys.platform == "darwin":  # plain fsync leaves the data in the drive's cache there
         import fcntl
 
@@ -275,6 +277,7 @@ def _parts_of(path: Path | str) -> list[Path]:
 
 
 def _connect(path: Path | str, schema: str) -> sqlite3.Connection:
+    """Return a connection to a derived database with these tables."""
     database = sqlite3.connect(path, check_same_thread=False, timeout=30)
     try:
         database.execute("PRAGMA journal_mode = WAL")

@@ -341,6 +341,7 @@ def _write(path: Path, beat: Beat) -> None:
 
 
 def _changed_at(path: str) -> float:
+    """Return when a file was last written, in seconds since 1970; 0 where there is none."""
     try:
         return os.stat(path).st_mtime
     except OSError:

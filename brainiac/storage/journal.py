@@ -397,6 +397,7 @@ class Journal:
         return [folder / name for name in sorted(self._names(folder))]
 
     def _names(self, folder: Path) -> list[str]:
+        """Return the names of a device's journal files."""
         try:
             names = os.listdir(folder)
         except FileNotFoundError:
@@ -455,6 +456,7 @@ class Journal:
         return tail
 
     def _read_tail(self, path: Path) -> _Tail:
+        """Return the end of a journal file: its stamp and its last event, after a torn line was cut off."""
         self._cut_torn_line(path)
         last = next(self.events(reverse=True), None)
         stat = os.stat(path)

@@ -270,6 +270,7 @@ class Store:
                 opened.close()
 
     def _announce(self, event: Event) -> None:
+        """Give an event that was just recorded to the projection and to the listeners."""
         if "projection" in self.__dict__:  # before the listeners, which query it
             self.projection.apply(event)
         for listener in self._listeners:

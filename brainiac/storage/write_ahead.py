@@ -178,12 +178,13 @@ class WriteAhead:
         return self._stamp[1]
 
     def _append_record(self, record: dict[str, Any]) -> None:
+        """Append a record without syncing it: losing it means only that finished work is checked again."""
         self._disk.append(self.path, _line(record))
         self._apply(record)
         self._stamp = self._stamp_now()
 
     def _could_apply(self, line: bytes) -> bool:
-        """Take in a line; return False where it cannot be read."""
+        """Apply a line; return False where it cannot be read."""
         try:
             self._apply(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError):
