@@ -53,6 +53,7 @@ def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     if not base or theirs in (base, ours) or max(len(base), len(ours), len(theirs)) > MAX_BYTES:
         return False
     head, lines, tail = _trimmed(_lines(base), _lines(ours), _lines(theirs))
+    # blank lines are everywhere and prove nothing
     our_lines = {line for line in lines[1] if line.strip()} - set(lines[0])
     if not our_lines.isdisjoint(lines[2]):
         return False
