@@ -1152,6 +1152,18 @@ class ProposalApplied(ProposalEvent):
     statements: tuple[StatementRecord, ...] = ()
 
 
+@record
+class StatementCorrected(EventData):
+    """A person put a statement right.
+
+    Attributes:
+        statements: What stands now, with what it replaced.
+    """
+
+    kind = "statement-corrected"
+    statements: tuple[StatementRecord, ...]
+
+
 class ProposalDeclined(ProposalEvent):
     """A person declined a proposal."""
 
@@ -1322,7 +1334,9 @@ class StatementsAdopted(EventData):
 
 
 # Whatever records operations on statements. What a person applied or asked for makes no statement ours.
-StatingEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | ExchangeMadePrivate
+StatingEvent = (
+    MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | StatementCorrected | ExchangeMadePrivate
+)
 OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
 
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "init": "brains", "run": "run", "ask": "ask", "chat": "ask",
     "search": "search", "reindex": "search", "context": "context",
     "log": "history", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
+    "digest": "changes", "correct": "changes",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
 }  # fmt: skip
 

@@ -41,6 +41,8 @@ def sentence(event: Event) -> str:
             return "memory/review.md → asks you something"
         case events.ProposalApplied():
             return "memory/review.md → done as you ticked it"
+        case events.StatementCorrected():
+            return f"{_paths(event)} → put right by you"
         case events.ProposalDeclined():
             return "memory/review.md → left as you said"
         case events.EventUndone(kind_=kind):

@@ -27,6 +27,7 @@ from brainiac.llm.catalog import Endpoint
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, PageName, Request, Result, Said
 from brainiac.search.documents import Hit
+from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
 from brainiac.tree import Tree
 
@@ -305,7 +306,12 @@ class Gate:
         return [hit for _, hit in self.numbered_hits(hits)]
 
     def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
-        """Yield the hits that may be shown, each with its index among all hits."""
+        """Yield the hits that may be shown, each with its index among all hits and what of it no longer holds."""
+        shown = list(self._shown_hits(hits))
+        told = with_former(self._library, [hit for _, hit in shown], hides_private=self._hides_private)
+        yield from zip((number for number, _ in shown), told, strict=True)
+
+    def _shown_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
         off_record: dict[str, bool] = {}  # by path, since many hits stand on one page
         for number, hit in enumerate(hits):
             if self._is_kept:

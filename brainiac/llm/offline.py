@@ -14,7 +14,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from brainiac.clock import day_in
-from brainiac.formats.markdown import format_link
+from brainiac.formats.markdown import format_link, one_line
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,
@@ -172,7 +172,7 @@ def quotations(
         if len(fences) % 2:  # the excerpt ends within a code fence, which has to be closed
             text += f"\n{fences[-1].strip()}"
         yield "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
-        yield _source(hit, folder, zone)
+        yield _source(hit, folder, zone) + "".join(f"\n{one_line(str(former))}." for former in hit.former)
 
 
 def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:

@@ -14,6 +14,7 @@ from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
 from brainiac.events import StatementRecord
 from brainiac.formats.markdown import without_link_targets
+from brainiac.formats.prompt import ORIGINS
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.numbers import numbers
@@ -105,16 +106,18 @@ def check_corrections(log: StatementLog, step: Step) -> None:
     """
     if step.operation.action in ("same", "forget"):
         return
-    said_at = step.candidate.at
+    # What an assistant or a document says again later is no reason to go back to what a person put right.
+    said_at = step.candidate.at if step.candidate.origin == ORIGINS[0] else ""
     written_at = [log.by_hand.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
     if any(moment > said_at for moment in written_at) or is_corrected(log, step.operation.text, said_at):
         raise UserError("a person put it right by hand after it was said")
 
 
 def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
-    """Return whether a person changed or removed a statement that said the same, after a moment."""
+    """Return whether a person changed or removed a statement that said the same, after a moment; "" for ever."""
     statement = without_link_targets(statement)
-    old_texts = [without_link_targets(correction.before) for correction in log.corrections if correction.at > said_at]
+    corrections = log.corrections if said_at else log.all_corrections
+    old_texts = [without_link_targets(correction.before) for correction in corrections if correction.at > said_at]
     return any(coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS for old in old_texts)
 
 

@@ -31,6 +31,7 @@ from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import without_link_targets
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
+from brainiac.history.digest import write_digest
 from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import count
 from brainiac.llm.offline import summarize
@@ -164,7 +165,9 @@ def promote(
             outcome = _joined(outcome, next_outcome)
             if next_outcome.event is None:
                 break  # the exchanges that wait could not be decided now
-        return outcome
+    if outcome.event is not None:
+        write_digest(brain)
+    return outcome
 
 
 def _promote_once(
