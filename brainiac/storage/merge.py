@@ -79,7 +79,13 @@ def common_lines(text: bytes, other: bytes) -> bytes:
 
 
 def _is_undone(kind: str, texts: list[Lines]) -> bool:
-    """Return whether a save lacks our change in a group of lines that the person did not change."""
+    """Return whether a save lacks our change in a group of lines that the person did not change.
+
+    Args:
+        kind: The kind of the group, from `_groups`.
+        texts: Its lines in base, ours and theirs, for a conflict.
+    """
+    # merge3 calls a group `a` where only the first text, ours, differs from the base
     if kind != "conflict":
         return kind == "a"
     base, ours, theirs = texts

@@ -194,7 +194,8 @@ class Store:
             ConflictError: A file changed since the decision; nothing was written.
             StorageError: The disk is full or cannot be written.
         """
-        # a daemon that another one replaced while this machine slept must change nothing; an event alone goes into its own journal
+        # a daemon that another one replaced while this machine slept must change no file; an event alone is no harm: it
+        # goes into this device's own journal
         if changes and self.before_commit:
             self.before_commit()
         with storage_trouble():
