@@ -349,9 +349,11 @@ def hook_problem(name: str, code: bytes) -> str:
             meant = f" (`{near[0]}`?)" if near else ""
             return f"{where} is no hook{meant}; docs/hooks.md lists them; mend and trust it again"
         has = set(inspect.signature(hook).parameters)
-        if unknown := [argument.arg for argument in function.args.args if argument.arg not in has]:
-            takes = ", ".join(inspect.signature(hook).parameters)
-            return f"{where} takes `{unknown[0]}`, which the hook does not give: {takes}; mend and trust it again"
+        # an argument with a default is the plugin's own
+        required = function.args.args[: len(function.args.args) - len(function.args.defaults)]
+        if unknown := [argument.arg for argument in required if argument.arg not in has]:
+            gives = f"which the hook does not give: {', '.join(inspect.signature(hook).parameters)} (docs/hooks.md)"
+            return f"{where} takes `{unknown[0]}`, {gives}; mend and trust it again"
     return ""
 
 
