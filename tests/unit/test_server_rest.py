@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from brainiac.formats.prompt import parse_prompt
+from tests.support.commands import Shell
 from tests.support.served import Reply, Served, served
 
 FOLDER = "memory/long_term/concrete"
@@ -122,3 +123,10 @@ def test_events_go_on_where_a_client_left(server: Served) -> None:
     assert [event["id"] for event in first + rest] == [event["id"] for event in again]
     assert sorted(event["id"] for event in again) == [event["id"] for event in again]
     assert 400 == server.send("GET", "/api/events", headers={"Last-Event-ID": "never"}).status
+
+
+def test_the_token_is_printed(server: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    """By itself for a shell, with the address for a script."""
+    shell = Shell(capsys, str(server.brain.root))
+    assert server.token == shell("token").out.strip()
+    assert {"token": server.token, "url": server.url} == shell("token", "--json").json
