@@ -9,6 +9,7 @@ import shutil
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 4747
 STOP_SECONDS = 3.0
 START_SECONDS = 30.0
+LOOK_SECONDS = 0.01
 MAX_CONNECTIONS = 512
 
 
@@ -172,23 +174,17 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
         ws="none",
     )
     server = uvicorn.Server(config)
-    started = threading.Event()
-    former = server.startup
-
-    async def startup(sockets: list[socket.socket] | None = None) -> None:
-        await former(sockets)
-        started.set()
-
-    server.startup = startup  # type: ignore[method-assign] # it tells in no other way when it listens
-    thread = threading.Thread(target=_run_server, args=(server, sockets, started), name="server", daemon=True)
+    thread = threading.Thread(target=_run_server, args=(server, sockets), name="server", daemon=True)
     thread.start()
     resources.callback(thread.join, STOP_SECONDS)
     resources.callback(setattr, server, "should_exit", True)
-    if not started.wait(START_SECONDS) or not server.started:
-        raise UserError("the server did not start; the log tells more")
+    deadline = time.monotonic() + START_SECONDS
+    while not server.started:  # it tells in no other way that it listens
+        if not thread.is_alive() or time.monotonic() > deadline:
+            raise UserError("the server did not start; the log tells more")
+        time.sleep(LOOK_SECONDS)
 
 
-def _run_server(server: Any, sockets: list[socket.socket], started: threading.Event) -> None:
+def _run_server(server: Any, sockets: list[socket.socket]) -> None:
     with suppress(SystemExit):  # uvicorn's word for what it has logged
         server.run(sockets)
-    started.set()
