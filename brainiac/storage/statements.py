@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from brainiac.clock import iso
 from brainiac.errors import FormatError, UserError
 from brainiac.events import (
     Change,
@@ -333,7 +332,7 @@ def plan_adoption(store: Store, named: str | None = None) -> Adoption:
     for path in _pages(store, named):
         text = store.read_text(path) or ""
         try:
-            page = _with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), iso(store.clock.now())))
+            page = _with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), store.written_at(path)))
         except FormatError:
             continue  # the doctor names it
         uuid = page.memory.uuid
