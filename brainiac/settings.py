@@ -77,6 +77,12 @@ class InboxSettings(_Section):
         ge=0,
         description="more unanswered prompts than this at start-up wait; the free offline engine answers all",
     )
+    keep_days: int | None = Field(
+        None,
+        ge=0,
+        description="an answered prompt of `inbox/` itself leaves it after so many days, once the page of its day has "
+        "it word for word; empty: it stays",
+    )
     max_bytes: int = Field(1_000_000, ge=1, description="a larger prompt is refused with an error file")
 
 
@@ -176,6 +182,7 @@ class RecallSettings(_Section):
     @field_validator("language")
     @classmethod
     def _has_stemmer(cls, language: str) -> str:
+        """Refuse a language without a stemmer."""
         if language in ("english", "none"):  # without the slow import that only other languages need
             return language
         import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore]
@@ -228,6 +235,7 @@ class Settings(_Section):
     @field_validator("time_zone")
     @classmethod
     def _is_zone(cls, name: str) -> str:
+        """Refuse a name that is no time zone on this machine."""
         try:
             ZoneInfo(name)
         except (ValueError, OSError, ZoneInfoNotFoundError) as error:
@@ -313,6 +321,7 @@ class _Loader(yaml.SafeLoader):  # the C loader dies of deep nesting, this one r
     """Refuses a key that stands twice, as front matter does."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping; a setting that stands twice is an error, since one of its values would be lost."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else key_node

@@ -125,10 +125,10 @@ def _beginning(model: str) -> list[str]:
         engine = f"`{model}` answers from what this brain holds; `llm.model` in system/config.yaml names another."
     return [
         "There is nothing to ask. For example:",
-        f"  {told}       it is kept",
-        f"  {asked}                  it is found",
-        "  brainiac ask /help                              what a prompt can hold",
-        "  brainiac chat                                   a conversation",
+        f"  {told:47}  it is kept",
+        f"  {asked:47}  it is found",
+        f"  {'brainiac ask /help':47}  what a prompt can hold",
+        f"  {'brainiac chat':47}  a conversation",
         engine,
     ]
 
@@ -157,6 +157,7 @@ class _Stream:
         self.is_used = False
 
     def __call__(self, piece: str) -> None:
+        """Print a piece of the answer at once."""
         self.is_used = True
         sys.stdout.write(clean(self.links.feed(piece) if self.links else piece))
         sys.stdout.flush()

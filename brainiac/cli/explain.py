@@ -79,7 +79,7 @@ def undo(
         also = [asdict(event) for _, event, _ in done[:-1]]
         print_json({"event": asdict(undone), "also": also, "stays": undoing.stays, "later": later})
         return
-    say(f"Took back of {local_time(meant.at)}: {sentence(meant) or meant.kind} ({meant.id})")
+    say(f"Took back what happened at {local_time(meant.at)}: {sentence(meant) or meant.kind} ({meant.id})")
     for _, _, taken in done:
         _list_changes(taken.changes)
         for line in taken.stays:

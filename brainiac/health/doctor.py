@@ -196,6 +196,7 @@ def check_uuids(brain: Brain, pages: PageSet) -> Iterator[Problem]:
 
 
 def _is_uuid(text: str) -> bool:
+    """Return whether a text is a UUID in its usual spelling."""
     try:
         return str(UUID(text)) == text.lower()
     except ValueError:
@@ -224,6 +225,7 @@ def check_links(brain: Brain, pages: PageSet) -> Iterator[Problem]:
 
 
 def _link_repair(path: str) -> Callable[[Brain, str], str]:
+    """Return the function that heals the links of a page."""
     return lambda brain, text: with_repaired_links(
         text, was=path, now=path, moved={}, places=brain.pages().path_by_uuid
     )

@@ -28,6 +28,7 @@ from brainiac.llm.catalog import Endpoint
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, PageName, Request, Result, Said
 from brainiac.search.documents import Hit
+from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
 from brainiac.tree import NOTE_ENDINGS, Tree
 
@@ -56,6 +57,7 @@ def is_hidden(tree: Tree, path: str) -> bool:
     top = tree.absolute(folder if name == "_index.md" else path)
     if not top.is_dir():
         return top.is_file() and (_is_private_file(top) or _has_private_part(tree, path))
+    # a folder without notes is not hidden: it tells nothing of anybody
     has_notes = False
     for entry in tree.walk(top):
         if entry.name.endswith((".md", ".txt")) and entry.name != "_index.md":
@@ -224,7 +226,8 @@ class Gate:
         library: The memory that is read.
         is_remote: Whether the request leaves this machine.
         is_kept: Whether the answer is remembered: then nothing off the record is shown, which it might repeat.
-        is_door: It was asked, or is to be read, through a door: nothing private is shown, on this machine either.
+        is_door: Whether the answer goes to a client at a door (see the glossary): then nothing private is shown, to a
+            model on this machine either.
     """
 
     def __init__(self, library: Library, *, is_remote: bool, is_kept: bool = False, is_door: bool = False) -> None:
@@ -244,6 +247,7 @@ class Gate:
         """
         if not self._hides_private:
             return request
+        # looked up by files as they are now, not by what the caller took for true when it made the request
         if self.is_remote and is_private_request(self._library, request):
             raise ModelError("It is private, and the model is not on this machine; nothing was sent.", retryable=True)
         changed: dict[str, Any] = {}
@@ -304,7 +308,12 @@ class Gate:
         return [hit for _, hit in self.numbered_hits(hits)]
 
     def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
-        """Yield the hits that may be shown, each with its index among all hits."""
+        """Yield the hits that may be shown, each with its index among all hits and what of it no longer holds."""
+        shown = list(self._shown_hits(hits))
+        told = with_former(self._library, [hit for _, hit in shown], hides_private=self._hides_private)
+        yield from zip((number for number, _ in shown), told, strict=True)
+
+    def _shown_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
         off_record: dict[str, bool] = {}  # by path, since many hits stand on one page
         for number, hit in enumerate(hits):
             if self._is_kept:
@@ -314,6 +323,7 @@ class Gate:
                     continue
             if not self._hides_private:
                 yield number, hit
+            # filtered once more although the index knows what is private: a mark set a moment ago counts at once
             elif self._may_be_shown(hit) and (text := self._without_hidden(hit.path, hit.text)).strip():
                 yield number, hit if text == hit.text else replace(hit, text=text)
 
@@ -366,7 +376,7 @@ class Gate:
         return shown
 
     def _nothing(self, values: Any) -> tuple[()]:
-        """Return nothing, for a field that only the keyless engine, on this machine, may see."""
+        """Return an empty tuple in place of a field that only the keyless engine, on this machine, may see."""
         return ()
 
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
@@ -503,7 +513,7 @@ def is_private_request(library: Library, request: Request) -> bool:
 
 
 def is_through_door(request: Request) -> bool:
-    """Return whether an answer is for a client at a door, which sees nothing private whatever engine makes it."""
+    """Return whether a prompt came through a door: its client must see nothing private, whatever engine answers."""
     prompt = getattr(request, "prompt", None)
     return prompt is not None and bool(prompt.by)
 
@@ -533,6 +543,7 @@ class GatedEngine:
         result = self._engine.run(gate.admit(request))
         if not isinstance(result, Answer) or not isinstance(request, AnswerRequest):
             return result
+        # the engine saw a shorter list: its third hit may be the caller's fifth
         numbers = [number for number, _ in gate.numbered_hits(request.hits)]
         cited = [numbers[index] for index in result.cited if 0 <= index < len(numbers)]
         return result if cited == result.cited else result.model_copy(update={"cited": cited})

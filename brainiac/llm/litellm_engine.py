@@ -312,6 +312,7 @@ def _with_true_links(
 
 
 def _exists(library: Library, path: str) -> bool:
+    """Return whether there is a file at a path within the brain."""
     try:
         return library.read(path) is not None
     except BrainiacError:  # the path lies outside of the brain

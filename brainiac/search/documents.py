@@ -36,6 +36,23 @@ FoundBy = Literal["words", "meaning", "context", "day", "title", "fields"]
 
 
 @dataclass(frozen=True, slots=True)
+class Former:
+    """Words of an exchange that no longer hold.
+
+    Attributes:
+        words: Which; "" for all of what was said.
+        now: The statement that holds instead; "" where none does.
+    """
+
+    words: str
+    now: str
+
+    def __str__(self) -> str:
+        words = f"“{self.words}” " if self.words else ""
+        return f"{words}no longer holds" + (f"; now: {self.now}" if self.now else "")
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One thing found.
 
@@ -56,6 +73,7 @@ class Hit:
         is_near: Clearly near what was asked: most of its words stand there, or it means much the same.
         is_archived: It was put to rest.
         signals: What the score was made of, by name.
+        former: What of its words no longer holds; of an exchange that passed the gate (`search/outdated.py`).
     """
 
     kind: HitKind
@@ -72,6 +90,7 @@ class Hit:
     is_near: bool = False
     is_archived: bool = False
     signals: Mapping[str, float] = field(default_factory=dict)
+    former: tuple[Former, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str, int]:

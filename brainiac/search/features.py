@@ -45,6 +45,7 @@ _ROW = Struct("=7i")
 # Flags; bits 2 to 4 are `TIME`, `NUMBER` and `FIRST_PERSON`.
 QUESTION, ASKS, PLACE, ONLY_ASKS, FROM_AI = 1, 2, 32, 64, 128
 CAPITALS_SHIFT, KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
+HEADED = 1 << 15  # begins with a heading: a section of the page starts there
 
 # both begin with what they seek and look back from there: ten times as fast as a word boundary in front
 _PLACE = re.compile(r"(?:i(?<!\w.)n|a(?<!\w.)t|t(?<!\w.)o|f(?<!\w.)rom|n(?<!\w.)ear) (?:the )?[A-Z]\w+")
@@ -210,6 +211,7 @@ def _flags_of(unit: Unit, signs: int) -> int:
     # the name of a picture is no question and no place
     text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
     flags = signs & (TIME | NUMBER | FIRST_PERSON) | FROM_AI * (unit.side == "ai") | unit.kind << KIND_SHIFT
+    flags |= HEADED * (unit.kind is UnitKind.PARAGRAPH and text.startswith("#"))
     if has_question(text):
         flags |= QUESTION | ASKS * ends_as_question(text) | ONLY_ASKS * is_question(text)
     if signs & CAPITAL:

@@ -115,12 +115,14 @@ class LinkGraph:
 
     @cached_property
     def _back(self) -> dict[str, set[str]]:
+        """The paths of the pages that link to each path."""
         back: dict[str, set[str]] = {}
         for source, target in self._edges():
             back.setdefault(target, set()).add(source)
         return back
 
     def _edges(self) -> Iterator[tuple[str, str]]:
+        """Yield each link between two pages as source and target; links that lead nowhere are left out."""
         for page in self._pages.values():
             for link in page.links:
                 target = self.resolve(link)

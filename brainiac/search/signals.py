@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -65,6 +66,14 @@ def whole(page: EncodedPage) -> Part:
     return Part(page, every, every)
 
 
+# What is ranked by weights of its own: words of a transcript, single things that a person told, and prose.
+TALK, FACTS, NOTES = 0, 1, 2
+
+
+def _is_fact(kind: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.isin(kind, (UnitKind.TURN, UnitKind.STATEMENT))
+
+
 class Units:
     """The units of the candidates, side by side; matrices have a column a unit.
 
@@ -100,6 +109,7 @@ class Units:
         self.tells = flags & f.ONLY_ASKS == 0
         # in a transcript each speaker is named: only there do names say who said something
         self.is_labelled = self.is_turn * ~np.isin(self.speaker, [f.USER, f.AI])
+        self.sort = np.where(self.is_labelled > 0, TALK, np.where(_is_fact(self.kind), FACTS, NOTES))
         is_apart = self._is_apart()
         talk = np.concatenate(([0], np.cumsum(is_apart | (np.diff(self.place) != 1))))[: self.n]
         # the items of a list stand in no order: the neighbours of a statement say nothing of it
@@ -107,6 +117,8 @@ class Units:
         self._neighbours = {by: (talk[by:] == talk[:-by]).astype(np.float64) for by in (1, 2)}
         self.scope = np.concatenate(([0], np.cumsum(is_apart)))[: self.n]
         self._scope_start = np.flatnonzero(np.diff(self.scope, prepend=-1))
+        section = np.cumsum((flags & f.HEADED > 0) | (np.diff(self.scope, prepend=-1) != 0)) - 1
+        self.section, self._section_start = section, np.flatnonzero(np.diff(section, prepend=-1))
 
     def _is_apart(self) -> NDArray[np.bool_]:
         """Return for each unit but the first whether another conversation or page begins with it.
@@ -143,6 +155,11 @@ class Units:
     def by_scope(self, values: Vector) -> Vector:
         """Return the sums over the units of each conversation or page."""
         sums: Vector = np.add.reduceat(values, self._scope_start, axis=-1)
+        return sums
+
+    def by_section(self, values: Vector) -> Vector:
+        """Return sums over each section of a page, from one heading to the next, and over each talk."""
+        sums: Vector = np.add.reduceat(values, self._section_start, axis=-1)
         return sums
 
     def best_of_scope(self, values: Vector) -> Vector:
@@ -234,6 +251,7 @@ class Matches:
         terms = terms or [term for term in query.terms if term in rarest] or [""]
         is_long = len(query.tokens) > _MOST_TOKENS
         self._tokens = [token for token in query.tokens if not is_long or token.stem in rarest]
+        self._table, self._terms = table, terms
         self._match_words(table)
         exact, near = self._similarities([*terms, *name_terms])
         size = len(terms)
@@ -281,6 +299,21 @@ class Matches:
         held = np.flatnonzero(column)
         self._has = np.zeros((len(self._sizes), len(grams)), np.float32)
         self._has[owner[held], column[held] - 1] = 1
+
+    def in_titles(self) -> tuple[Vector, Vector]:
+        """Return which terms, and which runs of signs of the query, the title, names or tags of each page hold."""
+        headings = [np.frombuffer(page.heading, np.uint32) for page in self.units.pages]
+        page = np.repeat(np.arange(len(headings)), [len(heading) for heading in headings])
+        numbers = self._table.numbers(np.concatenate(headings))
+        terms, grams = np.zeros((len(self._terms), len(headings))), np.zeros((len(self.grams), len(headings)))
+        hashes = np.array([term_hash(term) for term in self._terms], np.uint32)
+        row, word = np.nonzero(self._table.stems[numbers] == hashes[:, None])
+        terms[row, page[word]] = 1
+        codes, owner = self._table.grams_of(numbers)
+        column = self._columns[codes]
+        held = np.flatnonzero(column)
+        grams[column[held].astype(np.int64) - 1, page[owner[held]]] = 1
+        return terms, grams
 
     def _similarities(self, terms: Sequence[str]) -> tuple[Vector, Vector]:
         """Return two matrices, a row for each distinct word and a column for each term.
@@ -368,7 +401,7 @@ def lexical_signals(matches: Matches) -> Signals:
     two = here + units.shift(here, -1)
     three = two + units.shift(here, 1)
     further = units.shift(here, -2) + units.shift(here, 2)
-    five, page = three + further, units.by_scope(here)
+    five, page, section = three + further, units.by_scope(here), units.by_section(here)
     talk = here + 0.5 * further  # the turns two places away are as a rule the same speaker's
     page_idf = idf_of((page[exact] > 0).sum(1).astype(np.float64), page.shape[1])
     tells, page_tells = units.tells, units.by_scope(units.tells.astype(np.float64)) > 0
@@ -381,6 +414,7 @@ def lexical_signals(matches: Matches) -> Signals:
         "with_previous": bm25(two[exact], two[length], idf, tells),
         "same_speaker": bm25(talk[near], talk[length], near_idf, tells),
         "page": bm25(page[exact], page[length], page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
+        "section": bm25(section[exact], section[length], idf, np.ones(section.shape[1], bool))[units.section],
         "page_covered": share(page[near] > 0, near_idf)[units.scope],
         "window_covered": share(three[near] > 0, near_idf),
         "before_previous": units.shift(own, -2),
@@ -395,7 +429,10 @@ def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_]) -> Signals
     three, pages = own + units.shift(own, -1) + units.shift(own, 1), units.by_scope(own)
     idf = idf_of((own[:-1, units.tells] > 0).sum(1).astype(np.float64), float(units.tells.sum()))
     page_idf = idf_of((pages[:-1] > 0).sum(1).astype(np.float64), pages.shape[1])
+    in_title, grams_in_title = matches.in_titles()
     return {
+        "title_covered": share(in_title, matches.idf)[units.page],
+        "title_trigram": share(grams_in_title, idf)[units.page],
         "trigram": bm25(own[:-1], own[-1], idf, units.tells, k1=1.2, b=0.75),
         "trigram_three": bm25(three[:-1], three[-1], idf, units.tells, k1=1.2, b=0.75),
         "trigram_page": bm25(pages[:-1], pages[-1], page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
@@ -423,6 +460,8 @@ def dialogue_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals
         "answers": answers,
         "answers_match": answers * units.shift(own, -1),
         "opening": (units.place == 0) * units.is_turn,
+        "is_talk": (units.sort == TALK).astype(np.float64),
+        "is_notes": (units.sort == NOTES).astype(np.float64),
     }
 
 
@@ -492,12 +531,18 @@ def _named(pages: Sequence[Page], query: Query, analyzer: Analyzer) -> tuple[Vec
     asked, titled, headed = {token.word for token in query.tokens}, np.zeros(len(pages)), np.zeros(len(pages))
     for number, page in enumerate(pages):
         for name in names_of(page):
-            tokens = analyzer.tokens(name)
-            words = {token.word for token in tokens}
-            titled[number] = max(titled[number], mark_of(tokens) == query.name != "")
-            tells = any(not token.is_stop and len(token.word) > 2 and not token.word.isdecimal() for token in tokens)
-            headed[number] = max(headed[number], tells and words <= asked)
+            words, mark = _words_and_mark(name, analyzer)
+            titled[number] = max(titled[number], mark == query.name != "")
+            headed[number] = max(headed[number], bool(words) and words <= asked)
     return titled, headed
+
+
+@lru_cache(maxsize=16_384)
+def _words_and_mark(name: str, analyzer: Analyzer) -> tuple[frozenset[str], str]:
+    """Return the words of a page's name, none where they tell nothing, and the mark that the page bears."""
+    tokens = analyzer.tokens(name)
+    tells = any(not token.is_stop and len(token.word) > 2 and not token.word.isdecimal() for token in tokens)
+    return frozenset(token.word for token in tokens if tells), mark_of(tokens)
 
 
 def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:

@@ -114,6 +114,7 @@ def page_text(library: Library, hits: Sequence[Hit], count: Count) -> str:
         elif hit.kind == "statement" and not text.lstrip().startswith(("-", "*")):
             text = f"- {text}" + (f" ^{one_line(hit.anchor)}" if hit.anchor else "")
         lines.append(quoted(text))
+        lines += [quoted(f"({former}.)") for former in hit.former]
     return "\n".join(lines)
 
 
