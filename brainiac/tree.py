@@ -88,6 +88,7 @@ class Tree:
             self.relative(self.config): PathKind.CONFIG,
             self.relative(self.access_log): PathKind.ACCESS_LOG,
         }
+        # asked for each file of each scan; bounded, since a hostile tree may have any number of names
         self._kind_of = lru_cache(maxsize=65536)(self._classify)
 
     @property
@@ -115,6 +116,7 @@ class Tree:
         if any(len(part.encode()) > _MAX_NAME_BYTES for part in text.split("/")):
             raise ConfinementError(f"{text[:80]!r}...: a name in it is longer than {_MAX_NAME_BYTES} bytes; shorten it")
         fence = os.fspath(inside or self.root)
+        # checked twice: as it is written, so that `..` is refused whatever exists, and with its links followed
         lexical = os.path.normpath(os.path.join(self.root, text))
         self._check_within(lexical, fence, text)
         if self._passes_link(lexical):
@@ -152,6 +154,7 @@ class Tree:
         """Return a path in the tree relative to the root, with `/` between its parts; "." for the root itself."""
         path = os.fspath(path)
         root = str(self.root)
+        # string work instead of `Path.relative_to`, since a scan asks for every file
         if path.startswith(root + os.sep):
             path = path[len(root) + 1 :]
         elif path == root:
@@ -171,6 +174,7 @@ class Tree:
         parts = relative.split("/")
         if any(is_temporary(part) for part in parts):
             return PathKind.IGNORED
+        # a name that no tool can show is left alone: it could not be named in a message or a link
         if _UNPRINTABLE.search(relative):
             return PathKind.OTHER
         if kind := self._files.get(relative):
@@ -271,8 +275,10 @@ def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
 
     stem = to_slug(unicodedata.normalize("NFC", title), max_length=MAX_SLUG_BYTES - 6, word_boundary=True)
     stem = stem or "untitled"
+    # Windows cannot open a file of this name, and a synced folder may be read there
     if _RESERVED.match(stem):
         stem += "-note"
+    # two names that differ in case alone are one file on macOS and Windows
     occupied = {name.casefold() for name in taken}
     candidate, number = stem, 2
     while candidate in occupied:
@@ -299,6 +305,7 @@ class LocalPlaces:
     @classmethod
     def of(cls, root: Path, brain_id: str) -> LocalPlaces:
         """Return the places for a brain, honouring `XDG_*`; creates nothing."""
+        # by id and path: of two copies of a brain on one machine neither may use the other's locks or trust
         real = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:12]
         key = f"{brain_id[:36]}-{real}"
         state = platformdirs.user_state_path("brainiac", appauthor=False)

@@ -113,7 +113,7 @@ class _Reversal:
         self._now = brain.read(change.path)
 
     def add(self) -> None:
-        """Add the reversed change, an obstacle, or a sentence about what stays."""
+        """Add what undoing this change needs: the reversed change, or an obstacle, or a sentence about what stays."""
         match self._change.op:
             case "append":
                 self._undoing.stays.append(f"{self._path}: the lines that were added to this log stay")

@@ -56,6 +56,7 @@ def is_hidden(tree: Tree, path: str) -> bool:
     top = tree.absolute(folder if name == "_index.md" else path)
     if not top.is_dir():
         return top.is_file() and (_is_private_file(top) or _has_private_part(tree, path))
+    # a folder without notes is not hidden: it tells nothing of anybody
     has_notes = False
     for entry in tree.walk(top):
         if entry.name.endswith((".md", ".txt")) and entry.name != "_index.md":
@@ -244,6 +245,7 @@ class Gate:
         """
         if not self._hides_private:
             return request
+        # looked up by files as they are now, not by what the caller took for true when it made the request
         if self.is_remote and is_private_request(self._library, request):
             raise ModelError("It is private, and the model is not on this machine; nothing was sent.", retryable=True)
         changed: dict[str, Any] = {}
@@ -319,6 +321,7 @@ class Gate:
                     continue
             if not self._hides_private:
                 yield number, hit
+            # filtered once more although the index knows what is private: a mark set a moment ago counts at once
             elif self._may_be_shown(hit) and (text := self._without_hidden(hit.path, hit.text)).strip():
                 yield number, hit if text == hit.text else replace(hit, text=text)
 
@@ -527,6 +530,7 @@ class GatedEngine:
         result = self._engine.run(gate.admit(request))
         if not isinstance(result, Answer) or not isinstance(request, AnswerRequest):
             return result
+        # the engine saw a shorter list: its third hit may be the caller's fifth
         numbers = [number for number, _ in gate.numbered_hits(request.hits)]
         cited = [numbers[index] for index in result.cited if 0 <= index < len(numbers)]
         return result if cited == result.cited else result.model_copy(update={"cited": cited})

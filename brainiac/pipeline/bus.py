@@ -59,6 +59,7 @@ class AccessLogTail:
             return []
         whole = added[: added.rfind(b"\n") + 1].decode("utf-8", "replace")
         self._offset = start + added.rfind(b"\n") + 1
+        # Organization removes old lines at the front: the last line read finds the place again
         self._last = whole.splitlines()[-1] if whole else self._last
         return parse_access_log(whole).entries
 
@@ -244,6 +245,7 @@ class Bus:
         """Check all files that are or were in a folder: events in a new or moved folder get lost."""
         tree = self._brain.tree
         for known in self.settler.known_below(folder):
+            # known files first: a folder that was moved away brings no event for what was in it
             self._observe(known, stamp_of(tree.absolute(known)))
         files = ((tree.relative(entry.path), stamp_of(entry.path)) for entry in tree.walk(tree.absolute(folder)))
         # by modification time, so that a conversation's prompts are answered in the order they were written
@@ -304,6 +306,7 @@ class Bus:
         """Read the new lines of the access log and submit the hook `access_log_grew`."""
         self._is_log_due = False
         log = self._brain.tree.access_log
+        # before reading: a line added in between changes the stamp, and the rescan sees it
         self.settler.prime(self._brain.tree.relative(log), stamp_of(log))
         if entries := self.tail.read():
             self.far.submit("access log", lambda: self._call_access_log_grew(entries))

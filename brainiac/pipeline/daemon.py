@@ -181,6 +181,7 @@ class Daemon:
             if not self._heartbeat.claim(wait):
                 return False
             resources.callback(self._stop_heartbeat)
+            # checked at each commit: a laptop that slept may wake while another daemon serves
             self._brain.before_commit = self._heartbeat.check
             self._begin(is_watching)
             self._held = resources.pop_all()
@@ -218,6 +219,7 @@ class Daemon:
     def stop(self) -> bool:
         """Stop watching, the plugins and the bus, in this order; return whether all work ended in time."""
         self.watcher.stop()
+        # plugins end while the bus still works, so that what they commit last is heard
         self._brain.plugins.call("shutdown", brain=self._brain)
         is_clean = self.bus.stop()
         try:
@@ -244,6 +246,7 @@ class Daemon:
     def _begin(self, is_watching: bool) -> None:
         """Recover, adopt the tree, start the plugins and the bus, and submit what waits in the inbox."""
         brain = self._brain
+        # a commit that a crash interrupted is finished before anybody looks at the tree: half of it is no person's edit
         recovery = brain.committer.recover()
         _ = brain.answered  # created before adoption, so that it sees a prompt that was moved meanwhile
         adopted = brain.observed.adopt()
@@ -425,6 +428,7 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
     """
     require_active(brain)
     require_alone(brain)
+    # a running daemon did this at its start
     if not is_running(brain):
         brain.committer.recover()
     prompt = read_prompt(brain, path)

@@ -95,6 +95,7 @@ class KeyedExecutor:
         with self._mutex:
             self._is_stopping = True
             running = set(self._running)
+        # not waited for here: a hanging plugin must not keep the daemon from ending
         self._pool.shutdown(wait=False, cancel_futures=True)
         return not wait(running, wait_seconds).not_done
 
@@ -120,6 +121,7 @@ class KeyedExecutor:
     def _take_next_key(self) -> str:
         """Remove and return the waiting key whose turn it is."""
         self._is_turn_of_newest = not self._is_turn_of_newest
+        # only keys that never had a worker are new: a busy conversation cannot push the others back again and again
         if self._is_turn_of_newest and self._fresh:
             key, _ = self._fresh.popitem()
             del self._waiting[key]
@@ -235,6 +237,7 @@ class HookDispatcher:
         memories = [change for change in event.changes if self._is_memory(change)]
         if memories and event.kind not in FOUND:  # the bus reports what a person changed
             self._near.submit(_LANE, lambda: self._call_memory_hooks(memories))
+        # else a plugin that fails at each event would be called with its own failure, and so on for ever
         is_own_echo = failed_hook == "event_recorded"
         if not is_own_echo and self._brain.plugins.has("event_recorded"):
             self._near.submit(_LANE, lambda: self._call_event_recorded(event))
@@ -306,9 +309,11 @@ class HookDispatcher:
         self._has_failed = False
         if exchange:
             error = self.call("response_arrived", exchange=exchange)
+        # an error that no retry mends counts as delivered, or each start would meet it again
         if error is None or (isinstance(error, ModelError) and not error.retryable):
             error = self._record_unreflected(event)
         if error is not None:
+            # doubled each time: a provider that is down for an hour is not asked every second
             seconds = min(MAX_RETRY_SECONDS, 2.0 ** (attempt - 1))
             self._later(seconds, lambda: self._submit(event, attempt + 1))
             return

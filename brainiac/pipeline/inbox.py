@@ -110,6 +110,7 @@ class Inbox:
             _check_name(path)
             prompt = read_prompt(self._brain, path)
             is_answered = prompt is None or self._is_answered(prompt)
+            # before anything else: what is private now must leave memory even if the answer fails
             if prompt is not None and (prompt.private or not prompt.remember):
                 self._withdraw_private(prompt)
             if prompt is None or is_answered:
@@ -145,6 +146,7 @@ class Inbox:
             self._withdraw_private(prompt)
         answered.refresh()  # another process of this machine may have answered
         known, hashed = answered.of(prompt.path), content_hash(raw)
+        # a response copied from another prompt, or left of an earlier text, is no answer to this one
         is_foreign = bool(response.prompt_id) and (known is None or known.prompt_id != response.prompt_id)
         is_former = bool(response.prompt_sha256) and response.prompt_sha256 != prompt.sha256  # of another text
         if (
@@ -223,6 +225,7 @@ class Inbox:
         try:
             self._brain.plugins.call("prompt_arrived", brain=self._brain, prompt=prompt)
         except ModelError as error:
+            # nothing else answers in the model's stead: the prompt waits, and `status` says why
             self._handle_model_error(prompt, error)
             return
         if self._brain.answered.is_answered(prompt):
@@ -240,6 +243,7 @@ class Inbox:
         if known is not None:
             return known.prompt_id
         with self._mutex:
+            # a retry must be the same prompt, or its cost would be booked on an id that no answer names
             return self._ids.setdefault(path, new_id())
 
     def _handle_model_error(self, prompt: Prompt, error: ModelError) -> None:

@@ -183,6 +183,7 @@ class Watcher(FileSystemEventHandler):
         for folder, is_deep in self._folders():
             inode = _inode(folder)
             known = self._watches.get(folder)
+            # a folder that was deleted and made anew has the same name, and the watch is on the former inode
             if known and known[1] == inode:
                 continue
             if known:

@@ -110,6 +110,7 @@ class Disk:
             FileExistsError: Something stands there; nothing was changed.
         """
         if not _rename_with(source, target, _RENAME_NOREPLACE, _RENAME_EXCL):
+            # unlike a rename, a hard link fails where something stands
             os.link(source, target)
             os.unlink(source)
 
@@ -128,6 +129,7 @@ def make_folders(disk: Disk, folder: Path) -> list[Path]:
     while not folder.is_dir():
         missing.append(folder)
         folder = folder.parent
+    # from the top, since each stands in the one before
     for path in reversed(missing):
         disk.mkdir(path)
     return [path.parent for path in reversed(missing)]
@@ -349,6 +351,7 @@ def _lock_of(path: Path) -> _Lock:
     spelled = os.fspath(path)
     with _registry:
         if spelled not in _locks:
+            # a brain reached through a link has the same lock as by its own path
             real = os.path.realpath(path)
             os.makedirs(os.path.dirname(real), mode=0o700, exist_ok=True)
             _locks[spelled] = _locks.setdefault(real, _Lock(fasteners.InterProcessLock(real)))

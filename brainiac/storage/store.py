@@ -160,6 +160,7 @@ class Store:
         Raises:
             ConflictError: A file changed during each of 20 attempts.
         """
+        # the last attempt is outside, so that its error reaches the caller
         for _ in range(ATTEMPTS - 1):
             with suppress(ConflictError):
                 return attempt()
@@ -193,6 +194,8 @@ class Store:
             ConflictError: A file changed since the decision; nothing was written.
             StorageError: The disk is full or cannot be written.
         """
+        # a daemon that another one replaced while this machine slept must change no file; an event alone is no harm: it
+        # goes into this device's own journal
         if changes and self.before_commit:
             self.before_commit()
         with storage_trouble():
@@ -243,6 +246,7 @@ class Store:
 
     def pages(self) -> PageSet:
         """Return all memory pages as they are now; pages unchanged since the last call are not read again."""
+        # a new set each time: another caller may still decide by the former one, which never changes
         self._pages = PageSet(self.tree, self._pages)
         return self._pages
 
@@ -265,6 +269,7 @@ class Store:
 
     def close(self) -> None:
         """Close the open files; the store must not be used afterwards."""
+        # opened on first use: what was never used must not be opened to be closed
         for name in ("committer", "projection"):
             if opened := self.__dict__.pop(name, None):
                 opened.close()

@@ -170,6 +170,7 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
         Whether a page was changed.
     """
     now, is_changed = iso(brain.clock.now()), False
+    # one commit for each page: a conflict on one must not keep the others waiting
     for path in sorted(set(paths) & pages.memories.keys()):
         page = pages.memories[path]
         # A page with an edit that was not observed yet may have been edited just now.
@@ -268,11 +269,13 @@ def settle_reviews(brain: Brain) -> list[Event]:
         The events, one for each decided proposal.
     """
     text = brain.read_text(brain.tree.review)
+    # only the mark and the id count: what is carried out is the journaled proposal, whatever the line says by now
     marked = decisions_in(text) if text else {}
     if not marked:
         return []
     history, settled = read_history(brain), []
     for name, is_wanted in marked.items():
+        # once: the line may stand there ticked for weeks, or come back by a sync
         if name not in history.proposals or name in history.decided:
             continue
         proposal, by = history.proposals[name]
@@ -318,6 +321,7 @@ def _proposed_changes(
             pages, now = brain.pages(), brain.clock.now()
             paths = tuple(pages.path_by_uuid.get(uuid, "") for uuid, _, _ in proposal.pages)
             for path, (_, _, digest) in zip(paths, proposal.pages, strict=True):
+                # the person agreed to a change of the page as it was then
                 if path not in pages.memories or text_digest(pages.memories[path].text) != digest:
                     return [], ()
             draft = Draft(brain, pages, lambda path: history.is_resting(path, now))

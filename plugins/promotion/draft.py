@@ -125,6 +125,7 @@ class PageDraft:
             keys["reinforcement_count"] = memory.reinforcement_count + self.reinforced
         if _IMPORTANCE[self.importance] > _IMPORTANCE.get(str(memory.meta.get("importance") or ""), -1):
             keys["importance"] = self.importance
+        # a person's word for it is not replaced
         if self.named and self.named.emotion and memory.emotion in ("", "neutral"):
             keys["emotion"] = self.named.emotion
         if self.named and self.named.summary:
@@ -135,6 +136,7 @@ class PageDraft:
 def _longer(memory: Memory, key: str, added: Sequence[str]) -> dict[str, object]:
     """Return a front matter key with further items; {} where nothing is new, or the key holds no list (a person's)."""
     present = memory.meta.get(key) or []
+    # a person wrote something else under this key: it is theirs
     if not isinstance(present, list):
         return {}
     items = [str(item) for item in present if item]
@@ -198,6 +200,7 @@ class Draft:
     @contextmanager
     def undone_on_error(self, paths: Collection[str]) -> Iterator[None]:
         """Restore pages to what they were before the block when it raises."""
+        # one candidate touches several pages: half of it would retire a statement without the one that replaces it
         before = {path: self.page_drafts[path].copied() for path in paths if path in self.page_drafts}
         try:
             yield
@@ -226,6 +229,7 @@ class Draft:
             if is_fit and self.pages.kind_of(page.path) == "concrete":
                 return page.path
         for path, new_page in self.new_pages.items():
+            # pages begun in this run count too, or two candidates would begin the same page twice
             names = (new_page.title, str(new_page.meta.get("subject")), *new_page.meta.get("aliases", ()))
             if new_page.is_private == is_private and wanted in map(str.casefold, names):
                 return path if self.pages.kind_of(path) == "concrete" else ""
