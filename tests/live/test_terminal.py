@@ -89,6 +89,7 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "undo": [(("--last",), False), ((EVIL,), True)],
     "forget": [(("memory/long_term/concrete/mira.md",), False), ((EVIL,), True), (("--yes", "Mira " + EVIL), True)],
     "plugins distrust": [((NAME,), True), (("greedy",), False)],
+    "plugins reload": [((), True)],
 }
 LAST = ("chat", "correct", "adopt", "promote", "organize", "run", "undo", "forget", "takeover", "plugins distrust")
 OF_THE_PLUGIN = ("greet", "crash")
