@@ -237,6 +237,12 @@ class Settings(_Section):
         description="IANA name such as Europe/Lisbon, written by `brainiac init`: times shown, what is today and the "
         "folders of `events/` go by it; stamps in files stay UTC",
     )
+    sources: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        description="folders of your own notes to search and cite, never written: within the brain (`.` for all of "
+        "them beside its own), or `~/vault` and `/path/vault`, which each machine must allow (`brainiac sources`)",
+    )
     active_device: str | None = Field(None, description="the device that runs the processes; empty: whichever runs")
     paths: PathSettings = PathSettings()
     inbox: InboxSettings = InboxSettings()
@@ -259,6 +265,18 @@ class Settings(_Section):
         except (ValueError, OSError, ZoneInfoNotFoundError) as error:
             raise ValueError(f"there is no time zone `{name}`; name one such as Europe/Lisbon or UTC") from error
         return name
+
+    @model_validator(mode="after")
+    def _sources_are_folders(self) -> Settings:
+        """Refuse sources that are no folder of a person's own."""
+        for source in self.sources:
+            path = PurePosixPath(source)
+            if not source.strip() or "\0" in source or ".." in path.parts:
+                raise ValueError(f"`sources: {source}` must be a folder such as `Notes`, `~/vault` or `/path/vault`")
+            for name, folder in (("system", "system"), *self.paths):
+                if PurePosixPath(folder) in (path, *path.parents):
+                    raise ValueError(f"`sources: {source}` lies in `paths.{name}`, which is the brain's own")
+        return self
 
     def layout(self) -> Layout:
         """Return the directories as `Tree` takes them."""

@@ -26,6 +26,7 @@ COMMANDS = {
     "digest": "changes", "correct": "changes",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
     "token": "server",
+    "sources": "sources",
 }  # fmt: skip
 
 
