@@ -15,6 +15,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -33,6 +34,7 @@ from brainiac.search.index import (
 )
 from brainiac.search.links import LinkedPage
 from brainiac.search.text import Analyzer
+from brainiac.storage.copies import twin_of
 from brainiac.tree import Tree, is_temporary
 
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
@@ -235,6 +237,8 @@ class Unindexed:
             return None
         text = content.decode("utf-8", "replace")
         read = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone), stamp
+        if twin_of(self._tree, path):  # another device's copy, which is merged soon: its words stand once
+            read = replace(read[0], units=()), stamp
         self._last_read[path] = read
         if len(self._last_read) > _REMEMBERED_PAGES:
             self._last_read.popitem(last=False)
