@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from brainiac.formats.prompt import Exchange, Prompt
+from brainiac.search.search import Recall
 from brainiac.storage.answered import Answered
 from brainiac.storage.conversations import earlier_exchanges
 from brainiac.storage.store import Store
-
-if TYPE_CHECKING:  # the search engine is heavy, and not every command searches
-    from brainiac.search.search import Recall
 
 
 class Library(Store, ABC):

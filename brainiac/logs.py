@@ -27,7 +27,7 @@ def configure(*, is_verbose: bool = False, is_quiet: bool = False, as_json: bool
     is_read = is_terminal(sys.stderr) and not as_json
     renderers = _for_people(has_colors=True) if is_read else [structlog.processors.JSONRenderer()]
     structlog.configure(
-        processors=[*([_drop_info] if is_quiet else []), *_processors(), *renderers],
+        processors=[_drop_shown, _as_sentence] if is_quiet else [*_processors(), *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(beneath(sys.stderr) if is_read else sys.stderr),
         cache_logger_on_first_use=True,
@@ -49,10 +49,12 @@ def logger() -> Any:
     return structlog.get_logger("brainiac")
 
 
-def _drop_info(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _drop_shown(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Drop log lines that `run` shows in another way: successes and plugin faults; keep a prompt's next attempt."""
     import structlog
 
-    if method in ("info", "debug"):
+    is_retry = event["event"] == "prompt_waits" and event["retry_at"] is not None
+    if (method in ("info", "debug") and not is_retry) or event["event"] == "plugin_failed":
         raise structlog.DropEvent
     return event
 
@@ -60,13 +62,15 @@ def _drop_info(_logger: Any, method: str, event: MutableMapping[str, Any]) -> Mu
 def _as_sentence(_logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
     """Return one line for the person at a command: what, of what, and why; where in the code is for `run --verbose`."""
     what = event.pop("event").replace("_", " ")
-    why = event.pop("problem", "") or event.pop("error", "")
+    why = event.pop("problem", "") or event.pop("error", "") or event.pop("reason", "")
     event.pop("exc_info", None)
     about = ", ".join(f"{key} {value}" for key, value in event.items())
-    return one_line(f"{method}: {what}{f' ({about})' if about else ''}{f': {why}' if why else ''}")
+    sign = "" if method == "info" else f"{method}: "
+    return one_line(f"{sign}{what}{f' ({about})' if about else ''}{f': {why}' if why else ''}")
 
 
 def _processors() -> list[Any]:
+    """Return what every log line goes through, for people and as JSON."""
     import structlog
 
     return [
@@ -78,6 +82,7 @@ def _processors() -> list[Any]:
 
 
 def _for_people(*, has_colors: bool) -> list[Any]:
+    """Return the last processors of log lines for a terminal."""
     import structlog
 
     plain = structlog.dev.plain_traceback

@@ -85,13 +85,25 @@ def machine_zone() -> str:
 
 def _memory_files(tree: Tree, now: str) -> Iterator[tuple[str, str]]:
     """Yield path and text of an empty short-term memory and of the first index pages."""
-    from brainiac.formats.index_page import new_index
+    from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index
     from brainiac.formats.short_term import EMPTY
+    from brainiac.storage.pages import INDEX
 
     yield tree.relative(tree.short_term), EMPTY
+    uuids = {name: new_id() for name in SUMMARIES}
+    folders = [
+        IndexEntry(title, f"{name}/{INDEX}", uuids[name], summary)
+        for name, (title, summary) in SUMMARIES.items()
+        if name != "long_term"
+    ]
     for name, (title, summary) in SUMMARIES.items():
+        text = new_index(title, uuid=uuids[name], now=now, summary=summary)
+        if name == "long_term":
+            # what stands already has an id of its own: then the first quiet time lists the folders
+            is_new = not any((tree.long_term / folder.path).exists() for folder in folders)
+            text = str(IndexDocument(text).with_manifest(folders)) if is_new else text
         folder = tree.long_term if name == "long_term" else tree.long_term / name
-        yield tree.relative(folder / "_index.md"), new_index(title, uuid=new_id(), now=now, summary=summary)
+        yield tree.relative(folder / INDEX), text
 
 
 def _write_missing(root: Path, files: Iterator[tuple[str, str]]) -> list[str]:

@@ -1,8 +1,8 @@
 """The eight verbs that commands and doors share: search, fetch, briefing, list, why, remember, ask and suggest.
 
-A door is a program that reaches the memory for somebody: an assistant's tools, a browser, another program. What
-is private or off the record passes no door, not in a result, an error or a count. What passes is quoted as data,
-bounded in tokens and continued by a cursor. None of the verbs deletes, moves or overwrites.
+A door is a program that reaches the memory for somebody: an assistant's tools, a browser, another program. It gets
+nothing that is private or off the record, not in a result, an error or a count. What it gets is quoted as data,
+limited in tokens, and continued by a cursor. No verb deletes, moves or overwrites a file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ from brainiac.formats.prompt import (
     response_path,
 )
 from brainiac.history.devices import waiting_message
-from brainiac.history.forget import find_target
 from brainiac.history.why import Chain, Exchanges, Said, StatementMatch, Why, find_statement
 from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
@@ -78,12 +77,12 @@ _PART_TOKENS = 25  # of the keys around the words of one part
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who uses a verb; by itself a client at a door.
+    """Who uses a verb: a client at a door, or the person.
 
     Attributes:
-        by: The client's name, such as `mcp:claude-desktop`; it stands in what comes in.
+        by: The client's name, such as `mcp:claude-desktop`; files that it brings in name it.
         origin: Whose words it brings, one of `ORIGINS`.
-        is_person: It is the person at their own terminal, who sees what is private.
+        is_person: Whether it is the person at their own terminal, who may see what is private.
     """
 
     by: str
@@ -91,15 +90,15 @@ class Caller:
     is_person: bool = False
 
     def gate(self, brain: Brain) -> Gate:
-        """Return what decides what the caller is shown."""
+        """Return the gate that filters what the caller is shown."""
         return Gate(brain, is_remote=not self.is_person, is_kept=not self.is_person)
 
     def fenced(self, text: str) -> str:
-        """Return words of memory as the caller gets them: through a door as quoted data, which commands nothing."""
+        """Return a text of memory as the caller gets it: at a door inside quotes, so that a model reads it as data."""
         return text if self.is_person else quoted(text)
 
     def head(self) -> dict[str, object]:
-        """Return the front matter of what the caller brings in; by it commands in the text do not count."""
+        """Return the front matter of a file that the caller brings in; a file with one has no commands."""
         if self.is_person:
             return {}
         origin = self.origin if self.origin in ORIGINS else ORIGINS[-1]
@@ -110,21 +109,22 @@ PERSON = Caller("person", "person", is_person=True)
 
 
 def _room(max_tokens: int | None, caller: Caller) -> int | None:
-    """Return the tokens an answer may have; None for a person who set no bound."""
+    """Return how many tokens a result may have; None for a person who set no limit."""
     if caller.is_person:
         return max_tokens
     return max(1, min(max_tokens or RESULT_TOKENS, MAX_RESULT_TOKENS))
 
 
 def _cursor(offset: int, source: str) -> str:
+    """Return the cursor for an offset into a source; a hash of the source makes it useless for any other."""
     return f"{offset}.{hashlib.sha256(source.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def _offset(cursor: str, source: str) -> int:
-    """Return where a cursor leads.
+    """Return the offset that a cursor stands for; 0 without one.
 
     Raises:
-        UserError: It was given for something else, or for a text that has changed since.
+        UserError: It is another source's, or the source has changed since.
     """
     if not cursor:
         return 0
@@ -135,7 +135,13 @@ def _offset(cursor: str, source: str) -> int:
 
 
 def _end_within(texts: Sequence[str], start: int, room: int | None) -> int:
-    """Return up to which of several parts an answer goes, so that it has so many tokens; one at least."""
+    """Return the end of the parts that fit into a result, the first of them in any case.
+
+    Args:
+        texts: All parts.
+        start: The first part of this result.
+        room: How many tokens it may have; None for no limit.
+    """
     for position in range(start, len(texts)):
         if room is not None:
             room -= count(texts[position]) + _PART_TOKENS
@@ -145,7 +151,7 @@ def _end_within(texts: Sequence[str], start: int, room: int | None) -> int:
 
 
 def _refresh(brain: Brain) -> None:
-    """See what other processes wrote, where neither a daemon in this process nor the opening of the index has."""
+    """Compare all files with the index, where no daemon in this process watches them."""
     if brain.recall.is_open and not brain.is_watched:
         brain.recall.rescan()
 
@@ -162,7 +168,7 @@ class Match:
         title: Of its page.
         text: Its words.
         date: The person's day it was said on or last changed; "" if unknown.
-        hit: What search itself says of it.
+        hit: The hit of the search.
     """
 
     id: str
@@ -174,8 +180,9 @@ class Match:
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
         url = SCHEME + quote(self.id, safe="/#^")
-        values = {"id": self.id, "title": self.title, "url": url, "text": self.text, "date": self.date}
-        return values | ({"archived": True} if self.hit.is_archived else {})
+        values: dict[str, Any] = {"id": self.id, "title": self.title, "url": url, "text": self.text, "date": self.date}
+        values |= {"archived": True} if self.hit.is_archived else {}
+        return values | ({"past": list(map(str, self.hit.former))} if self.hit.former else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +192,8 @@ class Matches:
     Attributes:
         query: As it was asked.
         matches: What was found.
-        fresh: The index has read all that stands in memory.
-        cursor: Where to go on; "" at the end.
+        fresh: Whether the index has read every file of memory.
+        cursor: For the next results; "" at the end.
     """
 
     query: str
@@ -215,12 +222,12 @@ def search(
         brain: The brain.
         query: Words, narrowed by `tag:` `type:` `after:` `before:` `path:` "exact words" -word.
         limit: At most so many.
-        max_tokens: At most so much text; a door gets 2,000 where it asks for nothing else.
-        cursor: Where the last answer ended.
+        max_tokens: The most tokens of the result; 2,000 by default for a door.
+        cursor: Of the previous result, to get the next part.
         caller: Who asks.
 
     Raises:
-        UserError: A part of the query is none, or the cursor is another query's.
+        UserError: A field of the query has no such value, or the cursor is another query's.
     """
     from brainiac.search.query import misfits  # with it comes numpy, and most commands of these verbs do not search
 
@@ -237,7 +244,7 @@ def search(
 
 
 def _shown_hits(brain: Brain, gate: Gate, query: str, wanted: int) -> list[Hit]:
-    """Return the best hits that may be shown; more are asked for as long as hidden ones took the place of others."""
+    """Return the best hits that may be shown, searching again with a higher limit where too many were hidden."""
     limit, former = wanted, -1
     while True:
         hits = brain.recall.search(query, limit=limit, now=brain.now())
@@ -248,6 +255,7 @@ def _shown_hits(brain: Brain, gate: Gate, query: str, wanted: int) -> list[Hit]:
 
 
 def _match(brain: Brain, hit: Hit, caller: Caller) -> Match:
+    """Return a hit as the caller gets it."""
     name = hit.path
     if hit.anchor:
         name = f"{hit.path}#^{hit.anchor}" if hit.kind == "statement" else hit.anchor
@@ -267,9 +275,9 @@ class Page:
     Attributes:
         id: Its path, or the exchange's id.
         title: For a person.
-        text: Its words from where the cursor led.
-        fresh: It was read just now.
-        cursor: Where to go on; "" at the end.
+        text: Its words from the cursor on.
+        fresh: Whether it was read just now.
+        cursor: For the rest of the text; "" at the end.
     """
 
     id: str
@@ -289,8 +297,8 @@ def fetch(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str
     Args:
         brain: The brain.
         name: An id that `search` gave, a path, uuid, title or link; with `#^block` it begins at that statement.
-        max_tokens: At most so much; a door gets 2,000 where it asks for nothing else.
-        cursor: Where the last answer ended.
+        max_tokens: The most tokens of the result; 2,000 by default for a door.
+        cursor: Of the previous result, to get the next part.
         caller: Who asks.
 
     Raises:
@@ -308,20 +316,21 @@ def fetch(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return the page that an id names, and the block id behind it; a page's own name may hold a `#`."""
+    """Return the page and the block id (`^f3k9`) that an id names, "" for no block; a page's name may hold a `#`."""
     path, sign, block = name.strip().rpartition("#^")
     return (path, f"^{block}") if sign and path else (name.strip(), "")
 
 
 def _next(text: str, end: int) -> str:
+    """Return the cursor for the rest of a text; "" at its end."""
     return _cursor(end, text) if end < len(text) else ""
 
 
 def _end_of_part(text: str, start: int, room: int | None) -> int:
-    """Return where a part of a text ends that begins at an offset and has so many tokens: at a line's end if it can."""
+    """Return the end of the longest part of a text that has so many tokens, at the end of a line if there is one."""
     if room is None or count(text[start:]) <= room:
         return len(text)
-    low, high = start + 1, len(text)  # as few characters as make sure that it goes on
+    low, high = start + 1, len(text)  # at least one character, so that a reader of all parts comes to an end
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if count(text[start:middle]) <= room else (low, middle - 1)
@@ -360,7 +369,7 @@ class Briefing:
 
     Attributes:
         memory: Its blocks with their tokens, and what was cut.
-        fresh: The index has read all that stands in memory.
+        fresh: Whether the index has read every file of memory.
     """
 
     memory: WorkingMemory
@@ -402,7 +411,7 @@ def briefing(
         brain: The brain.
         prompt: What would be asked.
         budget_tokens: At most so much; None for what the settings say.
-        is_copied: It leaves this machine on a clipboard: without what is private.
+        is_copied: Whether it leaves this machine on a clipboard: then it is without what is private.
         caller: Who asks.
 
     Raises:
@@ -436,7 +445,7 @@ def briefing(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What stands in a folder of memory.
+    """A page or subfolder of a folder of memory.
 
     Attributes:
         id: Its path; a folder's ends with `/`.
@@ -454,9 +463,9 @@ class Listing:
     Attributes:
         path: The folder.
         about: What its `_index.md` says of it.
-        entries: What stands in it, by name.
-        fresh: It was read just now.
-        cursor: Where to go on; "" at the end.
+        entries: Its pages and subfolders, by name.
+        fresh: Whether it was read just now.
+        cursor: For the next entries; "" at the end.
     """
 
     path: str
@@ -478,8 +487,8 @@ def list_folder(
     Args:
         brain: The brain.
         path: The folder; long-term memory without one.
-        max_tokens: At most so much; a door gets 2,000 where it asks for nothing else.
-        cursor: Where the last answer ended.
+        max_tokens: The most tokens of the result; 2,000 by default for a door.
+        cursor: Of the previous result, to get the next part.
         caller: Who asks.
 
     Raises:
@@ -502,7 +511,7 @@ def list_folder(
 
 
 def _about(gate: Gate, path: str, caller: Caller) -> str:
-    """Return one line on a folder or page: the summary of its index page, its title."""
+    """Return one line on a page or folder: its title, or its index page's summary; "" where that may not be shown."""
     file = f"{path}_index.md" if path.endswith("/") else path
     text = gate.note(file, ("memory",))
     if text is None:
@@ -520,12 +529,12 @@ def _about(gate: Gate, path: str, caller: Caller) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something stands in memory.
+    """Why a page or statement is in memory.
 
     Attributes:
-        why: Its statements with all that led to them.
-        fresh: The journals were read just now.
-        cursor: The statement to go on with; "" at the end.
+        why: Its statements, each with the operations and exchanges that made it.
+        fresh: Whether the journals were read just now.
+        cursor: For the next statements; "" at the end.
     """
 
     why: Why
@@ -543,8 +552,8 @@ def why(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str =
     Args:
         brain: The brain.
         name: What is to be explained; also an id that `search` gave.
-        max_tokens: At most so much; a door gets 2,000 where it asks for nothing else.
-        cursor: Where the last answer ended.
+        max_tokens: The most tokens of the result; 2,000 by default for a door.
+        cursor: Of the previous result, to get the next part.
         caller: Who asks.
 
     Raises:
@@ -557,7 +566,7 @@ def why(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str =
     try:
         reason = explain(brain, name.removeprefix(SCHEME), caller.gate(brain))
     except (FormatError, UserError):
-        # what a person is told names the nearest statements, whose words would stand outside of the quotes
+        # the message for a person quotes similar statements: at a door that would be text of memory outside of quotes
         raise UserError(f"{name!r} is no memory and no statement here; `search` gives ids that are") from None
     parts: list[Chain | Said] = [*map(_fenced_chain, reason.chains), *map(_fenced_said, reason.said)]
     start, room = _offset(cursor, name), _room(max_tokens, caller)
@@ -569,6 +578,7 @@ def why(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str =
 
 
 def _fenced_chain(chain: Chain) -> Chain:
+    """Return a statement's history with all words of memory in quotes."""
     steps = tuple(
         replace(
             step,
@@ -583,7 +593,7 @@ def _fenced_chain(chain: Chain) -> Chain:
 
 
 def _fenced_said(said: Said) -> Said:
-    """Return an exchange as quoted data; what the assistant answered is left out, since nothing rests on it."""
+    """Return an exchange in quotes, without the assistant's answer: no statement rests on it."""
     return replace(said, user=said.user and quoted(shortened(said.user, PAGE_TOKENS, count)), ai="")
 
 
@@ -596,9 +606,9 @@ class Remembered:
 
     Attributes:
         id: Its path.
-        is_new: False where a note of the same key had been put there before.
-        fresh: It is in short-term memory, where search finds it.
-        waits: Why it is not there yet; "" where nothing keeps it.
+        is_new: False where a note with the same key was there already.
+        fresh: Whether it is in short-term memory, where search finds it.
+        waits: Why it is not there yet; "" where it is.
     """
 
     id: str
@@ -614,7 +624,7 @@ class Remembered:
 def remember(
     brain: Brain, text: str, *, about: str = "", is_private: bool = False, key: str = "", caller: Caller = PERSON
 ) -> Remembered:
-    """Put a note into `inbox/notes/` and see it taken into short-term memory, here or by the daemon.
+    """Put a note into `inbox/notes/` and have it taken into short-term memory, here or by the daemon.
 
     Args:
         brain: The brain.
@@ -646,7 +656,7 @@ def remember(
 
 
 def _remembered(brain: Brain, path: str, *, is_new: bool) -> Remembered:
-    """Have a note taken in, here or by the daemon, and return what became of it."""
+    """Return what became of a note; without a daemon it is taken in here, else the daemon gets a few seconds."""
     if not brain.is_active:
         return Remembered(path, is_new, fresh=False, waits=waiting_message(brain))
     if not is_running(brain):
@@ -658,6 +668,7 @@ def _remembered(brain: Brain, path: str, *, is_new: bool) -> Remembered:
 
 
 def _is_taken_in(brain: Brain, path: str) -> bool:
+    """Return whether a note stands in short-term memory."""
     brain.answered.refresh()
     note = brain.answered.of(path)
     return note is not None and brain.answered.has_outcome(note.exchange)
@@ -680,11 +691,11 @@ def _write_new(folder: Path, stem: str, meta: Mapping[str, object], text: str, *
         stem: Its name without suffix; a number is added where that is taken.
         meta: Its front matter.
         text: Its text.
-        is_unique: Leave it where the name is taken: it is the same file.
+        is_unique: The name stands for this text: where the file exists, write nothing and return it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     head = f"{render_meta(meta)}\n" if meta else ""
-    # written aside and moved in whole, so that no half of it can be taken for the prompt
+    # written under a temporary name and renamed: the daemon must not answer half of a prompt
     aside = Path(temporary_beside(str(folder / stem)))
     aside.write_text(f"{head}{text.rstrip()}\n", encoding="utf-8", errors="replace")
     number, path = 1, folder / f"{stem}.md"
@@ -692,7 +703,8 @@ def _write_new(folder: Path, stem: str, meta: Mapping[str, object], text: str, *
         try:
             Disk().rename_new(aside, path)
             return path
-        except FileExistsError:  # somebody else writes the same in this second
+        # two callers with the same first words in the same second
+        except FileExistsError:
             if is_unique:
                 aside.unlink()
                 return path
@@ -709,8 +721,8 @@ class Asked:
 
     Attributes:
         prompt: The prompt's path.
-        response: The answer; None where it waits.
-        waits: Why it waits; "" where it was answered.
+        response: The answer; None where there is none yet.
+        waits: Why there is none; "" where there is one.
     """
 
     prompt: str
@@ -776,7 +788,7 @@ def ask(
 
 
 def _check_model(brain: Brain, model: str, caller: Caller) -> None:
-    """Refuse a model that a door named and the person never did."""
+    """Refuse a model named at a door that the person's settings do not name: it could cost money or show memory."""
     named = {OFFLINE, brain.settings.llm.model, *brain.settings.llm.models.values()}
     if model and not caller.is_person and model not in named:
         raise UserError(f"{model!r} is no model of this brain; there are {', '.join(sorted(named))}")
@@ -817,19 +829,23 @@ def answer(
     prompt = brain.read(path)
     is_own = prompt is not None and parse_prompt(path, prompt, at="").private
     if response.private and not (caller.is_person or is_own):
-        # the engine was shown nothing private; who wrote this answer by hand, or a plugin, was
+        # our engines were shown nothing private for this caller, but a plugin or a person's hand may have written it
         raise UserError(f"{path}: its answer is for the person alone; it stands in {file}")
     return Asked(path, response)
 
 
 def _stands(path: str, error: ModelError) -> str:
-    """Return what becomes of a prompt that no model answered and that no daemon tries again."""
+    """Return the sentence that says where a prompt stands that no model answered, and how to ask again."""
     by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
     return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
 
 
 def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] | None) -> Path:
-    """Wait for the daemon's answer, and tell what keeps it."""
+    """Return the response file that the daemon writes; `on_wait` is called with each new reason for waiting.
+
+    Raises:
+        UserError: The daemon wrote an error file, or nothing within ten minutes.
+    """
     target, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
     deadline = time.monotonic() + WAIT_SECONDS
     reason = ""
@@ -847,13 +863,13 @@ def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] |
 
 
 def _reason(brain: Brain, path: str) -> str:
-    """Return why the daemon has not answered a prompt yet, as far as it told; "" where nothing keeps it."""
+    """Return the daemon's reason for not having answered a prompt yet; "" where it gave none."""
     for pending in read_run_state(brain.places.state).pending:
         if pending.get("prompt") == path:
             again = pending.get("retry_at")
             moment = f"{parse_iso(str(again)).astimezone(brain.zone):%Y-%m-%d %H:%M:%S}" if again else ""
             return f"{pending.get('reason')} It is tried again at {moment}." if moment else ""
-    return ""  # what is not tried again is told by its error file
+    return ""  # a prompt that is not tried again has an error file
 
 
 # --- suggest -------------------------------------------------------------------------------------------------------
@@ -863,12 +879,12 @@ Change = Literal["replace", "end", "forget"]
 
 @dataclass(frozen=True, slots=True)
 class Suggested:
-    """A line in `memory/review.md`, which a person settles with `[x]` or `[-]`.
+    """A line in `memory/review.md`, which a person accepts with `[x]` or declines with `[-]`.
 
     Attributes:
         id: Of the proposal.
         what: What is proposed, in one sentence.
-        is_new: False where the same was proposed before and nobody has decided yet.
+        is_new: False where the same proposal is open already.
     """
 
     id: str
@@ -877,7 +893,7 @@ class Suggested:
 
     @property
     def fresh(self) -> bool:
-        """Whether the target stands as it was shown: it was read just now."""
+        """Always true: the target was read just now."""
         return True
 
     def to_json(self) -> dict[str, Any]:
@@ -886,12 +902,12 @@ class Suggested:
 
 
 def suggest(brain: Brain, name: str, change: Change, text: str = "", *, caller: Caller = PERSON) -> Suggested:
-    """Put a change of memory before the person; nothing is changed until they tick it.
+    """Propose a change of memory to the person; nothing is changed until they accept it.
 
     Args:
         brain: The brain.
         name: A statement (`path#^block`, block id, its words), or for `forget` a page or an exchange too.
-        change: `replace` words it anew, `end` says that it no longer holds, `forget` takes it out of memory.
+        change: `replace` gives it another wording, `end` moves it to History, `forget` removes it from memory.
         text: The new wording.
         caller: Who suggests it.
 
@@ -914,6 +930,7 @@ def suggest(brain: Brain, name: str, change: Change, text: str = "", *, caller: 
 
 
 def _is_private(target: StatementMatch) -> bool:
+    """Return whether a statement or its page is marked private."""
     return target.memory.is_private or bool(PRIVATE.search(target.statement.text))
 
 
@@ -960,6 +977,8 @@ def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:
     """
     title, path, _ = _named_text(brain, caller.gate(brain), name, caller)
     what = f"Forget {_sentence(title)} ({path}), as {_sentence(caller.by)} suggests"
+    from brainiac.history.forget import find_target  # `ask`, which starts a process each time, forgets nothing
+
     return find_target(brain, path).proposal(what)
 
 
@@ -969,7 +988,7 @@ def _sentence(text: str) -> str:
 
 
 def _propose(brain: Brain, record: ProposalRecord, is_private: bool, caller: Caller) -> Suggested:
-    """Journal a proposal and add its line; one that says the same and is undecided stands for it."""
+    """Journal a proposal and add its line to `review.md`; where the same one is open, return that."""
     brain.projection.follow()
     rows = brain.projection.query(
         "SELECT id, data FROM proposals WHERE id NOT IN (SELECT proposal FROM decisions) ORDER BY event"

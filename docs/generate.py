@@ -19,7 +19,13 @@ from pydantic import BaseModel
 import brainiac
 from brainiac import events
 from brainiac.cli.app import new_app, register_all
+from brainiac.formats.access_log import AccessEntry
+from brainiac.formats.page import Memory, Statement
+from brainiac.formats.prompt import Command, Exchange, Prompt, Response
 from brainiac.host import hookspecs, public
+from brainiac.host.hookspecs import StaleItem
+from brainiac.llm.context.blocks import Block
+from brainiac.search.documents import Hit
 from brainiac.settings import MachineSettings, Settings
 
 FOLDER = Path(__file__).parent
@@ -103,7 +109,46 @@ def hooks_page() -> str:
     lines = ["# Hooks\n", NOTE, f"{inspect.getdoc(hookspecs)}\n"]
     for name, function in hooks():
         lines += [f"## `{name}{_signature(function)}`\n", f"{inspect.getdoc(function)}\n"]
+    lines += ["# What hooks hand over\n", "Values; nothing of them can be changed. All paths are relative, with `/`.\n"]
+    for value in HANDED_OVER:
+        lines += [f"## {value.__name__}\n", f"{_first_words(value)}\n", *_attributes(value), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+HANDED_OVER: tuple[type, ...] = (
+    Prompt,
+    Command,
+    Exchange,
+    Response,
+    Memory,
+    Statement,
+    events.FileChange,
+    events.Event,
+    events.RecordedChange,
+    AccessEntry,
+    Hit,
+    Block,
+    StaleItem,
+)
+
+
+def _first_words(value: type) -> str:
+    return (inspect.getdoc(value) or "").partition("\n\nAttributes:")[0].partition("\n\nArgs:")[0]
+
+
+def _attributes(value: type) -> Iterator[str]:
+    """Yield a table of a value's fields and properties, with what the docstrings say of them."""
+    said = meanings_of(value)
+    yield from ("| field | type | meaning |", "|---|---|---|")
+    for field in dataclasses.fields(value):
+        if not field.name.startswith("_"):
+            kind = str(getattr(field.type, "__name__", field.type)).replace("|", "or")
+            yield f"| `{field.name}` | {kind} | {said.get(field.name, '')} |"
+    for name, found in vars(value).items():
+        read = found.fget if isinstance(found, property) else getattr(found, "func", None)
+        if read is not None and not name.startswith("_"):
+            kind = str(read.__annotations__.get("return", "")).replace("|", "or")
+            yield f"| `{name}` | {kind} | {' '.join((inspect.getdoc(read) or '').split())} |"
 
 
 def hooks() -> list[tuple[str, Any]]:
@@ -176,7 +221,7 @@ def _name_of(expression: ast.expr) -> str:
     return str(getattr(expression, "attr", getattr(expression, "id", "")))
 
 
-def meanings_of(record: type[events.Record]) -> dict[str, str]:
+def meanings_of(record: type) -> dict[str, str]:
     """Return what the fields of an event, or of a part of one, mean, as its docstring and those of its bases say."""
     meanings: dict[str, str] = {}
     for base in reversed(record.__mro__):

@@ -40,7 +40,7 @@ def response_arrived(brain: Brain, exchange: Exchange) -> None:
 @hookimpl
 def quiet(brain: Brain, idle_seconds: float) -> None:
     """Reflect on the exchanges that were noted while no model could answer; the first failure ends the attempt."""
-    unextracted = Filed(brain).bare
+    unextracted = Filed(brain).unextracted
     if not unextracted:
         return
     events = (*brain.short_term().memory.events, *waiting_events(brain)[0])

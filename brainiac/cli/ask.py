@@ -13,7 +13,7 @@ import typer
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_problems, problems_of
+from brainiac.cli.session import JsonOption, opened_brain, print_json, print_problems, print_styled, problems_of
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import find_links
 from brainiac.pipeline.daemon import is_running
@@ -21,7 +21,7 @@ from brainiac.terminal import clean, is_terminal, one_line, say, show
 from brainiac.tree import Tree
 from brainiac.verbs import Asked
 
-_OPEN_LINK = re.compile(r"\[[^\]\n]*(?:\](?:\([^)\n]*)?)?\Z")  # at the end of a text, its last sign not come yet
+_OPEN_LINK = re.compile(r"\[(?:\\.|[^\]\\\n])*(?:\\|\](?:\([^)\n]*)?)?\Z")  # at the end, its last sign not come yet
 
 
 def register(app: typer.Typer) -> None:
@@ -125,10 +125,10 @@ def _beginning(model: str) -> list[str]:
         engine = f"`{model}` answers from what this brain holds; `llm.model` in system/config.yaml names another."
     return [
         "There is nothing to ask. For example:",
-        f"  {told}       it is kept",
-        f"  {asked}                  it is found",
-        "  brainiac ask /help                              what a prompt can hold",
-        "  brainiac chat                                   a conversation",
+        f"  {told:47}  it is kept",
+        f"  {asked:47}  it is found",
+        f"  {'brainiac ask /help':47}  what a prompt can hold",
+        f"  {'brainiac chat':47}  a conversation",
         engine,
     ]
 
@@ -157,6 +157,7 @@ class _Stream:
         self.is_used = False
 
     def __call__(self, piece: str) -> None:
+        """Print a piece of the answer at once."""
         self.is_used = True
         sys.stdout.write(clean(self.links.feed(piece) if self.links else piece))
         sys.stdout.flush()
@@ -175,11 +176,11 @@ def _show(asked: Asked, stream: _Stream, *, has_place: bool) -> None:
 
         # links are shown with their address, since the text of a link may name another one
         text = links.feed(response.text) + links.rest()
-        console().print(Markdown(clean(text), hyperlinks=False))
+        print_styled(Markdown(clean(text), hyperlinks=False))
     else:
         show(response.text)
     if is_terminal(sys.stdout) and has_place:
-        console(stderr=True).print(one_line(response.path), style="dim")
+        print_styled(one_line(response.path), stderr=True, style="dim")
 
 
 class ShownLinks:

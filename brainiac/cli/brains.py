@@ -30,6 +30,12 @@ def init(
     """Make a new brain, or add what one lacks; nothing that exists is changed."""
     made = create_brain(folder, is_shared=here)
     where = folder.resolve()
+    if made:
+        from brainiac.brain import Brain  # a mistyped command need not wait for it
+
+        brain = Brain(where)
+        brain.observed.adopt()  # else the first commit would take what was made here for a person's edits
+        brain.close()
     if default or default_brain() is None:
         set_default_brain(where)
         say(f"Commands mean this brain from any folder that is in no other: {where}")

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, console, local_time, opened_brain, print_json
-from brainiac.events import Change
+from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_styled
+from brainiac.cli.wording import sentence
+from brainiac.events import Change, Event, ExchangeEvent
 from brainiac.history import undo as taking_back
 from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, purge
-from brainiac.history.why import Chain, Said, Step
-from brainiac.storage.record import find_event, last_undoable
+from brainiac.storage.record import find_event, last_caused
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
-from brainiac.terminal import clean, is_terminal, say
-
-if TYPE_CHECKING:
-    from rich.text import Text
-    from rich.tree import Tree
+from brainiac.terminal import is_terminal, say
 
 WIDE = 100_000
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,28}|hand-[0-9a-f]{12}")  # of a page or an exchange
@@ -51,94 +48,57 @@ def why(
         print_json(reason.to_json())
         return
     explanation = reason.why
-    from rich.tree import Tree
+    from brainiac.cli.why_tree import tree_of  # rich is heavy
 
-    top = Tree(_text(f"{explanation.title}  ({explanation.path})", style="bold"), guide_style="dim")
     if not explanation.is_exact:
         say("No statement has just these words; the nearest:")
-    for chain in explanation.chains:
-        branch = top.add(_text(_statement_line(chain)))
-        for step in chain.steps:
-            _add_step(branch.add(_text(_step_line(step))), step)
-        if not chain.steps:
-            branch.add("stood there when this device first saw the brain, or its history is not readable here")
-    for said in explanation.said:
-        _add_said(top, said, said.user)
-    screen = console()
-    if not is_terminal(sys.stdout):
-        screen.width = WIDE  # a script gets whole lines
-    screen.print(top)
-
-
-def _text(text: str, style: str = "") -> Text:
-    """Return a text for rich, cleaned of control characters."""
-    from rich.text import Text
-
-    return Text(clean(text), style)
-
-
-def _statement_line(chain: Chain) -> str:
-    """Return the line of a statement, struck through where it no longer holds."""
-    text = f"~~{chain.text}~~" if chain.is_history else chain.text
-    return f"{text} ^{chain.block}" if chain.block else text
-
-
-def _step_line(step: Step) -> str:
-    """Return the line of one change: when, what, by whom and which model."""
-    who = f"{step.by} on {step.device}" if step.device else step.by
-    models = [f"decided by {step.model}" if step.model else "", f"found by {step.found_by}" if step.found_by else ""]
-    if step.model and step.run_cost_usd:
-        models.append(f"its run cost ${step.run_cost_usd:.4f}")
-    details = ", ".join(filter(None, models))
-    return f"{local_time(step.at)}  {step.operation} by {who}{f' ({details})' if details else ''}, event {step.event}"
-
-
-def _add_step(branch: Tree, step: Step) -> None:
-    """Add the wordings, the reason and the sources of a change below its line."""
-    if step.before:
-        branch.add(_text(f"from: {step.before}"))
-    if step.after:
-        branch.add(_text(f"to:   {step.after}" if step.before else step.after))
-    if step.reasoning:
-        branch.add(_text(f"because: {step.reasoning}"))
-    for said in step.sources:
-        _add_said(branch, said, said.sentence_for(step.after or step.before))
-
-
-def _add_said(branch: Tree, said: Said, words: str) -> None:
-    """Add an exchange that a change rests on, with the typed words that count."""
-    where = f" in {said.prompt}" if said.prompt else ""
-    quoted = f": “{words}”" if words else "; its words are not kept any more"
-    leaf = branch.add(_text(f"you typed{f' {local_time(said.at)}' if said.at else ''}{where}{quoted}"))
-    leaf.add(_text(f"exchange {said.exchange}{f', read from {said.read_from}' if said.read_from else ''}"))
-    if said.model:
-        leaf.add(_text(f"answered by {said.model} (${said.cost_usd:.4f}){f' on {said.device}' if said.device else ''}"))
+    # nobody's window is cut or wrapped: a script gets whole lines
+    print_styled(tree_of(explanation), width=None if is_terminal(sys.stdout) else WIDE)
 
 
 def undo(
     event: Annotated[str, typer.Argument(help="The event's id, or a part of it; `brainiac log` lists them.")] = "",
-    last: Annotated[bool, typer.Option("--last", help="The last commit that is not taken back yet.")] = False,
+    last: Annotated[
+        bool,
+        typer.Option(
+            "--last", help="What you last caused: a forgetting, a promotion, an exchange with all that followed."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Take back what an event did, wholly, unless its files were changed since; that can be taken back too."""
     if bool(event) == last:
         raise typer.BadParameter("name an event, or give --last")
     with opened_brain() as brain:
-        event_to_undo = last_undoable(brain) if last else find_event(brain, event)
-        undo_event, undoing = taking_back.undo(brain, event_to_undo)
+        steps = last_caused(brain) if last else [find_event(brain, event)]
+        done = [(step, *taking_back.undo(brain, step)) for step in steps]
+        meant, undone, undoing = done[-1]  # what led to the others
+        stands = _still_stands(brain, meant)
     if as_json:
-        later = [{"id": other.id, "kind": other.kind} for other in undoing.later]
-        print_json({"event": asdict(undo_event), "stays": undoing.stays, "later": later})
+        later = [{"id": each.id, "kind": each.kind} for each in undoing.later]
+        also = [asdict(event) for _, event, _ in done[:-1]]
+        print_json({"event": asdict(undone), "also": also, "stays": undoing.stays, "later": later})
         return
-    say(f"Took back {event_to_undo.kind} of {local_time(event_to_undo.at)} ({event_to_undo.id}):")
-    _list_changes(undoing.changes)
-    for line in undoing.stays:
-        say(f"  = {line}")
-    if undoing.later:
+    say(f"Took back what happened at {local_time(meant.at)}: {sentence(meant) or meant.kind} ({meant.id})")
+    for _, _, taken in done:
+        _list_changes(taken.changes)
+        for line in taken.stays:
+            say(f"  = {line}")
+    if stands:
+        say(f"  = {stands} stays, it is yours: `brainiac ask --again {shlex.quote(stands)}` asks it again")
+    if undoing.later and not last:
         say("It had led to these, which stand:")
-        for other in undoing.later:
-            say(f"  {other.id}  {other.kind}, {local_time(other.at)}")
-    say(f"`brainiac undo {undo_event.id}` brings it back.")
+        for each in undoing.later:
+            say(f"  {each.id}  {each.kind}, {local_time(each.at)}")
+    back = ", then ".join(f"`brainiac undo {event.id}`" for _, event, _ in reversed(done))
+    say(f"{back} brings it back.")
+
+
+def _still_stands(brain: Brain, event: Event) -> str:
+    """Return the prompt whose answer was taken back, where it stands; "" where there is none."""
+    answered = event.what
+    is_there = isinstance(answered, ExchangeEvent) and answered.response and brain.read(answered.prompt) is not None
+    return answered.prompt if isinstance(answered, ExchangeEvent) and is_there else ""
 
 
 def forget(

@@ -51,10 +51,15 @@ def log(
             print_json([asdict(event) for event in shown]) if as_json else print_table(COLUMNS, map(_row, shown))
             return
         seq = brain.journal.last()[0]
-        _print_each(shown, as_json)
+        in_words = not (every or as_json or kinds)
+        _print_each(brain, shown, as_json=as_json, in_words=in_words)
         while True:
             time.sleep(LOOK_EVERY_SECONDS)
-            seq = _print_new(brain, seq, kinds, by, as_json)
+            new = list(brain.journal.events(since_seq=seq))
+            seq = new[-1].seq if new else seq
+            new = [e for e in new if by in ("", e.by) and (kinds is None or e.kind in kinds)]
+            new = [e for e in new if not memory or _changes_memory(brain, e)]
+            _print_each(brain, new, as_json=as_json, in_words=in_words)
 
 
 def _oldest_first(events: Iterable[Event], number: int) -> list[Event]:
@@ -74,17 +79,15 @@ def _changes_memory(brain: Brain, event: Event) -> bool:
     return any(brain.tree.kind_of(change.path) in places for change in event.changes)
 
 
-def _print_new(brain: Brain, seq: int, kinds: frozenset[str] | None, by: str, as_json: bool) -> int:
-    """Print the events recorded after the one with a `seq`, and return the `seq` of the last one."""
-    new = list(brain.journal.events(since_seq=seq))
-    _print_each([event for event in new if by in ("", event.by) and (kinds is None or event.kind in kinds)], as_json)
-    return new[-1].seq if new else seq
-
-
-def _print_each(events: list[Event], as_json: bool) -> None:
-    """Print a line for each event, for `--follow`."""
+def _print_each(brain: Brain, events: list[Event], *, as_json: bool, in_words: bool) -> None:
+    """Print one line an event, at once, for whoever reads along; in words what a person wants to know of."""
     for event in events:
-        say(json.dumps(asdict(event), ensure_ascii=False) if as_json else "  ".join(_row(event)))
+        if as_json:
+            say(json.dumps(asdict(event), ensure_ascii=False))
+        elif not in_words:
+            say("  ".join(_row(event)))
+        elif news(brain, event):
+            say("  ".join(_news_row(brain, event)))
 
 
 def _row(event: Event) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from brainiac import verbs
-from brainiac.cli.session import JsonOption, console, opened_brain, print_json, print_table
+from brainiac.cli.session import JsonOption, opened_brain, print_json, print_styled, print_table
 from brainiac.search.documents import Hit
 from brainiac.search.features import NO_DAY, day_of
 from brainiac.search.query import excerpt, matches
@@ -112,8 +112,10 @@ class _Shown:
         for start, end, _ in matches(excerpt_text.plain, self._words, self._analyzer):
             excerpt_text.stylize("bold", start, end)
         line.append_text(excerpt_text)
-        console().print(line)
-        console().print(Text(f"   {' · '.join(self._where(hit))}"))
+        print_styled(line)
+        print_styled(Text(f"   {' · '.join(self._where(hit))}"))
+        for former in hit.former:
+            print_styled(Text(f"   {former}"))
 
     def _where(self, hit: Hit) -> Iterator[str]:
         """Yield the page's title, the day, the path, and how the hit was found."""
@@ -137,12 +139,15 @@ def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
 
 
 def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
-    """Print stderr standard error that nothing was found, or that the index is incomplete."""
-    stderr = console(stderr=True)
+    """Print to standard error that nothing was found, or that the index is incomplete."""
     if not hits:
-        stderr.print("Nothing in memory fits, nor in what was put stderr rest. Fewer words may find more.")
+        print_styled("Nothing in memory fits, nor in what was put to rest. Fewer words may find more.", stderr=True)
     if status["freshness"] != "fresh":
-        stderr.print(f"The index is being built ({status['not_yet_indexed']} files stderr go): these were scanned.")
+        print_styled(
+            f"The index is being built ({status['not_yet_indexed']} files to go): these were scanned.", stderr=True
+        )
     problem = status["problem"] or status["embedder"].get("problem")
     if problem:
-        stderr.print(("Without an index: " if status["problem"] else "By words alone: ") + one_line(problem))
+        print_styled(
+            ("Without an index: " if status["problem"] else "By words alone: ") + one_line(problem), stderr=True
+        )

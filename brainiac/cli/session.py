@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,6 @@ from brainiac.brain import Brain
 from brainiac.errors import BrainiacError, ModelError, StorageError, UserError
 from brainiac.terminal import clean, is_terminal, one_line, say, show
 from brainiac.tree import find_root
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 SHOWN_AT_MOST = 10
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
@@ -76,11 +73,21 @@ def _report_broken_settings(brain: Brain) -> None:
         say("Until then the last good settings hold that a daemon knew, else the defaults.", to_stderr=True)
 
 
-def console(*, stderr: bool = False) -> Console:
-    """Return a rich console; colour and width only on a terminal."""
-    from brainiac.cli.styling import CleanConsole
+def print_styled(shown: Any, *, stderr: bool = False, style: str = "", width: int | None = None) -> None:
+    """Print text, or what rich can render; with colour and at the window's width only on a terminal.
 
-    return CleanConsole(stderr=stderr)
+    Args:
+        shown: A text, or anything that rich renders.
+        stderr: To standard error.
+        style: Of all of it.
+        width: Another width than the window's.
+    """
+    from brainiac.cli.styling import CleanConsole  # rich is heavy
+
+    screen = CleanConsole(stderr=stderr)
+    if width:
+        screen.width = width
+    screen.print(shown, style=style or None)
 
 
 def local_time(at: str) -> str:
@@ -106,21 +113,20 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*map(one_line, row))
-    console().print(table)
+    print_styled(table)
 
 
 def print_problems(problems: Sequence[str], *, as_json: bool = False) -> None:
-    """Print what is wrong stderr standard error, one line a problem, or as JSON for scripts."""
+    """Print what is wrong to standard error, one line a problem, or as JSON for scripts."""
     if as_json:
         data = {"error": "\n".join(problems), "problems": list(problems)}
         show(json.dumps(data, ensure_ascii=False), to_stderr=True)
         return
     from rich.text import Text
 
-    stderr = console(stderr=True)
     for problem in problems:
         # as one text, or the second half wraps too early
-        stderr.print(Text.assemble(("error:", "bold red"), f" {clean(problem)}"))
+        print_styled(Text.assemble(("error:", "bold red"), f" {clean(problem)}"), stderr=True)
 
 
 def print_list(title: str, lines: list[str]) -> None:

@@ -35,7 +35,7 @@ def status(as_json: JsonOption = False) -> None:
     print_list("Problems", shown.problems)
     print_list("Notices", shown.notices)
     print_list("Waiting", by_reason({prompt["prompt"]: prompt["reason"] for prompt in shown.pending}))
-    print_list("Not read", shown.daemon.get("passed_over", []))
+    print_list("Not read", shown.unread)
     untrusted = [plugin for plugin in shown.plugins if plugin.state == "untrusted"]
     print_list("Untrusted", [f"{plugin.name}: {plugin.detail}" for plugin in untrusted])
     print_list("Faults in the last day", [_fault(fault) for fault in shown.faults])

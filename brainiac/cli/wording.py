@@ -33,16 +33,20 @@ def sentence(event: Event) -> str:
             return f"{_count(len(promoted.exchanges), 'exchange')} → {_changes(promoted.statements) or 'filed by day'}"
         case events.ExchangesFiled(exchanges=exchanges):
             return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
+        case events.InboxTidied(exchanges=exchanges):
+            return f"{_count(len(exchanges), 'answered prompt')} → left the inbox (inbox.keep_days)"
         case events.MemoryOrganized(done=done) if done:
             return f"memory → organized ({_count(len(done), 'change')})"
         case events.ForgettingProposed() | events.CopyFound() | events.ChangeSuggested():
             return "memory/review.md → asks you something"
         case events.ProposalApplied():
             return "memory/review.md → done as you ticked it"
+        case events.StatementCorrected():
+            return f"{_paths(event)} → put right by you"
         case events.ProposalDeclined():
             return "memory/review.md → left as you said"
         case events.EventUndone(kind_=kind):
-            return f"{kind} → taken back: {_paths(event)}"
+            return f"{_UNDONE.get(kind, kind)} → taken back: {_paths(event)}"
         case events.ExchangeForgotten(exchanges=exchanges):
             return f"{_count(len(exchanges), 'exchange')} → forgotten, with what rested on it alone"
         case events.MemoryForgotten(path=path):
@@ -62,7 +66,8 @@ def sentence(event: Event) -> str:
         case events.MarkersMerged(path=path):
             return f"{path} → both versions that git had left in it were merged{_both_stand(event)}"
         case events.NoteMoved() | events.NoteDeleted() | events.NotesDeleted() | events.NoteEdited():
-            return f"{_paths(event)} → {_BY_HAND[event.kind]} by hand"
+            is_new = event.kind == events.NoteEdited.kind and all(change.op == "create" for change in event.changes)
+            return f"{_paths(event)} → {'put there' if is_new else _BY_HAND[event.kind]} by hand"
         case events.NotesEdited():
             return f"{_paths(event)} → found changed at a start"
         case events.DeletionsHeld(count=count):
@@ -88,6 +93,16 @@ def news(brain: Brain, event: Event) -> str:
     return sentence(event)
 
 
+_UNDONE = {
+    events.PromptAnswered.kind: "an answer",
+    events.ExchangeReflected.kind: "what was noted of an exchange",
+    events.MemoryPromoted.kind: "a promotion",
+    events.MemoryOrganized.kind: "an organization",
+    events.ExchangeForgotten.kind: "a forgetting",
+    events.MemoryForgotten.kind: "a forgetting",
+    events.ProposalApplied.kind: "what you ticked in the review",
+    events.EventUndone.kind: "an undo",
+}
 _BY_HAND = {
     events.NoteMoved.kind: "moved",
     events.NoteDeleted.kind: "deleted",

@@ -23,12 +23,15 @@ from brainiac.history.copies import is_marked
 from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
+from brainiac.llm.gate import Gate
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.files import locked, set_aside_files
 from brainiac.storage.git import operation_under_way
 from brainiac.storage.heartbeat import recently_seen_daemon, serving_message
+from brainiac.storage.record import undone_events
 from brainiac.storage.runstate import LOCK, read_run_state
+from brainiac.storage.sources import find_sources
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
 ANSWERS = "core_loop"  # the plugin without which nothing is answered
@@ -74,6 +77,7 @@ class Overview:
         daemon: `is_running`; of a running one its report (see `RunState`), else `elsewhere`: who serves the brain.
         counts: Files of each kind, and exchanges in short-term memory.
         pending: `prompt` and `reason` of each prompt that waits.
+        unread: Files in the inbox of a type that is not read.
         faults: Of plugins in the last 24 hours: `at`, `plugin`, and what the event says.
     """
 
@@ -85,6 +89,7 @@ class Overview:
     model: str
     counts: dict[str, int]
     pending: list[dict[str, Any]]
+    unread: list[str]
     problems: list[str]
     notices: list[str]
     faults: list[dict[str, Any]]
@@ -93,11 +98,17 @@ class Overview:
     plugins: list[PluginStatus]
 
 
-def overview(brain: Brain) -> Overview:
-    """Return the state of a brain; loads no plugin and no model."""
+def overview(brain: Brain, gate: Gate | None = None) -> Overview:
+    """Return the state of a brain; loads no plugin and no model.
+
+    Args:
+        brain: The brain.
+        gate: What may be shown; None for a person, who sees all. What it hides is not even counted.
+    """
     settings, tree = brain.settings, brain.tree
-    inbox = {tree.relative(entry.path) for entry in tree.walk(tree.inbox)}
-    memory = (tree.relative(entry.path) for entry in tree.walk(tree.memory))
+    knows = gate.knows if gate else lambda path: True
+    inbox = {path for entry in tree.walk(tree.inbox) if knows(path := tree.relative(entry.path))}
+    memory = (path for entry in tree.walk(tree.memory) if knows(path := tree.relative(entry.path)))
     counts = Counter(map(tree.kind_of, (*inbox, *memory)))
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
     daemon = _daemon(brain)
@@ -109,10 +120,13 @@ def overview(brain: Brain) -> Overview:
         daemon=daemon,
         model=settings.llm.model,
         counts={name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": exchanges},
-        pending=daemon.pop("pending") if daemon["is_running"] else list(_unanswered(brain, inbox, daemon)),
-        problems=list(_problems(brain)),
-        notices=[str(notice) for notice in notices(brain)],
-        faults=_faults(brain),
+        pending=[each for each in daemon.pop("pending") if knows(str(each["prompt"]))]
+        if daemon["is_running"]
+        else list(_unanswered(brain, inbox, daemon)),
+        unread=sorted(path for path in inbox if tree.kind_of(path) is PathKind.OTHER),
+        problems=list(_problems(brain, is_named=gate is None)),
+        notices=[*map(str, notices(brain)), *_taken_back(brain, inbox)],
+        faults=[each if gate is None else {"at": each["at"], "plugin": each["plugin"]} for each in _faults(brain)],
         spent_today_usd=_spent_today_usd(brain),
         budget_usd=settings.llm.daily_budget_usd,
         plugins=survey(brain),
@@ -128,7 +142,7 @@ def _daemon(brain: Brain) -> dict[str, Any]:
             other = recently_seen_daemon(brain)
             return {"is_running": False} | ({"elsewhere": serving_message(brain, other)} if other else {})
     except LockedError:
-        fields = ("pid", "since", "watch", "passed_over", "problem", "pending")
+        fields = ("pid", "since", "watch", "problem", "pending")
         return {"is_running": True, **{name: getattr(state, name) for name in fields}}
 
 
@@ -148,11 +162,27 @@ def _unanswered(brain: Brain, inbox: set[str], daemon: dict[str, Any]) -> Iterat
             yield {"prompt": path, "reason": f"see {error_file}" if error_file in inbox else waits}
 
 
-def _problems(brain: Brain) -> Iterator[str]:
-    """Yield a sentence about each problem: settings, held deletions, other devices, missing identity."""
+def _taken_back(brain: Brain, inbox: set[str]) -> Iterator[str]:
+    """Yield the prompts whose answer was undone: they count as answered, so that nothing asks them again."""
+    bare = [path for path in inbox if brain.tree.kind_of(path) is PathKind.PROMPT and response_path(path) not in inbox]
+    undone = undone_events(brain) if bare else {}
+    for path in sorted(bare):
+        answer = brain.answered.of(path)
+        if answer and answer.exchange in undone:
+            yield f"{path}: its answer was taken back; `brainiac ask --again {path}` asks it again"
+
+
+def _problems(brain: Brain, *, is_named: bool) -> Iterator[str]:
+    """Yield a sentence about each problem: settings, held deletions, other devices, missing identity.
+
+    Args:
+        brain: The brain.
+        is_named: Name a file that is gone, of which nothing tells any more whether it was private.
+    """
     yield from map(str, setup_problems(brain))
     if held := brain.observed.held_deletions():
-        what = f"{held[0]} and {len(held) - 1} more notes are gone, too many at once to be believed"
+        gone = f"{held[0]} and {len(held) - 1} more notes" if is_named else f"{len(held)} notes"
+        what = f"{gone} are gone, too many at once to be believed"
         yield f"{what}; put them back, or run `brainiac doctor --confirm-deletions` if they are to go"
     for path in map(brain.tree.relative, (brain.tree.short_term, brain.tree.review, brain.tree.config)):
         if is_marked(brain, path):
@@ -203,6 +233,9 @@ def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Probl
         todo = "until then the last good settings hold"
         yield from (Problem(config, problem.removeprefix(f"{brain.tree.config}: "), todo) for problem in error.problems)
     yield from unknown_plugins(brain)
+    for source in find_sources(brain.root, brain.settings.sources, brain.places.state):
+        if source.problem:
+            yield Problem(config, f"`sources: {source.name}` is not read: it {source.problem}", source.todo)
     for path in set_aside_files(brain.places.state):
         what = "could not be read, was set aside and made anew; what was in flight in it is not done"
         yield Problem(str(path), what, "look whether anything is missing, and remove it")

@@ -32,6 +32,7 @@ from brainiac.formats.markdown import PRIVATE, find_events, remarks_of, without_
 from brainiac.formats.page import Memory, MemoryDocument, Statement, find_statements, is_private_note, parse_memory
 from brainiac.formats.prompt import parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermDocument
+from brainiac.history.digest import write_digest
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
 from brainiac.storage.filed import undecided_deletions
 from brainiac.storage.folders import Folders
@@ -262,7 +263,9 @@ def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None =
             changes = plan.changes()
             return brain.commit(target.forgotten(plan), by=by, changes=changes, cause=cause) if changes else None
 
-    return brain.retry(attempt)
+    event = brain.retry(attempt)
+    write_digest(brain)
+    return event
 
 
 def plan_forget(brain: Brain, target: Target) -> ForgetPlan:
@@ -362,7 +365,7 @@ class _Planner:
 
     def _remove_prompt_and_answers(self, exchange: str) -> None:
         """Plan to remove an exchange's prompt and all its answers; a prompt with another text by now stays."""
-        answered, path = self._exchanges.what(exchange), self._exchanges.place_of(exchange)
+        answered, path = self._exchanges.what(exchange), self._exchanges.path_of(exchange)
         if answered is None:
             return
         text = self.plan.read(path)
@@ -432,7 +435,7 @@ class _Planner:
         if text is None:
             return
         memory = parse_memory(memory.path, text)  # the file may have changed since all pages were read
-        note = self._log.whole(memory.uuid)
+        note = self._log.whole_body_of(memory.uuid)
         if note and self._ids.issuperset(note.row.sources):
             self._remove_note_page(memory, note)
             return
@@ -465,7 +468,7 @@ class _Planner:
         earlier wording back. Any other stays, which is noted in `kept` if the exchanges are among its sources.
         """
         memory = page.memory
-        changes = self._log.behind(memory.uuid, statement)
+        changes = self._log.provenance_of(memory.uuid, statement)
         sources = sources_of(changes)
         if sources.isdisjoint(self._ids):
             return page
@@ -492,7 +495,7 @@ class _Planner:
         retired = _statement(page, block)
         if retired is None or not retired.is_history:
             return page
-        changes = self._log.behind(page.memory.uuid, retired)
+        changes = self._log.provenance_of(page.memory.uuid, retired)
         if changes and sources_of(changes) <= self._ids:
             return page
         return _without_statement(page, block).add_statement(retired.text, block)

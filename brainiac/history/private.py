@@ -197,6 +197,7 @@ class _Marking:
     # --- short-term memory ----------------------------------------------------------------------------------
 
     def _mark_short_term(self, text: str) -> str:
+        """Return short-term memory in which the exchanges, and what was noted from them, are marked private."""
         text = mark_events_private(text, lambda placed: placed.event.id in self._ids)
         text = _with_marked_items(text, lambda said: not self._ids.isdisjoint(self._log.noted_from(said)))
         return _with_marked_summary(text) if self._is_in_summary() else text
@@ -213,7 +214,7 @@ class _Marking:
     def _mark_page(self, memory: Memory) -> str:
         """Return a page with marks on the statements and exchanges concerned, or `private: true` for all of it."""
         path, text = memory.path, memory.text
-        note = self._log.whole(memory.uuid)
+        note = self._log.whole_body_of(memory.uuid)
         if note and not self._ids.isdisjoint(note.row.sources):  # the page is a captured note as a whole
             return str(MemoryDocument(text, path).set_meta(private=True))
         statements = [statement for statement in memory.statements if self._rests_on_it(memory, statement)]
@@ -230,7 +231,7 @@ class _Marking:
 
     def _rests_on_it(self, memory: Memory, statement: Statement) -> bool:
         """Return whether a statement rests on the exchanges, and no other exchange says the same without a mark."""
-        changes = self._log.behind(memory.uuid, statement)
+        changes = self._log.provenance_of(memory.uuid, statement)
         digest = text_hash(statement.text)
         is_said_openly = any(
             change.hash == digest and change.row.sources and self._ids.isdisjoint(change.row.sources)
@@ -251,7 +252,7 @@ class _Marking:
                     page=memory.uuid,
                     block=block,
                     hash=text_hash(now[block].text),
-                    sources=tuple(sorted(sources_of(self._log.behind(memory.uuid, statement)))),
+                    sources=tuple(sorted(sources_of(self._log.provenance_of(memory.uuid, statement)))),
                     replaced=StatementRef(block=block, hash=text_hash(statement.text)),
                 )
                 self.plan.statements.append(row)
@@ -339,7 +340,7 @@ class _Marking:
 
     def _is_made_from_it(self, memory: Memory, statement: Statement) -> bool:
         """Return whether a process wrote a statement, as in a digest, and from these exchanges alone."""
-        changes = self._log.behind(memory.uuid, statement)
+        changes = self._log.provenance_of(memory.uuid, statement)
         return bool(changes) and sources_of(changes) <= self._ids
 
 

@@ -34,6 +34,7 @@ from brainiac.storage.filed import muted_exchanges
 from brainiac.storage.statements import StatementChange, read_statements, text_hash
 from brainiac.text.tokens import coverage, pieces
 
+SAID_AT_MOST = 10
 MIN_COVERAGE = 0.6  # the share of the wanted words that the nearest statement must have
 MIN_ID_PART = 6  # fewer characters of an exchange's id are not looked up
 
@@ -186,10 +187,10 @@ class Exchanges:
         for top in tops:
             yield from sorted(tree.relative(entry.path) for entry in tree.walk(top))
 
-    def place_of(self, exchange: str) -> str:
+    def path_of(self, exchange: str) -> str:
         """Return the present path of an exchange's prompt, moves included."""
         what = self.what(exchange)
-        return self._brain.answered.place_of(exchange) or (what.prompt if what else "")
+        return self._brain.answered.path_of(exchange) or (what.prompt if what else "")
 
     def with_same_prompt(self, exchange: str) -> list[str]:
         """Return an exchange with its earlier and later revisions, oldest first."""
@@ -198,7 +199,7 @@ class Exchanges:
 
     def in_folder(self, folder: str) -> list[str]:
         """Return the exchanges of a conversation."""
-        return [name for name in self._ids() if self.place_of(name).startswith(folder.rstrip("/") + "/")]
+        return [name for name in self._ids() if self.path_of(name).startswith(folder.rstrip("/") + "/")]
 
     def find(self, named: str) -> str | None:
         """Return the exchange that an id, a part of one, or the path of its prompt or response names."""
@@ -483,6 +484,7 @@ class Provenance:
 
     @cached_property
     def _texts(self) -> dict[str, str]:
+        """The texts of all statements of the page, now and in its recorded versions, by hash."""
         versions = [page for version in self._versions for page in (version.before, version.after) if page]
         memories = (*versions, self._memory)
         return {text_hash(statement.text): statement.text for memory in memories for statement in memory.statements}
@@ -601,6 +603,13 @@ def _noted(brain: Brain, text: str, written: list[str]) -> Step | None:
 
 
 def _first_writer(brain: Brain, path: str, text: str) -> Step | None:
+    """Return the step that first wrote a text; None for none.
+
+    Args:
+        brain: The brain.
+        path: The page.
+        text: The text.
+    """
     steps = list(_writers(brain, path, text))
     # what a process of another device wrote arrives here as a person's save: the process is named
     return next((step for step in steps if step.by != "person"), steps[0] if steps else None)
@@ -642,6 +651,20 @@ class Why:
     is_exact: bool = True
 
 
+def _said_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, ...]:
+    """Return the exchanges, in short-term memory or on the pages of their days, in which a person said some words."""
+    wanted, exchanges = _folded(named), Exchanges(brain)
+    texts = [brain.read_text(brain.tree.short_term) or "", *(page.text for page in memory_pages(brain).values())]
+    said = (
+        exchanges.shown(placed.event.id, gate)
+        for text in texts
+        if wanted in _folded(text)
+        for placed in find_events(text)
+        if wanted in _folded(placed.event.user)
+    )
+    return tuple(filter(None, said))[:SAID_AT_MOST]
+
+
 def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
     """Explain a memory (path, uuid, title) or a statement (block id, `path#^id`, text).
 
@@ -664,8 +687,10 @@ def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
     if match := find_statement(brain, named, gate):
         chain = Provenance(brain, match.memory, gate).chain(match.statement)
         return Why(match.memory.path, match.memory.title, (chain,), is_exact=match.is_exact)
+    if said := _said_with(brain, named, gate):
+        return Why(said[0].read_from, "Said, and no statement yet", (), said)
     hits = brain.recall.search(named, limit=3, is_private=True)
     if gate:
         hits = gate.hits(hits)
-    nearest = ", ".join(f"“{hit.text}” ({hit.path})" for hit in hits)
+    nearest = ", ".join(dict.fromkeys(f"“{hit.text}” ({hit.path})" for hit in hits))
     raise UserError(f"no memory and no statement is called {named!r}{f'; the nearest: {nearest}' if nearest else ''}")

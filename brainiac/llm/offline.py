@@ -14,7 +14,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from brainiac.clock import day_in
-from brainiac.formats.markdown import format_link
+from brainiac.formats.markdown import format_link, one_line, relative_link
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,
@@ -139,7 +139,9 @@ def passages(hits: Sequence[Hit], *, only_near: bool = False) -> list[int]:
     """
     chosen: list[int] = []
     for index, hit in enumerate(hits):
-        if (only_near and not hit.is_near) or hit.kind == "index-page":
+        # a question of before is nothing near to what is told now
+        is_wanted = not only_near or (hit.is_near and not ends_as_question(hit.text))
+        if not is_wanted or hit.kind == "index-page":
             continue  # the words of an index page are derived from other pages
         alike = [other for other in chosen if likeness(hits[other].text, hit.text) >= SAME]
         if any(hits[other].text.split() == hit.text.split() for other in alike):
@@ -170,13 +172,13 @@ def quotations(
         if len(fences) % 2:  # the excerpt ends within a code fence, which has to be closed
             text += f"\n{fences[-1].strip()}"
         yield "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
-        yield _source(hit, folder, zone)
+        yield _source(hit, folder, zone) + "".join(f"\n{one_line(str(former))}." for former in hit.former)
 
 
 def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:
     """Return the line below a quotation: its day and a link to its page."""
     block_id = hit.anchor if hit.kind == "statement" else ""
-    link = format_link(hit.title, posixpath.relpath(hit.path, folder or "."), hit.uuid, block_id)
+    link = format_link(hit.title, relative_link(hit.path, folder), hit.uuid, block_id)
     return "— " + ", ".join(filter(None, [day_in(zone, hit.at), link, "archived" if hit.is_archived else ""]))
 
 

@@ -1,6 +1,6 @@
-"""The seven purposes a model serves: what each is asked (plain values) and what it must answer (typed results).
+"""The seven purposes of model calls: for each the request, as plain values, and the result, as a pydantic model.
 
-Strings and lists are bounded, since output cut at a token limit is no JSON even under a schema.
+Strings and lists of results are bounded: JSON that is cut off at a token limit cannot be parsed.
 """
 
 from __future__ import annotations
@@ -38,17 +38,19 @@ class Purpose(StrEnum):
 MAX_TEXT = 1000  # characters of a line
 Line = Annotated[str, Field(max_length=MAX_TEXT)]
 Lines = Annotated[list[Line], Field(max_length=50)]
-# a grammar keeps no bounds of numbers, and a small model's 0.9 of 0.3 means "much": not worth asking again for
-Share = Annotated[float, BeforeValidator(lambda given: _within(given, 1.0)), Field(ge=0, le=1)]
-Third = Annotated[float, BeforeValidator(lambda given: _within(given, 0.3)), Field(ge=0, le=0.3)]
+# constrained decoding does not bound numbers; a small model's 0.9 where 0.3 is the most means "much", and asking
+# again would cost a call
+Share = Annotated[float, BeforeValidator(lambda value: _within(value, 1.0)), Field(ge=0, le=1)]
+Third = Annotated[float, BeforeValidator(lambda value: _within(value, 0.3)), Field(ge=0, le=0.3)]
 Tags = Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=8)]
 Kind = Literal["concrete", "event", "skill"]
 Category = Literal["identity", "interests", "models", "preferences", "relationships"]
 SubjectType = Literal["person", "project", "concept", "resource", "organization", "workflow"]
 
 
-def _within(given: Any, most: float) -> Any:
-    return min(max(given, 0.0), most) if isinstance(given, int | float) else given
+def _within(value: Any, most: float) -> Any:
+    """Return a number moved into the range from 0 to `most`; anything else as it is, for pydantic to refuse."""
+    return min(max(value, 0.0), most) if isinstance(value, int | float) else value
 
 
 class Result(BaseModel):
@@ -67,12 +69,13 @@ class Answer(Result):
     """The text that becomes the response.
 
     Attributes:
-        cited: The hits (by index into `AnswerRequest.hits`) that the text rests on.
-        led: Of these the ones that led the answer, for the access log; None for all of them.
+        cited: Indices into `AnswerRequest.hits` of the hits that the text quotes or links to.
+        led: Those of `cited` that the answer mainly rests on, for the access log; None for all of `cited`.
         read: Paths of long-term memories that the model read by its tools, for the access log.
-        cited_paths: Further memories that the text links to, of those it read.
-        model: Who answered, filled in by the gateway.
-        tokens: In and out, all calls for this answer together.
+        cited_paths: Those of `read` that the text links to.
+        model: The model that answered, filled in by the gateway.
+        tokens: Input and output tokens of all calls for this answer.
+        cost_usd: What these calls cost.
     """
 
     text: str
@@ -98,7 +101,7 @@ class Reflection(Result):
 
 
 class Relevance(Result):
-    """How near a candidate is to one existing statement (seeds I2)."""
+    """How much a candidate has to do with one existing statement, as three shares: kind, topic and meaning."""
 
     type: Third = 0.0
     topic: Third = 0.0
@@ -119,12 +122,12 @@ _BANDS = (("HIGH", 0.7), ("MODERATE", 0.4), ("LOW", 0.1))
 
 
 class Page(Result):
-    """What a new or much changed page is called, what it is about, and how it is ordered; its statements stand already.
+    """Title, summary and order of a new or much changed page whose statements are already written.
 
     Attributes:
         folder: Below `concrete/` or `skills/`, of a new page.
         summary: One line.
-        order: Ids of its statements, in the order they are to stand.
+        order: Ids of its statements, in the wanted order.
         steps: Of a skill: the steps that were given, in order.
     """
 
@@ -139,11 +142,11 @@ class Page(Result):
 
 
 class Evidence(Result):
-    """The words that something rests on.
+    """The words of an exchange that an operation rests on.
 
     Attributes:
-        exchange: Its id.
-        quote: Of what was said there, verbatim.
+        exchange: The exchange's id.
+        quote: The words, verbatim.
     """
 
     exchange: str
@@ -151,16 +154,16 @@ class Evidence(Result):
 
 
 class PageRef(Result):
-    """The page that a statement goes to: one that stands there, by its path, or a new one.
+    """The page that a statement goes to: an existing one, by its path, or a new one.
 
     Attributes:
-        path: Of a page there is; "" for a new one.
+        path: Of an existing page; "" for a new one.
         kind: `concrete`, `event` (the page of its day) or `skill`.
         folder: Below `concrete/` or `skills/`, of a new page.
-        title: Of a new page; of one there is: what it is to be called from now on.
-        aliases: Other names of what it is about.
-        merge: Paths of pages that turned out to be about the same; what stands there moves here.
-        is_whole: The text is the body of a page of its own.
+        title: Of a new page; of an existing one its new title, "" to keep the present one.
+        aliases: Other names of its subject.
+        merge: Paths of pages on the same subject, whose statements move to this page.
+        is_whole: Whether the operation's text is the whole body of a page of its own.
     """
 
     path: str = ""
@@ -173,17 +176,18 @@ class PageRef(Result):
 
 
 class Operation(Result):
-    """One change of long-term memory (design 8): a candidate with what becomes of it, whoever proposed it.
+    """One change of long-term memory, proposed by a model or by the rules of the keyless engine.
 
     Attributes:
-        action: `new`; `replace` what `ids` name by the text; `end` them, stating the text if there is one; `same`: they
-            were said again; `forget` them, since the person asked for it.
+        action: `new`: add `text` as a statement; `replace`: put `text` in place of the statements `ids`; `end`: move
+            them to History, and add `text` if there is one; `same`: note that they were said again; `forget`: remove
+            them, since the person asked for it.
         ids: Statements; several only where all of them say the same.
-        text: Exactly as it is to stand. Whoever carries it out refuses a model's longer than `MAX_TEXT`.
-        page: Where it stands.
-        evidence: What it rests on.
-        valid_from: From when it is so, an ISO date; "" where nothing says it.
-        valid_until: Until when.
+        text: The new statement, word for word. Promotion refuses a model's text that is longer than `MAX_TEXT`.
+        page: The page of the new statement.
+        evidence: The exchanges and words that it rests on.
+        valid_from: The ISO date from which it is true; "" where nothing says it.
+        valid_until: The last ISO date on which it is true; "" where nothing says it.
         marked_by: What marked the words, where no model judged: `command`, `note`, `key-fact`, `tag`, `link`, `use` or
             `repetition`.
         tags: The person's own, where no model judged.
@@ -209,7 +213,7 @@ class Operation(Result):
 
 
 class Consolidation(Result):
-    """What becomes of long-term memory after what was said; [] when nothing is to be done."""
+    """The operations on long-term memory that follow from what was said; [] when there are none."""
 
     operations: Annotated[list[Operation], Field(max_length=400)] = []
 
@@ -223,8 +227,9 @@ class Summary(Result):
 class Proposal(Result):
     """One refactoring of long-term memory; validated before anything is done.
 
-    `link`: the memories in `paths`. `move`: those in `paths` up to the folder `target`. `archive`, `compress`: the
-    unused ones in `paths`. `split`: the overgrown folder that `paths` names; its pages tell how it is divided.
+    `link`: link the memories in `paths` to each other. `move`: move those in `paths` up to the folder `target`.
+    `archive`, `compress`: archive the unused ones in `paths`, or make digests of them. `split`: divide the overgrown
+    folder in `paths` into subfolders, by the subjects of its pages.
     """
 
     action: Literal["link", "move", "archive", "split", "compress"]
@@ -234,7 +239,7 @@ class Proposal(Result):
 
 
 class Proposals(Result):
-    """[] when memory is well as it is."""
+    """Refactorings; [] when none is needed."""
 
     proposals: Annotated[list[Proposal], Field(max_length=100)] = []
 
@@ -250,9 +255,9 @@ class Request:
         now: The moment "today" and "last week" refer to.
         is_private: Must not leave this machine.
         off_record: Nothing of it may be kept (`remember: false`).
-        cause: Id of the journal event that led here, for the cost's record.
-        abandon: Asked between pieces of a remote answer; true ends the call with a retryable `ModelError`
-            (background work yields when the person returns).
+        cause: Id of the journal event that the call is made for; the record of its cost names it.
+        abandon: Called between pieces of a remote answer; when it returns true the call ends with a retryable
+            `ModelError` (background work stops when the person returns).
     """
 
     purpose: ClassVar[Purpose]
@@ -266,7 +271,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class QueriesRequest(Request):
-    """Which searches would help to answer."""
+    """Ask for searches that would help to answer a prompt."""
 
     purpose: ClassVar[Purpose] = Purpose.QUERIES
     result: ClassVar[type[Result]] = Queries
@@ -277,10 +282,10 @@ class QueriesRequest(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerRequest(Request):
-    """Answer a prompt from what was found.
+    """Ask for the answer to a prompt, given what search found.
 
     Attributes:
-        absent: Words of the prompt that stand nowhere in memory, the most telling first.
+        absent: Words of the prompt that stand nowhere in memory, names first.
         is_first: It is the first answer of its conversation.
         zone: The person's time zone.
         on_text: Called with each piece of a streamed answer, if anybody wants it.
@@ -300,7 +305,7 @@ class AnswerRequest(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectRequest(Request):
-    """What an exchange adds to short-term memory."""
+    """Ask what an exchange adds to short-term memory."""
 
     purpose: ClassVar[Purpose] = Purpose.REFLECT
     result: ClassVar[type[Result]] = Reflection
@@ -394,15 +399,16 @@ class Refused:
 
 @dataclass(frozen=True, kw_only=True)
 class ConsolidateRequest(Request):
-    """What becomes of long-term memory after what was said.
+    """Ask for the operations on long-term memory that follow from exchanges.
 
     Attributes:
-        said: Oldest first.
+        said: The exchanges, oldest first.
         short_term: Summary, goals and tasks; no events.
-        existing: The statements that may have to do with it, nearest first.
-        pages: The pages that there are.
-        marked: Words that the person or use has marked, for the keyless engine.
-        refused: What of a former answer was not taken; given, only what stands in its place is asked for.
+        existing: Current statements that may be affected, nearest first.
+        pages: The existing pages.
+        marked: Words marked by the person or by use, for the keyless engine.
+        refused: Operations of an earlier answer that a check refused; if there are any, only others in their place are
+            asked for.
     """
 
     purpose: ClassVar[Purpose] = Purpose.CONSOLIDATE
@@ -417,16 +423,16 @@ class ConsolidateRequest(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesizeRequest(Request):
-    """What a new or much changed page is called and how it is ordered.
+    """Ask for title, summary and order of a new or much changed page.
 
     Attributes:
         kind: Of the page.
-        title: What it is called now, or was proposed to be.
+        title: Its present or proposed title.
         candidates: The statements that are new on it.
-        steps: Of a skill.
-        standing: The statements that stood there before.
-        events: What the new ones rest on.
-        folders: Existing folders below `long_term/` with their summaries; none for a page that there is.
+        steps: The steps of a skill.
+        standing: The statements that were on it before.
+        events: The exchanges that the new statements rest on.
+        folders: Existing folders below `long_term/` with their summaries; none for an existing page.
     """
 
     purpose: ClassVar[Purpose] = Purpose.SYNTHESIZE
@@ -442,10 +448,12 @@ class SynthesizeRequest(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class SummarizeRequest(Request):
-    """Summarize the events that were not archived; the old summary is obsolete.
+    """Ask for a summary of the exchanges left in short-term memory; it replaces the old one.
 
     Attributes:
-        titles: Of the pages that what was archived went to.
+        remaining: The exchanges that are left.
+        archived: The exchanges that were moved to pages.
+        titles: The titles of these pages.
     """
 
     purpose: ClassVar[Purpose] = Purpose.SUMMARIZE
@@ -457,7 +465,7 @@ class SummarizeRequest(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class OrganizeRequest(Request):
-    """What to refactor, from statistics made in code.
+    """Ask which refactorings long-term memory needs, given statistics of its use.
 
     Attributes:
         patterns: Lists of rows, each kind only where there are any: `frequent` ({path, cited}), `co_accessed`
@@ -473,11 +481,11 @@ class OrganizeRequest(Request):
 
 
 class Engine(Protocol):
-    """Something that serves purposes: the offline engine, litellm, a scripted one in tests, a plugin's.
+    """What serves model calls: the offline engine, litellm, a scripted one in tests, a plugin's.
 
     Attributes:
         name: As in `llm.model`.
-        is_remote: Whether what it is asked leaves this machine.
+        is_remote: Whether requests leave this machine.
     """
 
     @property

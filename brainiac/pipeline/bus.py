@@ -25,7 +25,7 @@ from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.history.copies import is_marked, settle_versions
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
 from brainiac.pipeline.inbox import Inbox
-from brainiac.pipeline.reconcile import TO_ANSWER, differences, is_free
+from brainiac.pipeline.reconcile import TO_ANSWER, differences, folders_beside, is_free, scan
 from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, is_touched, stamp_from, stamp_of
 from brainiac.storage.copies import original_of, twin_of
 from brainiac.storage.external_edits import NotRestedError
@@ -62,6 +62,7 @@ class AccessLogTail:
             return []
         whole = added[: added.rfind(b"\n") + 1].decode("utf-8", "replace")
         self._offset = start + added.rfind(b"\n") + 1
+        # Organization removes old lines at the front: the last line read finds the place again
         self._last = whole.splitlines()[-1] if whole else self._last
         return parse_access_log(whole).entries
 
@@ -109,7 +110,6 @@ class Bus:
         self.far = KeyedExecutor("far-background", 1, self._wake, self._log_bug)
         self.inbox = Inbox(brain, self._again)
         self.dispatcher = HookDispatcher(brain, self.near, self.later)
-        self.passed_over: dict[str, None] = {}  # files in the inbox of a type that is not read
         self._thread = threading.Thread(target=self._run, name="bus", daemon=True)
 
     def start(self) -> None:
@@ -252,6 +252,7 @@ class Bus:
         """Check all files that are or were in a folder: events in a new or moved folder get lost."""
         tree = self._brain.tree
         for known in self.settler.known_below(folder):
+            # known files first: a folder that was moved away brings no event for what was in it
             self._observe(known, stamp_of(tree.absolute(known)))
         files = ((tree.relative(entry.path), stamp_of(entry.path)) for entry in tree.walk(tree.absolute(folder)))
         # by modification time, so that a conversation's prompts are answered in the order they were written
@@ -312,6 +313,7 @@ class Bus:
         """Read the new lines of the access log and submit the hook `access_log_grew`."""
         self._is_log_due = False
         log = self._brain.tree.access_log
+        # before reading: a line added in between changes the stamp, and the rescan sees it
         self.settler.prime(self._brain.tree.relative(log), stamp_of(log))
         if entries := self.tail.read():
             self.far.submit("access log", lambda: self._call_access_log_grew(entries))
@@ -336,6 +338,12 @@ class Bus:
         """Process a prompt after some seconds, unless it is being changed then: it is processed when finished."""
         self.later(seconds, lambda: None if self.settler.is_waiting(path) else self.ask(path))
 
+    def learn_folders(self) -> None:
+        """Take what stands in the person's own folders as known, when they begin to be watched."""
+        for path, stamp in scan(self._brain.tree, folders_beside(self._brain)).items():
+            if not self._is_known(path) and self._brain.tree.kind_of(path) in (PathKind.OTHER, PathKind.SOURCE):
+                self.settler.prime(path, stamp)
+
     # --- the notice tier --------------------------------------------------------------------------------
 
     def _submit_notice(self, change: FileChange, attempt: int = 1, *, is_touched: bool = False) -> None:
@@ -349,7 +357,7 @@ class Bus:
         try:
             is_tracked = self._brain.tree.is_tracked(change.path)
             with storage_trouble():
-                noted = self._brain.observed.note_change(change.path) if is_tracked else change
+                noted = self._brain.observed.note_change(change.path, change.action) if is_tracked else change
         except NotRestedError as error:
             self.later(error.again_in_seconds, lambda: self._submit_notice(change, is_touched=is_touched))
             return
@@ -389,12 +397,10 @@ class Bus:
         elif kind is PathKind.ERROR and change.action == "deleted":
             self.retry(set(prompt_path_of(path)))
         elif kind is PathKind.CONFIG:
+            self._look_at_sources()
             self.retry()
         elif kind is PathKind.OTHER and path.startswith(self._brain.tree.layout.inbox + "/"):
-            if change.action == "deleted":
-                self.passed_over.pop(path, None)
-            else:
-                self.passed_over[path] = None
+            self.foreground.submit(self._conversation(path), lambda: self.inbox.report_unread(path))
 
     def retry(self, paths: set[str] | None = None) -> None:
         """Process waiting prompts again: those at some paths, or all but a held backlog."""
@@ -407,9 +413,17 @@ class Bus:
         """Process the prompts that waited for this device to run the processes; those of a backlog stay held."""
         self.retry({pending.prompt for pending in self.inbox.pending if pending.is_for_device})
 
+    def _look_at_sources(self) -> None:
+        """Search and watch other sources where the settings name others, or this machine allows others."""
+        if self._brain.refresh_sources():
+            self.learn_folders()
+            self._brain.recall.rescan()
+
     def _rescan(self) -> None:
+        """Look at each file whose stamp differs from the settled one: a change that watching missed."""
         self._brain.answered.refresh()
-        for path in differences(self._brain.tree, self.settler.settled):
+        self._look_at_sources()
+        for path in differences(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
             self.look(str(self._brain.tree.absolute(path)))
 
     def _log_bug(self, error: BaseException) -> None:

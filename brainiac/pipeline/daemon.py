@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.pipeline.inbox import Inbox
-from brainiac.pipeline.reconcile import backlog, is_free, read_prompt, scan
+from brainiac.pipeline.reconcile import backlog, folders_beside, is_free, read_prompt, scan
 from brainiac.pipeline.watch import Watcher
 from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serving_message
@@ -116,17 +116,26 @@ class Daemon:
         brain: The brain.
         is_backlog_answered: Answer a backlog that would otherwise wait until a person says so.
         tell: Called with sentences for the person who started it.
+        beside: What is to run while it serves, such as its doors.
     """
 
     def __init__(
-        self, brain: Brain, *, is_backlog_answered: bool = False, tell: Callable[[str], None] = lambda sentence: None
+        self,
+        brain: Brain,
+        *,
+        is_backlog_answered: bool = False,
+        tell: Callable[[str], None] = lambda sentence: None,
+        beside: AbstractContextManager[object] | None = None,
     ) -> None:
+        self._beside = beside or nullcontext()
         self._brain, self._is_backlog_answered = brain, is_backlog_answered
         self._held = ExitStack()
         self._is_asked_to_stop, self._is_signalled = threading.Event(), False
         former = read_run_state(brain.places.state)
         self.bus = Bus(brain, AccessLogTail(brain.tree.access_log, former.access_log))
-        self.watcher = Watcher(brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan)
+        self.watcher = Watcher(
+            brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan, partial(folders_beside, brain)
+        )
         self.quiet = QuietTimer(brain, self.bus)
         self._state, self._say = RunState(), tell
         self._plugins_stamp: object = None
@@ -148,9 +157,10 @@ class Daemon:
                 return True
             self._say_plugin_states(self._brain.plugins.status)
             self._say(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
-            # in short waits: a signal that another thread received, or that came just before, does not end the wait
-            while not self._is_asked_to_stop.wait(SIGNAL_SECONDS):
-                pass
+            with self._beside:
+                # in short waits: a signal that another thread received, or that came just before, does not end the wait
+                while not self._is_asked_to_stop.wait(SIGNAL_SECONDS):
+                    pass
             return self.stop()
         finally:
             for each, handler in former.items():
@@ -180,6 +190,7 @@ class Daemon:
             if not self._heartbeat.claim(wait):
                 return False
             resources.callback(self._stop_heartbeat)
+            # checked at each commit: a laptop that slept may wake while another daemon serves
             self._brain.before_commit = self._heartbeat.check
             self._begin(is_watching)
             self._held = resources.pop_all()
@@ -204,6 +215,7 @@ class Daemon:
         return True
 
     def _stop_heartbeat(self) -> None:
+        """Stop the heartbeat; a daemon that another one replaced keeps its check before commits."""
         self._heartbeat.stop()
         if not self._heartbeat.is_replaced:  # else what still hangs must write no more
             self._brain.before_commit = None
@@ -216,6 +228,7 @@ class Daemon:
     def stop(self) -> bool:
         """Stop watching, the plugins and the bus, in this order; return whether all work ended in time."""
         self.watcher.stop()
+        # plugins end while the bus still works, so that what they commit last is heard
         self._brain.plugins.call("shutdown", brain=self._brain)
         is_clean = self.bus.stop()
         try:
@@ -242,6 +255,7 @@ class Daemon:
     def _begin(self, is_watching: bool) -> None:
         """Recover, adopt the tree, start the plugins and the bus, and submit what waits in the inbox."""
         brain = self._brain
+        # a commit that a crash interrupted is finished before anybody looks at the tree: half of it is no person's edit
         recovery = brain.committer.recover()
         _ = brain.answered  # created before adoption, so that it sees a prompt that was moved meanwhile
         adopted = brain.observed.adopt()
@@ -268,7 +282,7 @@ class Daemon:
         """
         for change in adopted:
             self.bus.pass_on(change)
-        known = scan(self._brain.tree)
+        known = scan(self._brain.tree, folders_beside(self._brain))
         for path in self._brain.observed.open_paths:  # perhaps still being saved
             known.pop(path, None)
             self.bus.look(str(self._brain.tree.absolute(path)))
@@ -289,6 +303,7 @@ class Daemon:
     # --- timers -----------------------------------------------------------------------------------------
 
     def _start_timers(self) -> None:
+        """Start what repeats: rescans, checks of displaced files, reports of the state, and the check for quiet."""
         self.bus.rescan()  # for changes between the first scan and the start of watching
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.later(DISPLACED_SECONDS, self._check_displaced)
@@ -298,6 +313,7 @@ class Daemon:
     # each timer schedules its next run first, before anything in it can fail
 
     def _scan_periodically(self) -> None:
+        """Check files, watcher, other devices and exchanges without outcome for what was missed; then again later."""
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._process_other_devices)
@@ -324,7 +340,13 @@ class Daemon:
         stamp = self._brain.plugins.stamp()
         if stamp != self._plugins_stamp:
             self._plugins_stamp = stamp
-            self.bus.notice.submit("plugins", lambda: self._say_plugin_states(self._brain.plugins.reload()))
+            self.bus.notice.submit("plugins", self._reload_plugins)
+
+    def _reload_plugins(self) -> None:
+        """Load changed plugins and watch the folders that they add."""
+        self._say_plugin_states(self._brain.plugins.reload())
+        self.bus.later(0, self.bus.learn_folders)
+        self.bus.notice.submit("watch", self.watcher.check)
 
     def _say_plugin_states(self, plugins: Sequence[PluginStatus]) -> None:
         """Print the state of each of the brain's own plugins, with the reason where one does not run."""
@@ -344,7 +366,6 @@ class Daemon:
             pid=os.getpid() if pid is None else pid,
             watch=self.watcher.health().as_json(),
             pending=[pending.as_json() for pending in self.bus.inbox.pending],
-            passed_over=list(self.bus.passed_over),
             access_log=self.bus.tail.mark,
             settings=self._brain.settings.model_dump(mode="json"),
             problem=problem,
@@ -418,6 +439,7 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
     """
     require_active(brain)
     require_alone(brain)
+    # a running daemon did this at its start
     if not is_running(brain):
         brain.committer.recover()
     prompt = read_prompt(brain, path)

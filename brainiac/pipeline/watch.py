@@ -10,8 +10,9 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from watchdog.events import (
@@ -80,8 +81,10 @@ class Watcher(FileSystemEventHandler):
         settings: Callable[[], WatchSettings],
         on_path: Callable[[str], None],
         on_loss: Callable[[], None],
+        more: Callable[[], Sequence[Path]] = tuple,
     ) -> None:
         self._tree, self._settings, self._on_path, self._on_loss = tree, settings, on_path, on_loss
+        self._more = more
         self._observer: BaseObserver | None = None
         self._is_polling = False
         self._reason = ""
@@ -140,7 +143,7 @@ class Watcher(FileSystemEventHandler):
     def _folders(self) -> list[tuple[str, bool]]:
         """Return the folders to watch, each with whether its subfolders are watched too."""
         tree = self._tree
-        deep = {str(top) for top in (tree.inbox, tree.memory, tree.system, tree.plugins)}
+        deep = {str(top) for top in (tree.inbox, tree.memory, tree.system, tree.plugins, *self._more())}
         flat = {str(tree.logs), str(tree.root)}  # without the journal below; the root, to see a folder come back
         return [(folder, True) for folder in sorted(deep)] + [(folder, False) for folder in sorted(flat - deep)]
 
@@ -167,6 +170,7 @@ class Watcher(FileSystemEventHandler):
         self._reason = f"the system cannot watch more files ({error.strerror}); see fs.inotify in docs/settings.md"
 
     def _close(self) -> None:
+        """Stop the observer, and forget what it watched."""
         if self._observer is not None and self._observer.is_alive():
             self._observer.stop()
             self._observer.join(5)
@@ -179,6 +183,7 @@ class Watcher(FileSystemEventHandler):
         for folder, is_deep in self._folders():
             inode = _inode(folder)
             known = self._watches.get(folder)
+            # a folder that was deleted and made anew has the same name, and the watch is on the former inode
             if known and known[1] == inode:
                 continue
             if known:

@@ -1,6 +1,6 @@
-"""Which words of a prompt stand nowhere in memory: what can be said for sure without understanding anything.
+"""Which words of a prompt stand nowhere in memory: certain without a model that understands the prompt.
 
-A word stands there when any text of memory holds it, in another form too; not when it was only asked for before.
+A word stands in memory when a text holds it or a form of it; an earlier question with it does not count.
 """
 
 from __future__ import annotations
@@ -51,12 +51,15 @@ class _Word:
 
 
 def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
-    """Return words of a text that stand nowhere in memory, what was put to rest included, the most telling first.
+    """Return words of a text that stand nowhere in memory, the archive included: names first, then longer words.
 
     Args:
         text: A prompt.
-        analyzer: The person's language: words that only join others are not named.
-        pages: Where memory is looked through.
+        analyzer: The person's language: its stop words are not returned.
+        pages: Where memory is searched.
+
+    Returns:
+        At most `MOST_NAMED` words as they are written in the text.
     """
     # of two forms of one word the last is named, and a long paste is not looked through to its end
     words = list({word.stems: word for word in _words(text, analyzer)}.values())[:_MOST_ASKED]
@@ -80,9 +83,9 @@ def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
 
 
 def rare_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
-    """Return the words of a text that stand in few passages of memory, words that only join others left out.
+    """Return the words of a text that stand in few passages of memory, stop words left out.
 
-    Thanks that are said each day are none of them, in whatever language.
+    Words of thanks, said each day, are in many passages whatever the language, and so are not returned.
     """
     tokens = [t for t in dict.fromkeys(analyzer.tokens(text)) if not t.is_stop and len(t.word) >= _LEAST_SIGNS - 1]
     candidates = pages.candidates(Asked(terms=list(dict.fromkeys(token.stem for token in tokens)), limit=1))
@@ -91,7 +94,12 @@ def rare_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
 
 
 def _absent_parts(word: _Word, stands: Callable[[str], bool]) -> Iterator[_Word]:
-    """Yield a word that stands nowhere; of a stretch of signs what no pair covers that stands somewhere."""
+    """Yield a word that stands nowhere; of a stretch without spaces, the parts that no known pair of signs covers.
+
+    Args:
+        word: Of the prompt.
+        stands: Returns whether a stem stands in memory.
+    """
     if not word.is_run:
         if not stands(word.stems[0]):
             yield word
@@ -110,7 +118,7 @@ def _absent_parts(word: _Word, stands: Callable[[str], bool]) -> Iterator[_Word]
 
 
 def _words(text: str, analyzer: Analyzer) -> Iterator[_Word]:
-    """Yield the words of a text that may tell something."""
+    """Yield the words of a text that are worth naming: no stop words, none of fewer than `_LEAST_SIGNS` signs."""
     for written, is_first in words_of(text):
         if is_unspaced(written):
             for run in _SCRIPT_RUN.findall(written):
@@ -122,7 +130,7 @@ def _words(text: str, analyzer: Analyzer) -> Iterator[_Word]:
 
 
 def _forms(word: _Word, stem: str, analyzer: Analyzer) -> list[str]:
-    """Return a stem with those of other forms of its word: inflections, compounds, slips of the pen."""
+    """Return a stem and those of similar words of the brain: inflections, compounds, misspellings."""
     vocabulary = analyzer.vocabulary
     if word.is_run:
         return vocabulary.holding(stem) if len(stem) == 1 else [stem]
@@ -147,7 +155,7 @@ class _Places:
         self._stems = table.stems[table.numbers(_joined([page.words for page in pages]))]
 
     def tell(self, forms: Sequence[str]) -> bool:
-        """Return whether any text says something with one of the stems, or two questions of other words ask with it.
+        """Return whether a statement holds one of the stems, or two different questions do.
 
         A word of several questions (`which`, in whatever language) is one that questions are made of.
         """
@@ -161,4 +169,5 @@ class _Places:
 
 
 def _joined(arrays: Sequence[bytes]) -> NDArray[np.uint32]:
+    """Return several arrays of word hashes as one."""
     return np.frombuffer(b"".join(arrays), np.uint32)

@@ -27,13 +27,30 @@ from brainiac.formats.discretion import is_private_event
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, find_events, text_outside_events
 from brainiac.formats.markers import has_markers
-from brainiac.formats.page import shareable_text
+from brainiac.formats.page import own_date, shareable_text
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import document_of
-from brainiac.search.links import Link
+from brainiac.search.links import Link, wiki_name
 
 HitKind = Literal["memory", "statement", "exchange", "index-page", "note"]
 FoundBy = Literal["words", "meaning", "context", "day", "title", "fields"]
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """Words of an exchange that no longer hold.
+
+    Attributes:
+        words: Which; "" for all of what was said.
+        now: The statement that holds instead; "" where none does.
+    """
+
+    words: str
+    now: str
+
+    def __str__(self) -> str:
+        words = f"“{self.words}” " if self.words else ""
+        return f"{words}no longer holds" + (f"; now: {self.now}" if self.now else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +74,7 @@ class Hit:
         is_near: Clearly near what was asked: most of its words stand there, or it means much the same.
         is_archived: It was put to rest.
         signals: What the score was made of, by name.
+        former: What of its words no longer holds; of an exchange that passed the gate (`search/outdated.py`).
     """
 
     kind: HitKind
@@ -73,6 +91,7 @@ class Hit:
     is_near: bool = False
     is_archived: bool = False
     signals: Mapping[str, float] = field(default_factory=dict)
+    former: tuple[Former, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -152,7 +171,7 @@ class Page:
 _LOG_HEADING = "## Conversation"  # of a day's page
 _COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the keyless engine's summary, in nobody's words
 WHOLE_CHARACTERS = 1_000  # a message up to this length is found as a whole
-SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM})
+SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM, PathKind.SOURCE})
 
 _LEFT_OUT = re.compile(r"^## (?:History|Manifest)[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
 _RELATED = re.compile(r"^## Related Memories[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
@@ -162,6 +181,7 @@ _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _BLOCK_ID = re.compile(r"[ \t]\^([A-Za-z0-9-]+)[ \t\r]*$")
 _HEADING = re.compile(r"^#{1,6} +")
 _LINK = re.compile(r'(?<!!)\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+"(?:uuid:([^"]+)|[^"]*)")?\)')
+_WIKI_LINK = re.compile(r"\[\[([^\[\]|#\n]{1,300})")
 _LINKS_ALONE = re.compile(rf"(?:\s*(?:[-*+][ \t]+)?{_LINK.pattern}[\s,;·]*)+\Z")
 # ` ([2026-11-22](../events/2026/11/22/2026-11-22.md "uuid:…"))` at the end of a statement: the day it was said
 _SAID_ON = re.compile(r'[ \t]+\(\[(\d{4}-\d\d-\d\d)\]\([^()\s]*(?:[ \t]+"[^"\n]*")?\)\)[ \t]*\Z')
@@ -171,7 +191,7 @@ _EXCHANGE = "\n### "
 _SPEAKER = re.compile(r"^([A-Z][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}): (?=\S)", re.MULTILINE)
 
 
-def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
+def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: str = "") -> Page:
     """Return a file as a page with the units that are searched.
 
     Args:
@@ -179,6 +199,7 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
         text: The whole file.
         kind: What the path is for; one of `SEARCHED`.
         zone: The person's time zone: the day that stands behind a statement is theirs.
+        written: ISO 8601 moment of the file's last change, for a note of a source that names no date of its own.
     """
     if has_markers(text):  # both versions are merged soon; until then nobody can tell which lines hold
         return Page(path, posixpath.basename(path).removesuffix(".md"), ())
@@ -190,7 +211,7 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
         # a person's slip in the front matter must not hide the page: its words are searched as they stand
         meta, start = {}, 0
     body = text[start:]
-    title = _text(meta, "title") or _first(_TITLE, body) or posixpath.basename(path).removesuffix(".md")
+    title = _text(meta, "title") or _first(_TITLE, body) or posixpath.splitext(posixpath.basename(path))[0]
     if kind is PathKind.INDEX_PAGE:
         units = tuple(_summary_units(body))
         title = f"{title} ({posixpath.dirname(path)})" if title == "_index" else title
@@ -204,34 +225,43 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
         title=title,
         units=units,
         uuid=_text(meta, "uuid"),
-        at=_text(meta, "updated_at") or _text(meta, "created_at"),
+        at=(own_date(meta, path) or written) if kind is PathKind.SOURCE else _at(meta),
         tags=tuple(tag.lstrip("#") for tag in _names(meta, "tags", ", ")),
         uses=_count(meta),
-        links=tuple(links_of(path, body)),
+        links=tuple(links_of(path, text)),  # those in properties too
         is_archived=kind is PathKind.ARCHIVED,
         aliases=(*_names(meta, "aliases"), *_names(meta, "alias")),
     )
 
 
+def _at(meta: Mapping[str, Any]) -> str:
+    """Return when a memory last changed, as its front matter says; "" where it does not."""
+    return _text(meta, "updated_at") or _text(meta, "created_at")
+
+
 def links_of(path: str, text: str) -> Iterator[Link]:
-    """Yield the links of a page's text to other files of the tree, manifests left out."""
+    """Yield the links of a page's text to other files of the tree, wiki links among them, manifests left out."""
     # most pages have no links, and taking sections out costs more than looking
-    if "](" not in text:
+    if "](" not in text and "[[" not in text:
         return
-    folder = posixpath.dirname(path)
-    for target, uuid in _LINK.findall(_LEFT_OUT.sub("", text)):
+    folder, text = posixpath.dirname(path), _LEFT_OUT.sub("", text)
+    for name in _WIKI_LINK.findall(text):
+        yield Link("", wiki_name(name))
+    for target, uuid in _LINK.findall(text):
         if not re.match(r"[a-z][a-z0-9+.-]+:|#|/", target, re.IGNORECASE):
             yield Link(uuid, posixpath.normpath(posixpath.join(folder, unquote(target.partition("#")[0]))))
 
 
 def _units(body: str, zone: tzinfo) -> Iterator[Unit]:
     """Yield the units of a page's body: the turns of its exchanges, then its statements and paragraphs."""
-    if placed := list(find_events(body)) if _EXCHANGE in f"\n{body}" else []:
-        is_dialogue = _is_dialogue([exchange.event for exchange in placed])
-        for exchange in placed:
+    exchanges = list(find_events(body)) if _EXCHANGE in f"\n{body}" else []
+    if exchanges:
+        is_dialogue = _is_dialogue([exchange.event for exchange in exchanges])
+        for exchange in exchanges:
             yield from _turns(exchange.event, is_dialogue)
-        body = text_outside_events(body, placed)
-    is_marked = PRIVATE.search(body) is not None  # on any line: then all units count as private, so that none is missed
+        body = text_outside_events(body, exchanges)
+    # a mark on any line makes all units private: too many kept here rather than one shown elsewhere
+    is_marked = PRIVATE.search(body) is not None
     for unit in _prose_units(body, zone):
         if not _is_links(unit.text) and unit.text.strip() != _LOG_HEADING:
             yield replace(unit, is_private=True) if is_marked else unit
@@ -243,12 +273,14 @@ def _is_links(text: str) -> bool:
 
 
 def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
+    """Yield the paragraphs and statements of a text without exchanges; History, Manifest and links are skipped."""
     if "\n## " in body or body.startswith("## "):
         body = _RELATED.sub("", _LEFT_OUT.sub("", body))
     if "<!--" in body:
         body = _COMMENT.sub("", body)
     paragraph: list[str] = []
-    has_text, fence = False, ""  # headings alone are no paragraph: they go before the text below them
+    # `has_text` is false while the paragraph holds headings alone: they go before the text below them
+    has_text, fence = False, ""
     for line in body.split("\n"):
         bare = line.strip()
         if fence:
@@ -272,7 +304,7 @@ def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
 
 
 def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
-    """Return a statement as it is said: the day behind it says when."""
+    """Return the unit of a list item with a block id; a link to a day at its end becomes the moment it was said."""
     said_on = _SAID_ON.search(text)
     if said_on is None:
         return Unit(text, UnitKind.STATEMENT, block_id)
@@ -281,7 +313,7 @@ def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
 
 @lru_cache(maxsize=1024)
 def _noon(day: str, zone: tzinfo) -> str:
-    """Return the middle of a day as a moment: in no other time zone nearby is it another day."""
+    """Return noon of a day as a moment, "" for no date: noon keeps its date when read in a neighbouring time zone."""
     try:
         return iso(datetime.fromisoformat(f"{day}T12:00:00").replace(tzinfo=zone))
     except (ValueError, OverflowError):
@@ -289,11 +321,13 @@ def _noon(day: str, zone: tzinfo) -> str:
 
 
 def _block_id(line: str) -> re.Match[str] | None:
+    """Return the match of the block id (` ^f3k9`) at the end of a line; None where there is none."""
     at = line.rfind("^")
     return _BLOCK_ID.match(line, at - 1) if at > 0 else None
 
 
 def _summary_units(body: str) -> Iterator[Unit]:
+    """Yield the paragraphs of a folder's index page; all are private where any line of it is marked private."""
     is_marked = PRIVATE.search(body) is not None
     for unit in _prose_units(body, UTC):
         if not _is_links(unit.text):
@@ -301,6 +335,7 @@ def _summary_units(body: str) -> Iterator[Unit]:
 
 
 def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
+    """Yield the units of short-term memory: its summary, its structured data, a person's remarks, its exchanges."""
     try:
         document = document_of(text)
     except FormatError:
@@ -313,24 +348,29 @@ def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
     for paragraph in memory.summary.split("\n\n"):
         if paragraph.strip() and not _COUNTED.match(paragraph.strip()):
             yield Unit(paragraph.strip(), is_private=is_marked)
-    is_all = memory.is_private
-    yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private or is_all) for item in items)
-    rest = document.remarks
-    is_hidden = is_all or PRIVATE.search(rest) is not None
-    yield from (replace(unit, is_private=is_hidden) for unit in _prose_units(rest, zone))
+    is_all_private = memory.is_private
+    yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private or is_all_private) for item in items)
+    remarks = document.remarks
+    are_remarks_private = is_all_private or PRIVATE.search(remarks) is not None
+    yield from (replace(unit, is_private=are_remarks_private) for unit in _prose_units(remarks, zone))
     is_dialogue = _is_dialogue(memory.events)
-    for event in reversed(memory.events):  # as they were said: neighbours are those before and after
-        yield from (replace(unit, is_private=unit.is_private or is_all) for unit in _turns(event, is_dialogue))
+    # oldest first, so that a unit's neighbours are what was said right before and after it
+    for event in reversed(memory.events):
+        yield from (replace(unit, is_private=unit.is_private or is_all_private) for unit in _turns(event, is_dialogue))
 
 
 def _is_dialogue(events: Sequence[StmEvent]) -> bool:
-    """Return whether people speak who are named each time: a word that heads a note (`Dentist: 3 pm`) seldom recurs."""
+    """Return whether the messages are a transcript: most begin with a label (`Ann: …`), and the same few labels recur.
+
+    A word that heads a note (`Dentist: 3 pm`) seldom recurs.
+    """
     messages = [event.user for event in events if event.user.strip()]
     labels = [label[1] for message in messages if (label := _SPEAKER.match(message))]
     return 2 * len(set(labels)) <= len(labels) > len(messages) / 2
 
 
 def _turns(event: StmEvent, is_dialogue: bool) -> Iterator[Unit]:
+    """Yield a unit for each text of an exchange: the person's message, then the answer, split by speaker and length."""
     is_private = is_private_event(event)
     for side, messages in (("user", _messages(event.user)), ("ai", (event.ai,))):
         for message in messages:
@@ -340,14 +380,15 @@ def _turns(event: StmEvent, is_dialogue: bool) -> Iterator[Unit]:
 
 
 def said_in(message: str) -> list[str]:
-    """Return the texts of a person's message that are found, each as it stands there.
+    """Return the texts of a person's message that search can find, each as it is written there.
 
-    Commands are none, but what was to be remembered is said as well.
+    Commands are left out, but not the text after `/remember`.
     """
     return [text for part in _messages(message) for text in _pieces(part)]
 
 
 def _messages(message: str) -> tuple[str, ...]:
+    """Return the texts of a message that are searched: what each `/remember` names, and what follows the commands."""
     commands, rest = parse_commands(message)
     return (*arguments(commands, "remember"), rest)
 
@@ -359,6 +400,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _by_speaker(text: str, is_dialogue: bool) -> Iterator[tuple[str, str]]:
+    """Yield the turns of a message as speaker and text; a message that is no transcript is one turn with speaker ""."""
     labels = list(_SPEAKER.finditer(text)) if _SPEAKER.match(text) else []
     # one label on one message may head a note; two speakers in one message are a transcript whatever stands around it
     if not (is_dialogue and labels) and len({label[1] for label in labels}) < 2:
@@ -371,17 +413,19 @@ def _by_speaker(text: str, is_dialogue: bool) -> Iterator[tuple[str, str]]:
 
 
 def _text(meta: Mapping[str, Any], key: str) -> str:
+    """Return a value of the front matter as text, "" where it is missing or a list or mapping."""
     value = meta.get(key)
     return str(value).strip() if isinstance(value, str | int | float) else ""
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
+    """Return the first group of a pattern's first match, "" where it does not match."""
     match = pattern.search(text)
     return match[1].strip() if match else ""
 
 
 def _names(meta: Mapping[str, Any], key: str, between: str = ",") -> Iterator[str]:
-    """Yield the entries of a list of the front matter; of a text, what the signs `between` part."""
+    """Yield the entries of a list in the front matter; a text instead of a list is split at the signs in `between`."""
     values = meta.get(key)
     if isinstance(values, str):
         values = re.split(f"[{between}]", values)
@@ -391,5 +435,6 @@ def _names(meta: Mapping[str, Any], key: str, between: str = ",") -> Iterator[st
 
 
 def _count(meta: Mapping[str, Any]) -> int:
+    """Return how often the page was stated again or cited; 0 where a person wrote something else than a number."""
     value = meta.get("reinforcement_count")
     return value if isinstance(value, int) and value > 0 else 0

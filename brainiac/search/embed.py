@@ -138,7 +138,7 @@ class OnnxEmbedder:
             raise EmbedderError(f"{model.parent}: not a usable ONNX model: {error}") from error
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         self._tokenizer.enable_padding()
-        self._inputs = [given.name for given in self._session.get_inputs()]
+        self._inputs = [tensor.name for tensor in self._session.get_inputs()]
         self._takes_first = _takes_first_token(model.parent)
         self.name = name
 
@@ -153,9 +153,10 @@ class OnnxEmbedder:
         return vectors
 
     def _run(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of one batch: the model's own, the mean over a text's tokens, or its first token's."""
         encoded = self._tokenizer.encode_batch(list(texts))
-        mask = np.array([given.attention_mask for given in encoded], np.int64)
-        ids = np.array([given.ids for given in encoded], np.int64)
+        mask = np.array([encoding.attention_mask for encoding in encoded], np.int64)
+        ids = np.array([encoding.ids for encoding in encoded], np.int64)
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         output = np.asarray(self._session.run(None, {name: feed[name] for name in self._inputs})[0])
         if output.ndim == 3:
@@ -234,6 +235,7 @@ def minilm_embedder() -> OnnxEmbedder:
 
 
 def _check_model(model: Path, expected: str) -> None:
+    """Raise `EmbedderError` unless a model's file has the expected hash: other bytes would give unmeasured rankings."""
     try:
         with open(model, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -288,6 +290,7 @@ class VectorFile:
         self._read()
 
     def _read(self) -> None:
+        """Load the vectors of the file; a damaged file is removed, so that all texts are embedded again."""
         try:
             raw = self._path.read_bytes()
         except OSError:
@@ -296,7 +299,7 @@ class VectorFile:
             return
         width = int(np.frombuffer(raw[:4], np.uint32)[0])
         if not 0 < width <= _MOST_PARTS:
-            self._path.unlink()  # damaged: all is embedded anew
+            self._path.unlink()  # damaged
             return
         row = _row_of(width)
         count = (len(raw) - 4) // row.itemsize  # a torn last row is left out
@@ -329,17 +332,17 @@ class VectorFile:
             file.write(rows.tobytes())
         start = len(self._keys)
         self._keys = np.concatenate([self._keys, rows["key"]])
-        kept = rows["vector"].astype(np.float32)
-        self._vectors = np.concatenate([self._vectors, kept]) if start else kept
+        rounded = rows["vector"].astype(np.float32)  # as a restart would read them: equal searches, equal results
+        self._vectors = np.concatenate([self._vectors, rounded]) if start else rounded
         self._rows.update((int(key), start + number) for number, key in enumerate(keys))
 
     def similar(self, keys: NDArray[np.uint64], vector: Matrix) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the centred cosine with each key's vector, 0 where there is none yet, and which have one."""
+        """Return the centred cosine of each key's vector with this one, 0 without a vector, and which keys have one."""
         rows = np.array([self._rows.get(int(key), -1) for key in keys])
-        near, has_vector = np.zeros(len(keys)), rows >= 0
+        cosines, has_vector = np.zeros(len(keys)), rows >= 0
         if has_vector.any():
-            near[has_vector] = self._cosines(rows[has_vector], self._centred(vector))
-        return near, has_vector
+            cosines[has_vector] = self._cosines(rows[has_vector], self._centred(vector))
+        return cosines, has_vector
 
     def nearest(self, vector: Matrix, limit: int) -> list[int]:
         """Return the keys of the nearest vectors, nearest first."""
@@ -347,15 +350,15 @@ class VectorFile:
             return []
         # all are compared: a graph saves little beside embedding the query (docs/decisions/search-engine.md)
         direction = self._centred(vector)
-        near = self._vectors @ direction
-        rows = np.argpartition(-near, min(2 * limit, len(near) - 1))[: 2 * limit]
-        rows = rows[np.argsort(-near[rows], kind="stable")]
+        products = self._vectors @ direction
+        rows = np.argpartition(-products, min(2 * limit, len(products) - 1))[: 2 * limit]
+        rows = rows[np.argsort(-products[rows], kind="stable")]
         best = np.argsort(-self._cosines(rows, direction), kind="stable")[:limit]
         keys: list[int] = self._keys[rows[best]].tolist()
         return keys
 
     def _centred(self, vector: Matrix) -> Matrix:
-        """Return the direction from the brain's mean to a vector."""
+        """Return the unit vector from the mean of all vectors to this one; mean and `_lengths` are updated first."""
         count = len(self._vectors)
         # the mean of very many vectors hardly moves with one more: lengths are measured anew at each hundredth
         if len(self._lengths) < count and len(self._lengths) < 0.99 * count:
@@ -369,6 +372,8 @@ class VectorFile:
         return direction
 
     def _cosines(self, rows: NDArray[Any], direction: Matrix) -> Matrix:
+        """Return the centred cosine of some rows with a direction that `_centred` returned."""
+        # (v - c)·d as v·d - c·d: no copy of the rows without the centre is made
         ahead: Matrix = self._vectors[rows] @ direction - self._centre @ direction
         lengths: Matrix = np.maximum(self._lengths[rows], np.float32(1e-9))
         return ahead / lengths
@@ -378,6 +383,7 @@ class VectorFile:
 
 
 def _row_of(width: int) -> np.dtype[Any]:
+    """Return the layout of one row of the file: the key, then the vector in half precision."""
     return np.dtype([("key", np.uint64), ("vector", np.float16, (width,))])
 
 
@@ -396,12 +402,16 @@ class Vectors:
         self._embedder, self.is_remote, self._may_leave = embedder, embedder.is_remote, may_leave
         self._file = VectorFile(folder, embedder.name)
         self._paths: dict[int, str] = {}
-        self._asked: dict[str, Matrix] = {}  # candidates and signals of a query need its vector
+        self._asked: dict[str, Matrix] = {}  # vectors of queries
         self._mutex = threading.Lock()
         self._problem, self._again_at = "", 0.0
 
     def adopt(self, contents: Iterable[tuple[str, bytes]]) -> list[str]:
-        """Learn which page each vector belongs to; return the paths of pages that lack any."""
+        """Record which page each key belongs to, given the pages' content keys.
+
+        Returns:
+            Paths of pages with a text that has no vector yet.
+        """
         lacking = []
         for path, content in contents:
             keys = np.frombuffer(content, np.uint64).tolist()
@@ -411,7 +421,7 @@ class Vectors:
         return lacking
 
     def take_in(self, page: Page) -> bool:
-        """Embed what is new on a page, given with its units; return whether that could be done."""
+        """Make the missing vectors of a page's units; return whether all have one now."""
         texts = {content_key(unit): unit.text for unit in page.units if self._is_embedded(page.path, unit)}
         missing = self._file.missing(list(texts))
         vectors = self._embedded([texts[key] for key in missing]) if missing else None
@@ -424,10 +434,14 @@ class Vectors:
         return True
 
     def _is_embedded(self, path: str, unit: Unit) -> bool:
+        """Return whether a unit gets a vector: always from an embedder on this machine, else only what may leave it."""
         return not self.is_remote or (not unit.is_private and self._may_leave(path, unit.text))
 
     def _embedded(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix | None:
-        """Return vectors; None when the model fails, and then for a while: nobody shall wait for it again and again."""
+        """Return vectors; None when the model fails, and for a minute after that.
+
+        Nobody shall wait for a failing model again and again.
+        """
         if time.monotonic() < self._again_at:
             return None
         try:
@@ -439,7 +453,7 @@ class Vectors:
         return vectors
 
     def signals(self, text: str, units: Units) -> Signals:
-        """Return how near in meaning each unit is, by itself and by its surroundings."""
+        """Return the signals of meaning for the candidates of a query; {} without any vector."""
         vector = self._asked_for(text)
         if vector is None:
             return {}
@@ -469,6 +483,7 @@ class Vectors:
         return by_path
 
     def _asked_for(self, text: str) -> Matrix | None:
+        """Return the vector of a query, remembered: candidates and signals both need it. None when the model fails."""
         if text not in self._asked:
             vectors = self._embedded([text], is_query=True)
             if vectors is None:

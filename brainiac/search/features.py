@@ -45,6 +45,7 @@ _ROW = Struct("=7i")
 # Flags; bits 2 to 4 are `TIME`, `NUMBER` and `FIRST_PERSON`.
 QUESTION, ASKS, PLACE, ONLY_ASKS, FROM_AI = 1, 2, 32, 64, 128
 CAPITALS_SHIFT, KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
+HEADED = 1 << 15  # begins with a heading: a section of the page starts there
 
 # both begin with what they seek and look back from there: ten times as fast as a word boundary in front
 _PLACE = re.compile(r"(?:i(?<!\w.)n|a(?<!\w.)t|t(?<!\w.)o|f(?<!\w.)rom|n(?<!\w.)ear) (?:the )?[A-Z]\w+")
@@ -128,7 +129,7 @@ def name_mark(name: str, analyzer: Analyzer) -> str:
 
 
 def mark_of(tokens: Sequence[Token]) -> str:
-    """Return likewise, given the words of the name."""
+    """Return the mark of a name given as its words; "" for none."""
     return f"={'_'.join(token.word for token in tokens)}" if tokens else ""
 
 
@@ -143,7 +144,7 @@ class _EncodedUnit(NamedTuple):
 
 
 def _passages(head: str, units: Sequence[_EncodedUnit]) -> Iterator[str]:
-    """Yield the stems of some units at a time, under the heading of their page."""
+    """Yield the text of each passage: the page's heading, then the stems of as many units as make `PASSAGE_WORDS`."""
     passage, size = [head] if head else [], 0
     for unit in units:
         if size and size + len(unit.words) // 4 > PASSAGE_WORDS:
@@ -156,6 +157,13 @@ def _passages(head: str, units: Sequence[_EncodedUnit]) -> Iterator[str]:
 
 
 def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
+    """Return a unit as its page is stored.
+
+    Args:
+        unit: The unit.
+        at: When it was said, ISO 8601.
+        analyzer: The brain's language.
+    """
     # an address holds words that nobody said
     text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
     stems, hashes, signs = analyzer.words(text)
@@ -194,6 +202,7 @@ def content_key(unit: Unit) -> int:
 
 
 def _digest(unit: Unit) -> bytes:
+    """Return the 8-byte hash of a unit's speaker and text."""
     return hashlib.blake2b(f"{unit.speaker}\0{unit.text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
@@ -202,6 +211,7 @@ def _flags_of(unit: Unit, signs: int) -> int:
     # the name of a picture is no question and no place
     text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
     flags = signs & (TIME | NUMBER | FIRST_PERSON) | FROM_AI * (unit.side == "ai") | unit.kind << KIND_SHIFT
+    flags |= HEADED * (unit.kind is UnitKind.PARAGRAPH and text.startswith("#"))
     if has_question(text):
         flags |= QUESTION | ASKS * ends_as_question(text) | ONLY_ASKS * is_question(text)
     if signs & CAPITAL:
@@ -246,6 +256,7 @@ def _minute(at: str) -> int:
 
 @lru_cache(maxsize=4096)
 def _marks_of(day: int) -> list[str]:
+    """Return the marks of a day and of its month in the index (`@2026-11-22`, `@2026-11`); none for no day."""
     if day == NO_DAY:
         return []
     text = date.fromordinal(day).isoformat()

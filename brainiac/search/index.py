@@ -83,7 +83,7 @@ class Index(Protocol):
         """Add pages, each in place of what stood under its path; seen by queries after `commit`."""
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Take pages out; an unknown path is no error; seen by queries after `commit`."""
+        """Remove pages, an unknown path is no error; seen by queries after `commit`."""
 
     def commit(self) -> None:
         """Make all changes since the last commit durable, whole or not at all, and visible to queries."""
@@ -116,13 +116,13 @@ class Index(Protocol):
         """Return `engine`, `pages`, `bytes` and what else is worth knowing, as plain values."""
 
     def close(self) -> None:
-        """Let go of files; what was not committed is dropped."""
+        """Close the files; what was not committed is dropped."""
 
 
 class _FormerIndex:
     """A registered index of the first interface: `query(terms, limit, *, required=())`, no words of its own.
 
-    It serves as before; compounds and slips of the pen are met in what is new since the start alone.
+    Compounds and misspellings are found only in pages read since the start: it keeps no vocabulary.
     """
 
     def __init__(self, index: Any) -> None:
@@ -138,10 +138,10 @@ class _FormerIndex:
         return candidates
 
     def add_words(self, words: Iterable[tuple[str, str]]) -> None:
-        """Keep nothing."""
+        """Do nothing: such an index keeps no words."""
 
     def words(self) -> Iterable[tuple[str, str]]:
-        """Return nothing."""
+        """Return no words: such an index keeps none."""
         return ()
 
 
@@ -152,7 +152,7 @@ def as_index(index: Any) -> Index:
 
 # --- the embedded index ----------------------------------------------------------------------------------------
 
-VERSION = 6
+VERSION = 7
 _HEAP_BYTES = 48_000_000
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
 _ENOUGH_TERMS = 4
@@ -179,8 +179,7 @@ _COLUMNS = (
     "path, mtime, size, uuid, title, at, tags, uses, links, archived, aliases, first_day, last_day, "
     "words, heading, features, content"
 )
-
-
+# any number of values in one parameter, see `_given`
 _GIVEN = "(select value from json_each(?))"
 
 
@@ -205,6 +204,11 @@ class EmbeddedIndex:
             raise UnusableIndexError(f"{folder}: {error}") from error
 
     def _open(self) -> None:
+        """Open the database and the text index, made anew where they are missing.
+
+        Raises:
+            ValueError: They were made by another version or for another language.
+        """
         is_new = not (self._folder / "pages.db").exists()
         # text without a table is what a crash while it was made leaves: nothing of it can be used
         if is_new:
@@ -221,7 +225,8 @@ class EmbeddedIndex:
         self._text = tantivy.Index(built, path=str(text_folder), reuse=not is_new)
         self._text.register_tokenizer("whitespace", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
         self._db = self._connect()
-        self._written = self._connect()  # of its own: readers see nothing of a transaction that is under way
+        # writing has its own connection: queries on the other see nothing of a transaction that is under way
+        self._written = self._connect()
         if is_new:
             # in one transaction: a table without its indexes would pass for a whole one
             self._db.executescript("begin;" + _TABLES + "commit;")
@@ -232,8 +237,10 @@ class EmbeddedIndex:
             raise ValueError(f"made as {made_as[0] if made_as else 'unknown'}, not as {self._key}")
 
     def _connect(self) -> sqlite3.Connection:
+        """Return a connection to the database of pages that several threads may use in turn."""
         database = sqlite3.connect(self._folder / "pages.db", check_same_thread=False, isolation_level=None)
         database.execute("pragma journal_mode = wal")
+        # a power cut may lose the last commits but damages nothing: their files are seen as changed and read again
         database.execute("pragma synchronous = normal")
         database.execute("pragma cache_size = -16000")
         return database
@@ -243,17 +250,17 @@ class EmbeddedIndex:
     def replace(self, pages: Iterable[EncodedPage]) -> None:
         """Add pages, each in place of what stood under its path."""
         writer = self._begin()
-        given = {encoded.page.path: encoded for encoded in pages}
-        replaced = self._ids(given)
+        by_path = {encoded.page.path: encoded for encoded in pages}
+        replaced = self._ids(by_path)
         first = self._written.execute("select coalesce(max(id), 0) + 1 from pages").fetchone()[0]
         self._forget(replaced.values())
-        new = (path for path in given if path not in replaced)
+        new = (path for path in by_path if path not in replaced)
         numbers = replaced | {path: number for number, path in enumerate(new, first)}
         insert = f"insert into pages (id, {_COLUMNS}) values ({'?, ' * _COLUMNS.count(',')}?, ?)"
-        self._written.executemany(insert, ((numbers[path], *_row(encoded)) for path, encoded in given.items()))
-        links = {(numbers[path], link.target) for path, encoded in given.items() for link in encoded.page.links}
+        self._written.executemany(insert, ((numbers[path], *_row(encoded)) for path, encoded in by_path.items()))
+        links = {(numbers[path], link.target) for path, encoded in by_path.items() for link in encoded.page.links}
         self._written.executemany("insert into links (page, target) values (?, ?)", links)
-        for path, encoded in given.items():
+        for path, encoded in by_path.items():
             for passage in encoded.passages:
                 document = tantivy.Document()
                 document.add_text("text", f"{passage} {_EVERY}")
@@ -262,14 +269,16 @@ class EmbeddedIndex:
                 writer.add_document(document)
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Take pages out."""
+        """Remove pages by path."""
         self._begin()
         self._forget(self._ids(paths).values())
 
     def _ids(self, paths: Iterable[str]) -> dict[str, int]:
+        """Return the number of each of the paths that are in the index."""
         return dict(self._written.execute(f"select path, id from pages where path in {_GIVEN}", _given(paths)))
 
     def _forget(self, numbers: Collection[int]) -> None:
+        """Take the pages with these numbers out of text, pages and links."""
         for number in numbers:
             self._begin().delete_documents_by_term("page", number)
         rows = [(number,) for number in numbers]
@@ -285,6 +294,11 @@ class EmbeddedIndex:
         return self._writer is not None
 
     def _begin(self) -> tantivy.IndexWriter:
+        """Return the writer, with a transaction begun in the database.
+
+        Raises:
+            UnusableIndexError: Another process writes the index.
+        """
         if not self.is_writable() or self._writer is None:
             raise UnusableIndexError(f"{self._folder}: another process writes the index; stop it or wait for it")
         if not self._written.in_transaction:
@@ -320,14 +334,16 @@ class EmbeddedIndex:
         frequencies = {term: self._frequency(searcher, term) for term in asked.terms}
         query = self._query(searcher, frequencies, asked, allowed)
         hits = searcher.search(query, asked.limit + 1, count=False, weight_by_field="tie").hits
-        if len(hits) > asked.limit:  # who is level with the first one left out is left out: no order is fair
+        # passages that score like the first one beyond the limit are left out too: any choice among them would change
+        # with the order in which the engine stores them
+        if len(hits) > asked.limit:
             hits = [hit for hit in hits if hit[0] > hits[asked.limit][0]] or hits[: asked.limit]
         numbers = searcher.fast_field_values("page", [address for _, address in hits])
         ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
         return Candidates(self._load(ids), frequencies, searcher.num_docs)
 
     def _allowed(self, narrowing: Narrowing) -> set[int]:
-        """Return the numbers of the pages that a query's fields let in."""
+        """Return the numbers of the pages that pass a query's fields (`#tag`, `in:folder`, `before:`, …)."""
         rows = self._db.execute("select id, path, tags, first_day, last_day, archived from pages")
         return {
             number
@@ -336,7 +352,7 @@ class EmbeddedIndex:
         }
 
     def _frequency(self, searcher: tantivy.Searcher, term: str) -> int:
-        """Return in how many passages a term stands, deleted ones left out."""
+        """Return in how many passages of pages still in the index a term stands."""
         # the engine's own counts hold deleted passages until it merges; they are right where there are none
         frequency, marked = int(searcher.doc_freq("text", term)), int(searcher.doc_freq("text", _EVERY))
         if frequency == 0 or marked == searcher.num_docs:
@@ -344,14 +360,17 @@ class EmbeddedIndex:
         return self._count(term, (marked, searcher.num_docs, searcher.num_segments))
 
     def _counted(self, term: str, _state: tuple[int, int, int]) -> int:
-        """Count passages one by one; remembered for as long as nothing is committed."""
+        """Return in how many passages a term stands, by searching for it.
+
+        `_count` is this function with a cache; `_state` is part of the cache's key and changes with each commit.
+        """
         query = tantivy.Query.term_query(self._text.schema, "text", term, "basic")
         return int(self._text.searcher().search(query, 1, count=True).count or 0)  # type: ignore[attr-defined]  # the stubs lack it
 
     def _query(
         self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], asked: Asked, allowed: set[int] | None
     ) -> tantivy.Query:
-        """Return what scores a passage by the idf of the terms in it.
+        """Return the engine's query: it scores a passage by the sum of the idf of the terms in it.
 
         Not BM25: the engine's statistics count deleted passages, so that an edited index would choose other
         candidates than one built anew. How often and how densely terms stand is for the ranking to weigh.
@@ -365,8 +384,8 @@ class EmbeddedIndex:
         clauses = [(tantivy.Occur.Should, clause(term, weight)) for weight, term in weighed]
         must = [(tantivy.Occur.Must, clause(term, 0.01)) for term in asked.required]
         if allowed is not None:
-            among = tantivy.Query.term_set_query(self._text.schema, "page", sorted(allowed))
-            must.append((tantivy.Occur.Must, tantivy.Query.const_score_query(among, 0.01)))
+            allowed_pages = tantivy.Query.term_set_query(self._text.schema, "page", sorted(allowed))
+            must.append((tantivy.Occur.Must, tantivy.Query.const_score_query(allowed_pages, 0.01)))
         if asked.required:
             return tantivy.Query.boolean_query(must + clauses)
         deciding = len(clauses) if allowed is not None else _deciding(weighed, frequencies, asked.limit)
@@ -376,19 +395,20 @@ class EmbeddedIndex:
     def _weighed(
         self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], asked: Asked
     ) -> Iterator[tuple[float, str]]:
-        """Yield the terms that choose candidates, what is like one of them too, with their weights."""
+        """Yield weight and term for the terms that choose candidates, then for words like them, which weigh less."""
         total = searcher.num_docs
         selective = _selective(frequencies, total)
         idf = {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in selective.items()}
         yield from ((weight, term) for term, weight in idf.items())
-        taken: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for variant, (term, likeness) in asked.variants.items():
             # the vocabulary forgets nothing: words of deleted pages must not crowd out the living
-            if term in idf and taken[term] < _VARIANTS and variant not in idf and self._frequency(searcher, variant):
-                taken[term] += 1
+            if term in idf and counts[term] < _VARIANTS and variant not in idf and self._frequency(searcher, variant):
+                counts[term] += 1
                 yield _VARIANT_WEIGHT * likeness * idf[term], variant
 
     def _load(self, ids: Sequence[int]) -> list[EncodedPage]:
+        """Return the pages with these numbers, in this order; a number without a page is left out."""
         rows = self._db.execute(f"select id, {_COLUMNS} from pages where id in {_GIVEN}", _given(ids))
         loaded = {row[0]: _encoded(row) for row in rows}
         return [loaded[number] for number in ids if number in loaded]
@@ -431,7 +451,7 @@ class EmbeddedIndex:
         return {"engine": "tantivy", "pages": pages, "bytes": size}
 
     def close(self) -> None:
-        """Let go of files; what was not committed is dropped."""
+        """Close the files; what was not committed is dropped."""
         if self._written.in_transaction:
             self._written.execute("rollback")
         if self._writer is not None:
@@ -443,28 +463,28 @@ class EmbeddedIndex:
 
 
 def _selective(frequencies: Mapping[str, int], total: int) -> Mapping[str, int]:
-    """Leave out terms that stand in a great part of all passages, where enough rarer ones choose the candidates."""
+    """Return the terms without those in a great part of all passages, where enough rarer ones choose the candidates."""
     rarest = sorted(frequency for frequency in frequencies.values() if frequency)[:_ENOUGH_TERMS]
     most = max([1000, total // 50, *rarest])
     return {term: frequency for term, frequency in frequencies.items() if frequency <= most}
 
 
 def _deciding(weighed: Sequence[tuple[float, str]], frequencies: Mapping[str, int], limit: int) -> int:
-    """Return how many of the terms, heaviest first, bring enough passages that outweigh whatever holds only the rest.
+    """Return how many of the heaviest terms suffice: enough passages hold one that outweighs all lighter ones at once.
 
-    So the long lists of common words need not be gone through (MaxScore, Turtle and Flood, 1995).
+    The long lists of common words need not be read then (MaxScore, Turtle and Flood, 1995).
     """
-    rest, most = sum(weight for weight, _ in weighed), 0
+    lighter, most = sum(weight for weight, _ in weighed), 0
     for number, (weight, term) in enumerate(weighed, 1):
-        rest -= weight
+        lighter -= weight
         most = max(most, frequencies.get(term, 0))
-        if most > limit and weight > rest * (1 + _MOST_TIE):
+        if most > limit and weight > lighter * (1 + _MOST_TIE):
             return number
     return len(weighed)
 
 
 def _tie(passage: str) -> float:
-    """Return what decides between passages with the same terms: the shorter, then one by its content.
+    """Return the number that orders passages with the same terms: shorter first, then by a hash of the content.
 
     The engine multiplies a score by `log2(2 + tie)` in 32-bit floats: too small a tie would be rounded away.
     """
@@ -472,7 +492,7 @@ def _tie(passage: str) -> float:
 
 
 def _given(values: Iterable[str | int]) -> tuple[str]:
-    """Return any number of values as the one parameter that stands for them, see `_GIVEN`."""
+    """Return values as the one SQL parameter that `_GIVEN` unfolds: SQLite limits how many parameters a query has."""
     return (json.dumps(list(values)),)
 
 
@@ -482,6 +502,7 @@ def destroy(folder: Path) -> None:
 
 
 def _row(encoded: EncodedPage) -> tuple[object, ...]:
+    """Return a page as a row of the table `pages`, in the order of `_COLUMNS`."""
     page = encoded.page
     links = json.dumps([(link.uuid, link.path) for link in page.links]) if page.links else ""
     return (
@@ -492,6 +513,7 @@ def _row(encoded: EncodedPage) -> tuple[object, ...]:
 
 
 def _encoded(row: tuple[Any, ...]) -> EncodedPage:
+    """Return the page of a row of the table `pages`, its number first."""
     _, path, mtime, size, uuid, title, at, tags, uses, links, is_archived, aliases, _, _, *arrays = row
     page = Page(
         path, title, (), uuid, at, _listed(tags), uses, _links(links), bool(is_archived), aliases=_listed(aliases)
@@ -500,8 +522,10 @@ def _encoded(row: tuple[Any, ...]) -> EncodedPage:
 
 
 def _listed(stored: str) -> tuple[str, ...]:
+    """Return the lines of a column that holds several values."""
     return tuple(stored.split("\n")) if stored else ()
 
 
 def _links(stored: str) -> tuple[Link, ...]:
+    """Return the links of a column that holds them as JSON."""
     return tuple(Link(uuid, path) for uuid, path in json.loads(stored)) if stored else ()

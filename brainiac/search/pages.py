@@ -1,4 +1,4 @@
-"""Pages by query, always as the files stand now: the index, and what it has not taken in yet (design 9).
+"""Pages by query, always as the files are now: those of the index, and files that it does not have yet (design 9).
 
 Whatever was written is found by the next query. Changed files are read before it is answered; while there are too many
 of them (a first start, a damaged index) they are scanned for its words. What was read is written into the index a
@@ -16,9 +16,12 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from brainiac.clock import iso
+from brainiac.errors import ConfinementError
 from brainiac.search.documents import SEARCHED, Page, page_of
 from brainiac.search.embed import Vectors
 from brainiac.search.features import EncodedPage, encode
@@ -35,7 +38,7 @@ from brainiac.search.index import (
 from brainiac.search.links import LinkedPage
 from brainiac.search.text import Analyzer
 from brainiac.storage.copies import twin_of
-from brainiac.tree import Tree, is_temporary
+from brainiac.tree import NOTE_ENDINGS, Tree, is_temporary
 
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _MOST_HELD = 256  # pages that were read: more than this are written into the index at once
@@ -56,7 +59,7 @@ T = TypeVar("T")
 def stamp_of(tree: Tree, path: str) -> Stamp | None:
     """Return a file's modification time in ns and its size; None when no regular file is there."""
     try:
-        status = os.lstat(f"{tree.root}/{path}")
+        status = os.lstat(tree.absolute(path))
     except OSError:
         return None
     return (status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else None
@@ -73,11 +76,24 @@ def searched_files(tree: Tree) -> dict[str, Stamp]:
         folder, relative = folders.pop()
         with contextlib.suppress(OSError):  # gone since it was listed
             folders += _look_into(folder, relative, stamps)
+    return stamps | _source_stamps(tree) if tree.sources else stamps
+
+
+def _source_stamps(tree: Tree) -> dict[str, Stamp]:
+    """Return every note of the sources with its stamp; none is reached through a symlink."""
+    stamps: dict[str, Stamp] = {}
+    for entry in tree.source_notes():
+        with contextlib.suppress(OSError):  # gone since the folder was listed
+            status = entry.stat(follow_symlinks=False)
+            stamps[tree.relative(entry.path)] = status.st_mtime_ns, status.st_size
     return stamps
 
 
 def _look_into(folder: str, relative: str, stamps: dict[str, Stamp]) -> list[tuple[str, str]]:
-    """Add a folder's files and return its folders: what `Tree.walk` would, plain names looked at no closer."""
+    """Add a folder's Markdown files to `stamps`; return its folders as absolute and relative path.
+
+    It passes over what `Tree.walk` does, but names that are plainly no temporary ones are looked at no closer.
+    """
     folders = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -94,11 +110,13 @@ def _look_into(folder: str, relative: str, stamps: dict[str, Stamp]) -> list[tup
     return folders
 
 
-# --- what the index has not -------------------------------------------------------------------------------------
+# --- files not in the index yet ---------------------------------------------------------------------------------
 
 
 class Unindexed:
-    """What is not in the index; whoever owns it holds a lock around each call but `note` and `encoded`.
+    """The files whose present state is not in the index yet.
+
+    The owner holds a lock around each call but `note`, `encoded` and `read_page`.
 
     Args:
         tree: The brain's places.
@@ -106,7 +124,7 @@ class Unindexed:
         on_read: Called with the path of each file that is read.
 
     Attributes:
-        pages: Those that were read and stand in place of the index's, by path; None: the file is gone.
+        pages: Pages that were read and replace the index's, by path; None: the file is deleted.
         unread: Paths still to be read, in order.
         needs_rescan: A folder changed: its files are found by comparing all.
     """
@@ -126,18 +144,28 @@ class Unindexed:
         self._noted.append(path)
 
     def take_notes(self) -> None:
-        """Sort what was noted."""
+        """Put noted files that differ from what was read into `unread`; for a noted folder ask for a rescan."""
         while self._noted:
             path = self._noted.popleft()
             if self._tree.kind_of(path) in SEARCHED:
                 page = self.pages.get(path)
-                if page is None or page.stamp != stamp_of(self._tree, path):  # else it is told of once more
+                # one save brings several notices: after the first the file stands as it was read
+                if page is None or page.stamp != stamp_of(self._tree, path):
                     self.unread[path] = None
-            elif not path.endswith(".md") and self._tree.absolute(path).is_relative_to(self._tree.memory):
+            elif not path.endswith(NOTE_ENDINGS) and self._may_hold_pages(path):
                 self.needs_rescan = True
 
+    def _may_hold_pages(self, path: str) -> bool:
+        """Return whether a path that is no page's may be that of a folder with pages."""
+        tops = (self._tree.memory, *self._tree.sources)
+        return any(map(Path(os.path.normpath(self._tree.absolute(path))).is_relative_to, tops))
+
     def compare(self, indexed: Mapping[str, Stamp]) -> None:
-        """Find what changed by every file's stat, given those that the index has."""
+        """Put every file that differs from its state in the index into `unread`.
+
+        Args:
+            indexed: Stamp of each page of the index.
+        """
         seen = {path: stamp for path, stamp in indexed.items() if path not in self.pages}
         seen |= {path: page.stamp for path, page in self.pages.items() if page}
         stamps = searched_files(self._tree)
@@ -148,7 +176,7 @@ class Unindexed:
         self.needs_rescan = False
 
     def start_anew(self, paths: Iterable[str]) -> None:
-        """Hold nothing as read."""
+        """Forget the pages that were read, and take these paths as unread."""
         self.pages.clear()
         self.unread = dict.fromkeys(paths)
 
@@ -165,7 +193,7 @@ class Unindexed:
         return True
 
     def take_in(self, pages: Mapping[str, EncodedPage | None]) -> None:
-        """Hold files that were read; one that was written meanwhile is left to whoever reads it."""
+        """Record pages that were read, but not one whose file changed meanwhile: it stays unread."""
         for path, page in pages.items():
             # what is not unread any more was read by another thread too, and may stand in the index already
             if path in self.unread and (page is None or page.stamp == stamp_of(self._tree, path)):
@@ -175,39 +203,39 @@ class Unindexed:
                     self._short_term_seen = page.stamp if page else None
 
     def settle(self, written: Mapping[str, EncodedPage | None]) -> None:
-        """Drop what the index has now, but not what changed meanwhile."""
+        """Drop pages that the index has now, except those that were read again meanwhile."""
         for path, page in written.items():
             if path in self.pages and self.pages[path] is page:
                 del self.pages[path]
 
     @property
     def is_much(self) -> bool:
-        """Whether it should be written without waiting for more."""
+        """Whether the pages should be written into the index without waiting for more."""
         return len(self._noted) + len(self.unread) > READ_AT_ONCE or len(self.pages) > _MOST_HELD
 
     def holding(self, asked: Asked, words: Sequence[str]) -> list[EncodedPage]:
-        """Return the pages that an index would, of those it has not, most promising first.
+        """Return the pages not in the index that match a request, most promising first.
 
         Args:
-            asked: As an index is asked.
-            words: The query's words as written, for scanning.
+            asked: The request to the index.
+            words: The query's words as written, for scanning unread files.
         """
         pages = [page for page in self.pages.values() if page]
         if self.unread:
             pages += self._scan([*words, *asked.terms])
-        sought, required = {*asked.terms, *asked.variants}, set(asked.required)
-        kept = []
+        wanted, required = {*asked.terms, *asked.variants}, set(asked.required)
+        matching = []
         for page in pages:
             if asked.narrowing is not None and not asked.narrowing.allows(page):
                 continue
             passages = [passage for text in page.passages if required <= (passage := set(text.split()))]
-            met = max((len(sought & passage) for passage in passages), default=0)
+            met = max((len(wanted & passage) for passage in passages), default=0)
             if met or (passages and not asked.terms):
-                kept.append((-met, -page.stamp[0], page.page.path, page))
-        return [page for *_, page in sorted(kept, key=lambda entry: entry[:3])]
+                matching.append((-met, -page.stamp[0], page.page.path, page))
+        return [page for *_, page in sorted(matching, key=lambda entry: entry[:3])]
 
     def _scan(self, words: Sequence[str]) -> list[EncodedPage]:
-        """Return the unread files that hold the most of the words."""
+        """Return the unread files that hold the most of the words, the newest of those that hold as many."""
         # no analysis of thousands of files while somebody waits: a word without its last signs is as good as a stem
         stems = {word.casefold()[: max(3, len(word) - 2)] for word in words if word and word[0] not in "#@"}
         patterns = [re.compile(re.escape(stem).encode(), re.IGNORECASE) for stem in stems]
@@ -218,11 +246,11 @@ class Unindexed:
             stamp = stamp_of(self._tree, path)
             if stamp and (met or not patterns):
                 scored.append((-met, -stamp[0], path))
-        best = sorted(scored)[:_SCANNED_PAGES]  # the newest of those that hold as much
+        best = sorted(scored)[:_SCANNED_PAGES]
         return [page for *_, path in best if (page := self.encoded(path))]
 
     def encoded(self, path: str) -> EncodedPage | None:
-        """Read a file as the index takes it; None when it is not there."""
+        """Return a file read and encoded for the index; None when it is not there."""
         read = self.read_page(path)
         if not read:
             return None
@@ -236,7 +264,8 @@ class Unindexed:
         if stamp is None or content is None:
             return None
         text = content.decode("utf-8", "replace")
-        read = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone), stamp
+        written = iso(datetime.fromtimestamp(stamp[0] / 1e9, UTC))
+        read = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone, written), stamp
         if twin_of(self._tree, path):  # another device's copy, which is merged soon: its words stand once
             read = replace(read[0], units=()), stamp
         self._last_read[path] = read
@@ -245,10 +274,12 @@ class Unindexed:
         return read
 
     def _content(self, path: str) -> bytes | None:
+        """Return a file's bytes; None when it cannot be read."""
         try:
-            with open(f"{self._tree.root}/{path}", "rb", buffering=0) as file:
+            file_path = self._tree.readable(path) if path.startswith("../") else f"{self._tree.root}/{path}"
+            with open(file_path, "rb", buffering=0) as file:
                 return file.readall()
-        except OSError:
+        except (OSError, ConfinementError):
             return None
 
     def page_as_of(self, path: str, stamp: Stamp) -> Page | None:
@@ -297,11 +328,17 @@ class Pages:
         self._worker.start()
 
     def _opened(self) -> Index:
+        """Return the index that serves: a registered one, else the embedded one.
+
+        Raises:
+            UnusableIndexError: It is damaged or of another version.
+        """
         if self._open_registered:
             return as_index(self._open_registered())
         return EmbeddedIndex(self._folder, self._analyzer_key)
 
     def _open(self) -> None:
+        """Open the index, note which pages lack vectors, and compare every file with it; build an unusable one anew."""
         try:
             self._index = self._opened()
         except UnusableIndexError:
@@ -312,25 +349,26 @@ class Pages:
         self.rescan()
 
     def _start_anew(self) -> None:
-        """Throw the index away; all files are scanned until a new one has them."""
+        """Throw the index away and open an empty one; until it is filled, unread files are scanned."""
         if self._index:
             self._index.close()
             self._index = None
         if not self._open_registered:
             destroy(self._folder)
-        gone: dict[str, None] = {}
+        indexed: dict[str, None] = {}
         try:
             self._index = self._opened()
-            gone = dict.fromkeys(self._index.stamps())  # another engine's pages stand until they are replaced
+            # a registered engine may come back with its old pages: each is read again, or removed with its file
+            indexed = dict.fromkeys(self._index.stamps())
             self._problem = ""
         except UnusableIndexError as error:  # a read-only or full disk: scanning goes on
             self._problem = str(error)
         self._vocabulary.lose()
-        self._unindexed.start_anew(gone | dict.fromkeys(searched_files(self._tree)))
+        self._unindexed.start_anew(indexed | dict.fromkeys(searched_files(self._tree)))
         self._wake.set()
 
     def _ask(self, question: Callable[[Index], T]) -> T | None:
-        """Ask the index; None without one. One that is damaged, or was thrown away by somebody, is made anew."""
+        """Return what a question to the index returns; None without an index, or with one that had to be made anew."""
         # whoever clears the cache folder while we run gets a new index, not answers out of deleted files
         if not self._open_registered and self._index and not self._folder.exists():
             self._start_anew()
@@ -358,6 +396,7 @@ class Pages:
                 self._wake.set()
 
     def _was_read(self, path: str) -> None:
+        """Note that a file's vectors may be missing: it was read because it is new or changed."""
         if self._vectors:
             self._unembedded[path] = None
 
@@ -384,7 +423,7 @@ class Pages:
         return Candidates([*fresh, *pages], frequencies, indexed.n_passages + len(texts))
 
     def catch_up(self) -> None:
-        """Read what changed, if it is little, and know its words: what is like them is asked for beside them."""
+        """Read the changed files, if they are few, and load the index's words, unless that was done."""
         with self._mutex:
             if self._unindexed.needs_rescan:
                 self.rescan()
@@ -394,15 +433,13 @@ class Pages:
                 self._read_words()
 
     def read_words_again(self) -> None:
-        """Read the words that the index keeps once more, since another process may write it.
-
-        Not at once again: what is still unknown then stays unknown.
-        """
+        """Load the index's words again, since another process may have added some; at most every two seconds."""
         with self._mutex:
             if time.monotonic() >= self._words_read_at + _SETTLE_SECONDS:
                 self._read_words()
 
     def _read_words(self) -> None:
+        """Load the words that the index keeps into the vocabulary."""
         self._words_read_at = time.monotonic()
         self._vocabulary.load(self._ask(lambda index: index.words()) or ())
 
@@ -459,7 +496,7 @@ class Pages:
         return total
 
     def _take_in(self) -> bool:
-        """Read a batch of unread files; return whether there were any. Queries go on meanwhile."""
+        """Read a batch of unread files; return whether there were any."""
         with self._mutex:
             self._unindexed.take_notes()
             batch = list(self._unindexed.unread)[:_BATCH]
@@ -473,7 +510,7 @@ class Pages:
         return bool(batch)
 
     def _embed(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Make the vectors that are missing; nobody waits for them but who asked to reindex."""
+        """Make the vectors that are missing, until one cannot be made or the brain closes."""
         done = 0
         with self._embedding:
             while self._vectors and self._unembedded and not self._stopping.is_set():
@@ -510,7 +547,10 @@ class Pages:
                 self._unindexed.settle(pages)
 
     def _work(self) -> None:
-        """Read what changed, so that no query must; write it: at once when it is much, else when no more comes."""
+        """Read changed files and write them into the index, in a thread of its own, until the brain closes.
+
+        Many are written at once; few when no more have come for two seconds.
+        """
         while not self._stopping.is_set():
             self._wake.wait()
             self._wake.clear()

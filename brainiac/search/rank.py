@@ -10,52 +10,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.search.query import Query
-from brainiac.search.signals import Signals, Units, Vector, weighed
+from brainiac.search.signals import FACTS, NOTES, TALK, Signals, Units, Vector, weighed
 
-# Each signal of `signals.py` that counts, with its weight by words alone and its weight where there are vectors.
-# Learned by `benchmarks/locomo.py --learn` from the development conversations of LoCoMo and the sets of
-# `benchmarks/data/questions`, talk and single facts weighing the same (figures: docs/decisions/ranker.md).
+# Each signal of `signals.py` that counts, with its weights by words alone in talk, facts and notes (`Units.sort`), and
+# then where there are vectors. Learned by `benchmarks/learning.py` (sources and figures: docs/decisions/ranker.md).
 # First what speaks for a unit alone:
-ALONE: dict[str, tuple[float, float]] = {
-    "covered": (1.00, 0.78),
-    "trigram": (1.08, 0.46),
-    "trigram_three": (1.10, 0.87),
-    "trigram_page": (1.36, 0.84),
-    "window_5": (1.30, 1.08),
-    "with_previous": (0.05, -0.02),
-    "same_speaker": (1.08, 1.08),
-    "page": (0.31, 0.00),
-    "page_covered": (0.42, 0.13),
-    "window_covered": (0.90, 0.73),
-    "before_previous": (0.72, 0.26),
-    "about": (1.55, 1.62),
-    "about_own": (0.25, -0.45),
-    "about_first_person": (0.58, 0.63),
-    "about_tells": (0.50, 0.30),
-    "first_named": (1.10, 1.08),
-    "asks": (-0.27, -0.51),
-    "answers": (0.34, 0.12),
-    "answers_match": (1.68, 1.24),
-    "opening": (0.44, 0.34),
-    "names": (0.78, 1.16),
-    "when_time": (0.92, 0.90),
-    "when_time_own": (1.16, 1.57),
-    "where_place": (1.16, 1.15),
-    "count_number": (1.42, 1.17),
-    "who_names": (1.30, 0.99),
-    "day": (4.88, 4.69),
-    "meaning": (0.00, 2.26),
-    "meaning_previous": (0.00, 0.57),
-    "meaning_next": (0.00, 0.14),
-    "meaning_page": (0.00, 3.27),
-    "about_meaning": (0.00, 0.81),
+ALONE: dict[str, tuple[float, ...]] = {
+    "covered": (1.00, 1.23, 0.00, 0.78, 0.78, 0.78),
+    "trigram": (1.08, 1.97, 0.00, 0.46, 0.46, 0.46),
+    "trigram_three": (1.10, 1.24, 6.28, 0.87, 0.87, 0.87),
+    "trigram_page": (1.36, 1.16, 0.00, 0.84, 0.84, 0.84),
+    "window_5": (1.30, 0.49, 0.00, 1.08, 1.08, 1.08),
+    "with_previous": (0.05, 0.88, 0.00, -0.02, -0.02, -0.02),
+    "same_speaker": (1.08, 1.24, 0.00, 1.08, 1.08, 1.08),
+    "page": (0.31, 0.10, 0.00, 0.00, 0.00, 0.00),
+    "page_covered": (0.42, 0.85, 0.00, 0.13, 0.13, 0.13),
+    "window_covered": (0.90, 0.85, 0.00, 0.73, 0.73, 0.73),
+    "before_previous": (0.72, 0.00, 0.00, 0.26, 0.26, 0.26),
+    "about": (1.55, 1.55, 1.55, 1.62, 1.62, 1.62),
+    "about_own": (0.25, -0.11, 0.00, -0.45, -0.45, -0.45),
+    "about_first_person": (0.58, 0.37, 0.00, 0.63, 0.63, 0.63),
+    "about_tells": (0.50, 0.00, 0.00, 0.30, 0.30, 0.30),
+    "first_named": (1.10, 0.00, 0.00, 1.08, 1.08, 1.08),
+    "asks": (-0.27, 0.00, 0.00, -0.51, -0.51, -0.51),
+    "answers": (0.34, 0.28, 0.00, 0.12, 0.12, 0.12),
+    "answers_match": (1.68, 0.09, 0.00, 1.24, 1.24, 1.24),
+    "opening": (0.44, 0.02, 0.00, 0.34, 0.34, 0.34),
+    "names": (0.78, 0.17, 0.00, 1.16, 1.16, 1.16),
+    "when_time": (0.92, 0.22, 0.00, 0.90, 0.90, 0.90),
+    "when_time_own": (1.16, 0.74, 0.00, 1.57, 1.57, 1.57),
+    "where_place": (1.16, 0.09, 0.00, 1.15, 1.15, 1.15),
+    "count_number": (1.42, 0.90, 0.00, 1.17, 1.17, 1.17),
+    "who_names": (1.30, 0.73, 0.00, 0.99, 0.99, 0.99),
+    "day": (4.88, 2.36, 4.88, 4.69, 4.69, 4.69),
+    "meaning": (0.00, 0.00, 0.00, 2.26, 2.26, 2.26),
+    "meaning_previous": (0.00, 0.00, 0.00, 0.57, 0.57, 0.57),
+    "meaning_next": (0.00, 0.00, 0.00, 0.14, 0.14, 0.14),
+    "meaning_page": (0.00, 0.00, 0.00, 3.27, 3.27, 3.27),
+    "about_meaning": (0.00, 0.00, 0.00, 0.81, 0.81, 0.81),
+    "own": (0.00, 0.00, 4.12, 0.00, 0.00, 0.00),
+    "section": (0.00, 0.00, 1.31, 0.00, 0.00, 0.00),
+    "title_covered": (0.00, 0.00, 2.55, 0.00, 0.00, 0.00),
+    "title_trigram": (0.00, 0.00, 4.81, 0.00, 0.00, 0.00),
+    "is_talk": (-3.40, 0.00, 0.00, 0.00, 0.00, 0.00),
+    "is_notes": (0.00, 0.00, -4.11, 0.00, 0.00, 0.00),
 }
 # Then what its surroundings add, by the scores that the units have alone:
-AROUND: dict[str, tuple[float, float]] = {
-    "previous_score": (0.04, 0.11),
-    "before_previous_score": (0.48, 0.50),
-    "next_score": (0.24, 0.18),
-    "place_on_page": (-0.82, -0.90),
+AROUND: dict[str, tuple[float, ...]] = {
+    "previous_score": (0.04, 0.00, 0.00, 0.11, 0.11, 0.11),
+    "before_previous_score": (0.48, 0.00, 0.00, 0.50, 0.50, 0.50),
+    "next_score": (0.24, 0.00, 0.00, 0.18, 0.18, 0.18),
+    "place_on_page": (-0.82, 0.00, -0.81, -0.90, -0.90, -0.90),
 }
 # Set by hand. Dialogues do not show how much place, connection and use should count, so they decide between equals.
 # The last four are no likelihoods: what is asked for by its name comes first, what was put to rest comes last.
@@ -63,7 +68,8 @@ BY_HAND: dict[str, float] = {
     "folder": 0.3, "linked": 0.4, "connected": 0.05, "used": 0.1, "statement": 1.2, "headed": 1.0,
     "titled": 1000.0, "from_ai": -5.0, "archived": -2000.0, "only_asks": -100.0,
 }  # fmt: skip
-BY_WORDS, WITH_MEANING = 0, 1  # columns of the learned tables
+N_SORTS = 3
+BY_WORDS, WITH_MEANING = 0, N_SORTS  # where the columns of the learned tables begin
 
 
 @dataclass(frozen=True)
@@ -110,24 +116,24 @@ def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
         scores, around = _learned(units, signals, WITH_MEANING)
         # what has no vector yet is ranked by its words, as if it came as near as all else does
         scores = np.where(has_vector, scores, by_words + (scores - by_words)[has_vector].mean())
-    return scores + _total(signals, BY_HAND), around
+    names = [name for name in BY_HAND if name in signals]
+    by_hand = weighed(np.array([signals[name] for name in names]), np.array([BY_HAND[name] for name in names]))
+    return scores + by_hand, around
 
 
 def _learned(units: Units, signals: Mapping[str, Vector], column: int) -> tuple[Vector, Signals]:
-    alone = _total(signals, weights_of(ALONE, column))
+    """Return the learned score of each unit, and the signals that come from its neighbours' scores."""
+    alone = by_sort(units, signals, ALONE, column)
     around = context_signals(units, alone)
-    return alone + _total(around, weights_of(AROUND, column)), around
+    return alone + by_sort(units, around, AROUND, column), around
 
 
-def weights_of(table: Mapping[str, tuple[float, float]], column: int) -> dict[str, float]:
-    """Return one column of a learned table."""
-    return {name: weights[column] for name, weights in table.items()}
-
-
-def _total(signals: Mapping[str, Vector], weights: Mapping[str, float]) -> Vector:
-    """Return the weighted sum of the signals that have a weight."""
-    names = [name for name in weights if name in signals]
-    return weighed(np.array([signals[name] for name in names]), np.array([weights[name] for name in names]))
+def by_sort(units: Units, signals: Mapping[str, Vector], table: Mapping[str, tuple[float, ...]], column: int) -> Vector:
+    """Return the weighted sum of signals, each unit's by the weights of its sort."""
+    names = [name for name in table if name in signals]
+    weights = np.array([table[name][column : column + N_SORTS] for name in names])
+    summed: Vector = (np.array([signals[name] for name in names]) * weights[:, units.sort]).sum(0)
+    return summed
 
 
 def context_signals(units: Units, alone: Vector) -> Signals:
@@ -143,6 +149,7 @@ def context_signals(units: Units, alone: Vector) -> Signals:
 
 def contributions(signals: Mapping[str, float]) -> dict[str, tuple[float, float, float]]:
     """Return value, weight and their product for each signal of one hit that counted."""
-    column = WITH_MEANING if "embedded" in signals else BY_WORDS
-    weights = weights_of(ALONE | AROUND, column) | BY_HAND
+    sort = TALK if "is_talk" in signals else NOTES if "is_notes" in signals else FACTS
+    column = sort + (WITH_MEANING if "embedded" in signals else BY_WORDS)
+    weights = {name: row[column] for name, row in (ALONE | AROUND).items()} | BY_HAND
     return {name: (value, weights[name], value * weights[name]) for name, value in signals.items() if name in weights}

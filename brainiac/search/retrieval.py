@@ -17,7 +17,7 @@ from brainiac.search.index import Asked
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query
 from brainiac.search.rank import Ranked, rank
-from brainiac.search.signals import COMMON_SHARE, Matches, Part, Signals, Units, all_signals, whole
+from brainiac.search.signals import COMMON_SHARE, Matches, Part, Signals, Units, all_signals, link_targets, whole
 from brainiac.search.text import Analyzer, Table, holds, plain_words, term_hash
 from brainiac.tree import Tree
 
@@ -28,7 +28,7 @@ _VARIANTS, _MOST_VARIED = 64, 24  # of each of so many words: so many that are l
 _MAX_UNITS, _LONG_PAGE = 6000, 200
 # Measured (docs/decisions/ranker.md): 2 of 100 words that have nothing to do with a brain come so near in meaning.
 _LEAST_COSINE = 0.3
-# Of what comes so near to something told, three in four say more of the same.
+# Of two texts at least this much alike, three in four say more of the same.
 _NEAR_SHARE, _NEAR_COSINE = 0.3, 0.45
 WAYS: tuple[FoundBy, ...] = ("words", "title", "meaning", "context", "day", "fields")
 
@@ -63,7 +63,7 @@ class Retrieval:
         # the files of hits are read again: none shows other words than its file
         hits = self._hits(query, options)
         if not hits and (rare := self._rare_words(query)):
-            # words that seldom tell anything are all that is left: here they may
+            # nothing but stop words was asked: those that are rare in this brain may still say something
             hits = self._hits(replace(query, terms=rare), options)
         return hits
 
@@ -76,10 +76,11 @@ class Retrieval:
         return {"name": "none"} if self._vectors is None else self._vectors.status()
 
     def _parsed(self, text: str, now: datetime) -> Query:
+        """Return the query that a text is, as `parse_query` reads it."""
         return parse_query(text, self.analyzer, now, self._tree.relative(self._tree.long_term))
 
     def _rare_words(self, query: Query) -> tuple[str, ...]:
-        """Return those of a query's other words that stand in few passages, whatever the language takes them for."""
+        """Return the stems of a query's stop words and other unused words that stand in few passages of this brain."""
         stems = [stem for stem in dict.fromkeys(token.stem for token in query.tokens) if stem not in query.terms]
         if not stems:
             return ()
@@ -90,7 +91,14 @@ class Retrieval:
     # --- candidates and their scores ----------------------------------------------------------------------------
 
     def _rank(self, query: Query, options: Options, *, of_questions: bool = False) -> Ranked | None:
-        """Score what was told, or what a person only asked: neither is a measure of the other."""
+        """Score the candidates of a query; None when there are none.
+
+        Args:
+            query: What is asked.
+            options: Of the search.
+            of_questions: Rank what a person only asked before, instead of all other units: scores of the two kinds
+                cannot be compared.
+        """
         asked = self._asked(query)
         candidates = self._pages.candidates(asked, words=sorted(query.words) if query.terms else ())
         # a listing by fields has no meaning, and a private question leaves for no provider
@@ -99,7 +107,7 @@ class Retrieval:
             vectors = None
         text = without_speakers(query, candidates.pages) if vectors else ""
         near = vectors.nearest(text) if vectors else {}
-        further = near.keys() - {page.page.path for page in candidates.pages}  # only meaning leads there
+        further = near.keys() - {page.page.path for page in candidates.pages}  # pages without a word of the query
         pages = [*candidates.pages, *self._pages.named([path for path in near if path in further])]
         pages = [page for page in pages if page.features and (not query.narrowing or query.narrowing.allows(page))]
         table = self._table(pages)
@@ -117,12 +125,13 @@ class Retrieval:
         units = Units(sorted(parts, key=lambda part: part.page.page.path))
         matches = Matches(units, query, candidates.frequencies, candidates.n_passages, table)
         meaning = vectors.signals(text, units) if vectors else {}
-        names = [name for encoded in units.pages for name in (encoded.page.uuid, encoded.page.path) if name]
+        names = [name for encoded in units.pages for name in link_targets(encoded.page)]
         signals = all_signals(matches, meaning, self._pages.inbound(names), self.analyzer)
         scores, around = rank(units, signals)
         return Ranked(query, units, scores, signals | around, _found_by(matches, signals))
 
     def _asked(self, query: Query) -> Asked:
+        """Return the request to the index: the query's terms, the words like them, and how many passages to look at."""
         self._pages.catch_up()
         is_listing = not query.terms and not query.required
         return Asked(
@@ -134,7 +143,7 @@ class Retrieval:
         )
 
     def _variants(self, query: Query) -> dict[str, tuple[str, float]]:
-        """Return the terms that are like one of a query's: which one, and how like it they are."""
+        """Return words like the query's, by stem: which term of the query each may stand for, and how like it is."""
         variants: dict[str, tuple[str, float]] = {}
         for token in query.tokens[:_MOST_VARIED]:
             if token.stem in query.terms:
@@ -143,7 +152,7 @@ class Retrieval:
         return variants
 
     def _table(self, pages: Sequence[EncodedPage]) -> Table:
-        """Return the words of the brain, those of the pages among them."""
+        """Return the brain's word table; words of the pages that it lacks are read from the index first."""
         vocabulary = self.analyzer.vocabulary
         hashes = np.frombuffer(b"".join([page.words for page in pages]), np.uint32)
         if not vocabulary.table.numbers(hashes).all():
@@ -153,23 +162,25 @@ class Retrieval:
     # --- hits ---------------------------------------------------------------------------------------------------
 
     def _hits(self, query: Query, options: Options) -> list[Hit]:
+        """Return the hits: what people said or wrote first, then earlier questions, if there is room."""
         hits = self._hits_among(query, options, of_questions=False)
         if len(hits) < options.limit and query.terms:
-            # what was only asked tells nothing: it comes when nothing else does
-            rest = replace(options, limit=options.limit - len(hits))
-            hits += self._hits_among(query, rest, of_questions=True)
+            # a question states nothing: it fills the places that are left over
+            remaining = replace(options, limit=options.limit - len(hits))
+            hits += self._hits_among(query, remaining, of_questions=True)
         return hits
 
     def _hits_among(self, query: Query, options: Options, *, of_questions: bool) -> list[Hit]:
+        """Return the hits among earlier questions, or among all else; ranked again where a file changed meanwhile."""
         hits: list[Hit] = []
         for _ in range(3):  # again when a file turns out to be other than it was when ranked
             ranked = self._rank(query, options, of_questions=of_questions)
             if ranked is None:
                 return []
-            hits, moved = self._read_hits(ranked, options)
-            if not moved:
+            hits, changed = self._read_hits(ranked, options)
+            if not changed:
                 break
-            for path in moved:
+            for path in changed:
                 self._pages.note_change(path)
         return hits
 
@@ -178,7 +189,7 @@ class Retrieval:
         hits: list[Hit] = []
         texts: dict[str, Page | None] = {}
         seen: set[str] = set()
-        again: list[Hit] = []  # what was said before in the same words comes behind all else
+        repeated: list[Hit] = []  # the same words of a person once more: behind all other hits
         for number in _in_order(ranked, options.kinds):
             encoded = ranked.units.pages[ranked.units.page[number]]
             path = encoded.page.path
@@ -191,7 +202,7 @@ class Retrieval:
             if not _is_shown(unit, ranked, number):
                 continue
             if unit.text in seen:
-                again.append(_hit(page, unit, ranked, number))
+                repeated.append(_hit(page, unit, ranked, number))
                 continue
             if unit.side == "user" and not options.include_repeats:
                 seen.add(unit.text)
@@ -199,23 +210,24 @@ class Retrieval:
             if len(hits) == options.limit:
                 break
         # their score falls with their place, so that hits stay in the order of their scores
-        hits += [replace(hit, score=min(hit.score, hits[-1].score)) for hit in again[: options.limit - len(hits)]]
+        hits += [replace(hit, score=min(hit.score, hits[-1].score)) for hit in repeated[: options.limit - len(hits)]]
         return hits, [path for path, page in texts.items() if page is None]
 
     def _as_ranked(self, encoded: EncodedPage) -> Page | None:
+        """Return a page with its texts as they were ranked; None where its file changed since."""
         page = self._pages.page_as_of(encoded.page.path, encoded.stamp)
         return page if page and len(page.units) == encoded.n_units else None
 
 
 def _parts(pages: Sequence[EncodedPage], query: Query, options: Options, *, of_questions: bool) -> Iterator[Part]:
-    """Yield of each page the units that are ranked together, as if nothing else had been said.
+    """Yield the units of each page that are ranked together, as if the others did not exist.
 
     Args:
         pages: Candidates.
         query: What is asked.
-        options: Whether what was said in nothing but the query's own words is wanted: it tells nothing to who asks.
-        of_questions: Those that a person only asked, else all others: an earlier question has all the words of the
-            next, and tells nothing.
+        options: With `include_repeats`, what repeats the query in its own words is ranked too.
+        of_questions: Take what a person only asked, else take all other units: an earlier question has all the words
+            of the next one and answers nothing.
     """
     # all pages at once: page by page this took a third of a query's time
     rows = np.frombuffer(b"".join([page.features for page in pages]), FEATURES)
@@ -230,13 +242,14 @@ def _parts(pages: Sequence[EncodedPage], query: Query, options: Options, *, of_q
 
 
 def _repeats(rows: NDArray[Any], words: NDArray[np.uint32], query: Query) -> NDArray[np.bool_]:
-    """Return whether each unit is a turn of nothing but the query's own words.
+    """Return for each unit whether it is a turn of nothing but the query's own words.
 
-    A question may ask whether something is so: what was told in the same words, in another order, says that it is.
+    A statement with the words of a question in another order is no repeat: it answers it ("is X so?", "X is so").
     """
     asked = [term_hash(token.word) for token in query.tokens]
     ends = np.cumsum(rows["size"])
     starts = ends - rows["size"]
+    # of all words up to each, how many are not the query's: equal at both ends of a unit, it has none of its own
     new = np.concatenate(([0], np.cumsum(~np.isin(words, asked))))
     is_repeat: NDArray[np.bool_] = (new[ends] == new[starts]) & (rows["flags"] >> KIND_SHIFT & 7 == UnitKind.TURN)
     if query.is_question:
@@ -246,16 +259,23 @@ def _repeats(rows: NDArray[Any], words: NDArray[np.uint32], query: Query) -> NDA
 
 
 def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
-    """Return a query without the names of those who speak: they rarely name themselves, and `about` tells who does."""
+    """Return a query without the names of those who speak, for embedding: people rarely name themselves.
+
+    The signal `about` says who speaks.
+    """
     speakers = set(np.frombuffer(b"".join([page.features for page in pages]), FEATURES)["speaker"].tolist())
     names = {word for word in query.words if signed(term_hash(word)) in speakers}
     return " ".join(word for word in query.text.split() if not plain_words(word) & names) or query.text
 
 
 def _around_matches(part: Part, wanted: NDArray[np.uint32], keys: Sequence[int], table: Table) -> Part:
-    """Return of a long page the units that hold the most wanted stems, or are near in meaning, and two beside each.
+    """Return a long page cut to the units that match best, and two neighbours on each side of them.
 
-    Whole it would drown the others.
+    Args:
+        part: The page; one of up to `_LONG_PAGE` units is returned whole.
+        wanted: Hashes of the query's stems and of those like them.
+        keys: Content keys of the units nearest in meaning.
+        table: The words of the brain.
     """
     page, positions, places = part
     if len(positions) <= _LONG_PAGE:
@@ -273,16 +293,16 @@ def _around_matches(part: Part, wanted: NDArray[np.uint32], keys: Sequence[int],
 
 
 def _within_time(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield candidates, the most promising first, as many as can be ranked in time."""
-    left = _MAX_UNITS
+    """Yield candidates, most promising first, cut off after `_MAX_UNITS` units: more cannot be ranked in time."""
+    n_left = _MAX_UNITS
     for page, positions, places in parts:
-        if size := min(left, len(positions)):
-            left -= size
+        if size := min(n_left, len(positions)):
+            n_left -= size
             yield Part(page, positions[:size], places[:size])
 
 
 def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
-    """Return what led to each unit: the first of `WAYS` that did. What merely scores on its looks is no hit."""
+    """Return for each unit the number of the first of `WAYS` that led to it; -1 where none did, which is no hit."""
     none = np.zeros(matches.units.n, bool)
     ways = {
         "words": (signals["met"] > 0) | (matches.is_called > 0),
@@ -317,6 +337,10 @@ def _in_order(ranked: Ranked, kinds: Collection[HitKind] | None) -> Iterator[int
 
 
 def _is_shown(unit: Unit, ranked: Ranked, number: int) -> bool:
+    """Return whether a ranked unit is a hit by its text: with all quoted phrases and without the words ruled out.
+
+    Headings without a text below them need a word of the query.
+    """
     is_heading = unit.kind is UnitKind.PARAGRAPH and all(line.startswith("#") for line in unit.text.splitlines())
     if is_heading and not ranked.signals["met"][number]:  # headings without a text: found by their own words alone
         return False
@@ -327,6 +351,7 @@ def _is_shown(unit: Unit, ranked: Ranked, number: int) -> bool:
 
 
 def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
+    """Return the hit for a ranked unit."""
     return Hit(
         kind=unit.kind.hit_kind,
         path=page.path,
@@ -346,7 +371,7 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
 
 
 def _is_near(ranked: Ranked, number: int) -> bool:
-    """Return whether a unit is clearly near the query."""
+    """Return whether a unit is clearly near the query: its page is named, most words match, or the meaning does."""
     signals = ranked.signals
     return bool(
         not ranked.query.terms

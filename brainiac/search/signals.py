@@ -1,14 +1,15 @@
-"""What speaks for a unit, as named numbers: computed for the candidates of one query only, at every scale.
+"""Signals: numbers by name that say how well a unit fits a query, computed for the candidates of that query alone.
 
 Each signal is a vector over all units of the candidate pages; `rank.py` has their weights. Lexical ones are BM25
 (Robertson and Zaragoza, 2009) divided by the best candidate's, since scores fuse better by value over maximum than by
-rank. Words are met by their stems, and in any language by the runs of three signs that they share.
+rank. Words match by their stems and, in any language, by the character trigrams that they share.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from brainiac.search import features as f
 from brainiac.search.documents import Page, UnitKind
 from brainiac.search.features import EncodedPage, mark_of, names_of, signed, speaker_key
+from brainiac.search.links import wiki_names
 from brainiac.search.query import Query, speaker_words
 from brainiac.search.text import (
     FIRST_PERSON,
@@ -36,7 +38,7 @@ Vector: TypeAlias = NDArray[np.float64]
 Signals: TypeAlias = dict[str, Vector]
 Places: TypeAlias = NDArray[np.int64]
 
-# What was said longer ago than that is no context of what is said now; people who write to each other answer late.
+# A longer pause than this ends a conversation; people who write to each other answer later than a model does.
 TALK_MINUTES, DIALOGUE_MINUTES = 15, 240
 COMMON_SHARE = 1 / 3  # what stands in a greater share of all passages tells nothing by itself
 _FEW_PASSAGES, _FEW_DOCUMENTS = 8, 64
@@ -62,6 +64,14 @@ def whole(page: EncodedPage) -> Part:
     """Return a page with all of its units."""
     every = np.arange(page.n_units)
     return Part(page, every, every)
+
+
+# What is ranked by weights of its own: words of a transcript, single things that a person told, and prose.
+TALK, FACTS, NOTES = 0, 1, 2
+
+
+def _is_fact(kind: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.isin(kind, (UnitKind.TURN, UnitKind.STATEMENT))
 
 
 class Units:
@@ -99,6 +109,7 @@ class Units:
         self.tells = flags & f.ONLY_ASKS == 0
         # in a transcript each speaker is named: only there do names say who said something
         self.is_labelled = self.is_turn * ~np.isin(self.speaker, [f.USER, f.AI])
+        self.sort = np.where(self.is_labelled > 0, TALK, np.where(_is_fact(self.kind), FACTS, NOTES))
         is_apart = self._is_apart()
         talk = np.concatenate(([0], np.cumsum(is_apart | (np.diff(self.place) != 1))))[: self.n]
         # the items of a list stand in no order: the neighbours of a statement say nothing of it
@@ -106,9 +117,11 @@ class Units:
         self._neighbours = {by: (talk[by:] == talk[:-by]).astype(np.float64) for by in (1, 2)}
         self.scope = np.concatenate(([0], np.cumsum(is_apart)))[: self.n]
         self._scope_start = np.flatnonzero(np.diff(self.scope, prepend=-1))
+        section = np.cumsum((flags & f.HEADED > 0) | (np.diff(self.scope, prepend=-1) != 0)) - 1
+        self.section, self._section_start = section, np.flatnonzero(np.diff(section, prepend=-1))
 
     def _is_apart(self) -> NDArray[np.bool_]:
-        """Return whether each unit but the first begins another talk or page, the widest scale of ranking.
+        """Return for each unit but the first whether another conversation or page begins with it.
 
         What one person told an hour apart seldom belongs together.
         """
@@ -124,7 +137,12 @@ class Units:
         return has_flag
 
     def shift(self, values: Vector, by: int) -> Vector:
-        """Return what the unit `by` places further in the same talk has, at most two; 0 where there is none."""
+        """Return for each unit the value of its neighbour, 0 where it has none.
+
+        Args:
+            values: One value a unit; a matrix has them in its rows.
+            by: 1 or 2 for a later neighbour in the same conversation, -1 or -2 for an earlier one.
+        """
         moved = np.zeros(values.shape)
         size = min(abs(by), self.n)
         early, late = values[..., : self.n - size], values[..., size:]
@@ -135,17 +153,22 @@ class Units:
         return moved
 
     def by_scope(self, values: Vector) -> Vector:
-        """Return sums over each talk or page."""
+        """Return the sums over the units of each conversation or page."""
         sums: Vector = np.add.reduceat(values, self._scope_start, axis=-1)
         return sums
 
+    def by_section(self, values: Vector) -> Vector:
+        """Return sums over each section of a page, from one heading to the next, and over each talk."""
+        sums: Vector = np.add.reduceat(values, self._section_start, axis=-1)
+        return sums
+
     def best_of_scope(self, values: Vector) -> Vector:
-        """Return for each unit the highest value in its talk or page."""
+        """Return for each unit the highest value in its conversation or page."""
         best: Vector = np.maximum.reduceat(values, self._scope_start)[self.scope]
         return best
 
     def place_in_scope(self, values: Vector) -> Vector:
-        """Return the place of each unit among those of its talk or page, the highest value first."""
+        """Return the rank of each unit within its conversation or page by value, 0 for the highest."""
         place = np.empty(self.n)
         place[np.lexsort((-values, self.scope))] = np.arange(self.n) - self._scope_start[self.scope]
         return place
@@ -228,6 +251,7 @@ class Matches:
         terms = terms or [term for term in query.terms if term in rarest] or [""]
         is_long = len(query.tokens) > _MOST_TOKENS
         self._tokens = [token for token in query.tokens if not is_long or token.stem in rarest]
+        self._table, self._terms = table, terms
         self._match_words(table)
         exact, near = self._similarities([*terms, *name_terms])
         size = len(terms)
@@ -238,6 +262,7 @@ class Matches:
         self._weigh_terms(np.array([frequencies.get(term, 0) for term in terms], np.float64), max(n_passages, 1))
 
     def _match_speakers(self) -> None:
+        """Find which speakers of the candidates the query names, and the turns that are theirs."""
         units = self.units
         speakers = set(units.speaker[units.is_turn > 0].tolist())
         self.named = {w for w in speaker_words(self.query) if signed(term_hash(speaker_key(w))) in speakers}
@@ -248,7 +273,7 @@ class Matches:
         self.is_first_named = self._spoken_by(list(in_order)[:1] if len(in_order) > 1 else ())
 
     def _spoken_by(self, names: Iterable[str]) -> Vector:
-        """Return 1 for each turn of one who is named."""
+        """Return 1 for each turn whose speaker has one of the names, else 0."""
         hashes = [signed(term_hash(name)) for name in names]
         spoken: Vector = np.isin(self.units.speaker, hashes) * self.units.is_turn
         return spoken
@@ -275,8 +300,27 @@ class Matches:
         self._has = np.zeros((len(self._sizes), len(grams)), np.float32)
         self._has[owner[held], column[held] - 1] = 1
 
+    def in_titles(self) -> tuple[Vector, Vector]:
+        """Return which terms, and which runs of signs of the query, the title, names or tags of each page hold."""
+        headings = [np.frombuffer(page.heading, np.uint32) for page in self.units.pages]
+        page = np.repeat(np.arange(len(headings)), [len(heading) for heading in headings])
+        numbers = self._table.numbers(np.concatenate(headings))
+        terms, grams = np.zeros((len(self._terms), len(headings))), np.zeros((len(self.grams), len(headings)))
+        hashes = np.array([term_hash(term) for term in self._terms], np.uint32)
+        row, word = np.nonzero(self._table.stems[numbers] == hashes[:, None])
+        terms[row, page[word]] = 1
+        codes, owner = self._table.grams_of(numbers)
+        column = self._columns[codes]
+        held = np.flatnonzero(column)
+        grams[column[held].astype(np.int64) - 1, page[owner[held]]] = 1
+        return terms, grams
+
     def _similarities(self, terms: Sequence[str]) -> tuple[Vector, Vector]:
-        """Return `(n_distinct, n_terms)`: 1 where a word has the stem; and how like the term's words it is."""
+        """Return two matrices, a row for each distinct word and a column for each term.
+
+        Returns:
+            1 where the word has the term's stem, else 0; and how alike the word and the query's word are, 0 to 1.
+        """
         hashes = np.array([term_hash(term) for term in terms], np.uint32)
         exact = (self._stems[:, None] == hashes).astype(np.float64)
         near, columns = exact.copy(), {term: column for column, term in enumerate(terms)}
@@ -289,7 +333,15 @@ class Matches:
         return exact, near
 
     def _per_unit(self, operation: np.ufunc, by_word: NDArray[Any]) -> Vector:
-        """Return a sum or maximum over the words of each unit, given a row for each distinct word; a row a column."""
+        """Return for each column of a matrix the sum or maximum over the words of each unit.
+
+        Args:
+            operation: `np.add` or `np.maximum`.
+            by_word: A row for each distinct word.
+
+        Returns:
+            A row for each column of `by_word`, a column for each unit.
+        """
         reduced = np.zeros((self.units.n, by_word.shape[1]))
         words = np.flatnonzero(np.any(by_word, axis=1)[self._at])
         if len(words):
@@ -298,6 +350,12 @@ class Matches:
         return np.ascontiguousarray(reduced.T)
 
     def _weigh_terms(self, documents: Vector, total: int) -> None:
+        """Set the weight of each term by how rare it is, and `met`: the best match with a term that is rare enough.
+
+        Args:
+            documents: In how many passages each term stands.
+            total: How many passages there are.
+        """
         tells = self.units.tells
         in_exact, in_near = (self.exact[:, tells] > 0).sum(1), (self.near[:, tells] > 0).sum(1)
         # of a rare word all places are candidates: those where it was only asked for do not make it less telling
@@ -310,6 +368,7 @@ class Matches:
 
 
 def _is_name(term: str, names: set[str]) -> bool:
+    """Return whether a term is a speaker's name, or its stem: a stemmer may have cut the name's end."""
     return any(name.startswith(term) or term == name for name in names if len(term) > 2)
 
 
@@ -334,14 +393,15 @@ def all_signals(matches: Matches, meaning: Signals, inbound: Mapping[str, int], 
 
 
 def lexical_signals(matches: Matches) -> Signals:
-    """Return how well the words fit, from a unit alone to its whole page."""
+    """Return how well the query's words match each unit, alone, with its neighbours, and with its whole page."""
     units, idf, near_idf, size = matches.units, matches.idf, matches.near_idf, len(matches.idf)
-    exact, near, length = slice(size), slice(size, -1), -1  # rows of `here` and of all that is made of it
+    # `here` has a row for each term's exact matches, one for each term's near ones, and the unit's length
+    exact, near, length = slice(size), slice(size, -1), -1
     here = np.concatenate((matches.exact, matches.near, units.length[None]))
     two = here + units.shift(here, -1)
     three = two + units.shift(here, 1)
     further = units.shift(here, -2) + units.shift(here, 2)
-    five, page = three + further, units.by_scope(here)
+    five, page, section = three + further, units.by_scope(here), units.by_section(here)
     talk = here + 0.5 * further  # the turns two places away are as a rule the same speaker's
     page_idf = idf_of((page[exact] > 0).sum(1).astype(np.float64), page.shape[1])
     tells, page_tells = units.tells, units.by_scope(units.tells.astype(np.float64)) > 0
@@ -354,6 +414,7 @@ def lexical_signals(matches: Matches) -> Signals:
         "with_previous": bm25(two[exact], two[length], idf, tells),
         "same_speaker": bm25(talk[near], talk[length], near_idf, tells),
         "page": bm25(page[exact], page[length], page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
+        "section": bm25(section[exact], section[length], idf, np.ones(section.shape[1], bool))[units.section],
         "page_covered": share(page[near] > 0, near_idf)[units.scope],
         "window_covered": share(three[near] > 0, near_idf),
         "before_previous": units.shift(own, -2),
@@ -363,12 +424,15 @@ def lexical_signals(matches: Matches) -> Signals:
 
 
 def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_]) -> Signals:
-    """Return BM25 over runs of three signs: inflected forms, compounds and typos share most of them."""
+    """Return BM25 over character trigrams: inflected forms, compounds and typos of a word share most of them."""
     units, own = matches.units, np.concatenate((matches.grams, matches.gram_length[None]))
     three, pages = own + units.shift(own, -1) + units.shift(own, 1), units.by_scope(own)
     idf = idf_of((own[:-1, units.tells] > 0).sum(1).astype(np.float64), float(units.tells.sum()))
     page_idf = idf_of((pages[:-1] > 0).sum(1).astype(np.float64), pages.shape[1])
+    in_title, grams_in_title = matches.in_titles()
     return {
+        "title_covered": share(in_title, matches.idf)[units.page],
+        "title_trigram": share(grams_in_title, idf)[units.page],
         "trigram": bm25(own[:-1], own[-1], idf, units.tells, k1=1.2, b=0.75),
         "trigram_three": bm25(three[:-1], three[-1], idf, units.tells, k1=1.2, b=0.75),
         "trigram_page": bm25(pages[:-1], pages[-1], page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
@@ -376,7 +440,7 @@ def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_]) -> Signals
 
 
 def dialogue_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals:
-    """Return who speaks, and what asks or answers: features that every exchange carries."""
+    """Return the signals of conversation: who speaks, who is spoken of, what asks and what answers."""
     units, own = matches.units, lexical["own"]
     question, asks = units.flag(f.QUESTION) * units.is_turn, units.flag(f.ASKS) * units.is_turn
     is_one_named = float(len(matches.named) == 1)
@@ -396,11 +460,13 @@ def dialogue_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals
         "answers": answers,
         "answers_match": answers * units.shift(own, -1),
         "opening": (units.place == 0) * units.is_turn,
+        "is_talk": (units.sort == TALK).astype(np.float64),
+        "is_notes": (units.sort == NOTES).astype(np.float64),
     }
 
 
 def content_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals:
-    """Return whether a unit holds the kind of thing that is asked for."""
+    """Return whether a unit has a time, place, number or name where the query asks for one."""
     units = matches.units
     asked = {name: float(name in matches.query.asks) for name in ("when", "where", "count", "who")}
     time = units.flag(TIME)
@@ -434,12 +500,12 @@ def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
 def page_signals(
     matches: Matches, lexical: Mapping[str, Vector], inbound: Mapping[str, int], analyzer: Analyzer
 ) -> Signals:
-    """Return place, connection and use: what makes a memory matter before anything is asked; see `all_signals`."""
+    """Return the signals of a unit's page: folder, links, use, title, origin; most hold before anything is asked."""
     units = matches.units
     pages = [encoded.page for encoded in units.pages]
     best = np.maximum.reduceat(lexical["own"] + lexical["page"], units.start)
     titled, headed = _named(pages, matches.query, analyzer)
-    degrees = [len(page.links) + inbound.get(page.uuid, 0) + inbound.get(page.path, 0) for page in pages]
+    degrees = [len(page.links) + sum(inbound.get(name, 0) for name in link_targets(page)) for page in pages]
     return {
         "folder": relative(_folder_fit(pages, best, units))[units.page],
         "linked": _linked(pages, best)[units.page],
@@ -455,17 +521,28 @@ def page_signals(
     }
 
 
+def link_targets(page: Page) -> list[str]:
+    """Return all that a link to a page may lead to: its uuid, its path, and the names by which wiki links call it."""
+    return [name for name in (page.uuid, page.path, *sorted(wiki_names(page.path, page.title))) if name]
+
+
 def _named(pages: Sequence[Page], query: Query, analyzer: Analyzer) -> tuple[Vector, Vector]:
-    """Return 1 for each page that the query asks for by its name alone, and for each whose whole name is in it."""
+    """Return two vectors over the pages: 1 where the query is a page's name, and 1 where it contains a whole name."""
     asked, titled, headed = {token.word for token in query.tokens}, np.zeros(len(pages)), np.zeros(len(pages))
     for number, page in enumerate(pages):
         for name in names_of(page):
-            tokens = analyzer.tokens(name)
-            words = {token.word for token in tokens}
-            titled[number] = max(titled[number], mark_of(tokens) == query.name != "")
-            tells = any(not token.is_stop and len(token.word) > 2 and not token.word.isdecimal() for token in tokens)
-            headed[number] = max(headed[number], tells and words <= asked)
+            words, mark = _words_and_mark(name, analyzer)
+            titled[number] = max(titled[number], mark == query.name != "")
+            headed[number] = max(headed[number], bool(words) and words <= asked)
     return titled, headed
+
+
+@lru_cache(maxsize=16_384)
+def _words_and_mark(name: str, analyzer: Analyzer) -> tuple[frozenset[str], str]:
+    """Return the words of a page's name, none where they tell nothing, and the mark that the page bears."""
+    tokens = analyzer.tokens(name)
+    tells = any(not token.is_stop and len(token.word) > 2 and not token.word.isdecimal() for token in tokens)
+    return frozenset(token.word for token in tokens if tells), mark_of(tokens)
 
 
 def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:
@@ -483,11 +560,11 @@ def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:
 
 
 def _linked(pages: Sequence[Page], best: Vector) -> Vector:
-    """Return how well the pages fit that a page is linked with, of the best of the query."""
+    """Return for each page the score, 0 to 1, of the best page that it links to or that links to it."""
     spread = np.zeros(len(pages))
     if not any(page.links for page in pages):
         return spread
-    numbers = {name: number for number, page in enumerate(pages) for name in (page.path, page.uuid) if name}
+    numbers = {name: number for number, page in enumerate(pages) for name in link_targets(page)}
     # only the best pages lead to others: from all of them every page with many links would rise
     sources = {int(number): float(best[number] / max(best.max(), 1e-9)) for number in np.argsort(-best)[:_SPREAD_FROM]}
     for number, page in enumerate(pages):

@@ -1,8 +1,8 @@
 """Words as the index and the ranker see them: one analysis for pages, queries and every engine (design 9).
 
 Words carry no positions: phrases are checked on the text itself. What a language knows (stems, stop words) is a help:
-without it words are met as they stand, and by the runs of three signs in which inflected forms, compounds and typos
-meet. A unit of the index is a list of word hashes; all else that ranking asks of a word is looked up in the
+without it words match as they are written, and by the character trigrams that inflected forms, compounds and typos
+share. A unit of the index is a list of word hashes; all else that ranking asks of a word is looked up in the
 `Vocabulary` of the brain, which the index keeps beside its pages.
 """
 
@@ -146,11 +146,13 @@ class Analyzer:
         return [token.stem for token in self.tokens(text) if not token.is_stop]
 
     def _analyzed(self, piece: str) -> Words:
+        """Return the words of a text without blanks; it is looked up again without the punctuation around it."""
         if (bare := piece.strip(_PUNCTUATION)) != piece:
             return self._pieces[bare]
         return _joined([self._word(token) for _, token in _tokens(piece)])
 
     def _word(self, token: str) -> Words:
+        """Return one word as the index has it, and add it to the vocabulary."""
         folded = token.casefold()
         is_digits = token.isdecimal()
         signs = (
@@ -178,7 +180,7 @@ def _tokens(text: str) -> Iterator[tuple[int, str]]:
 
 
 def words_of(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the words of a text as written, and whether a sentence begins with each; scripts without spaces in runs."""
+    """Yield each word of a text as written, and whether a sentence begins with it; unspaced scripts come in runs."""
     for match in _TOKEN.finditer(text):
         before = text[max(0, match.start() - 8) : match.start()].rstrip(" \t\"'“„«‘(*_[¿¡")
         yield match[0], not before or before[-1] in ".!?…:;\n>-" or has_question(before[-1])
@@ -196,12 +198,13 @@ def _bare(folded: str) -> str:
 
 
 class _Remembered(dict[str, Words]):
-    """A cache, not a vocabulary: hostile text must not fill memory."""
+    """A cache of analyzed pieces of text, emptied when full: hostile text must not fill memory."""
 
     def __init__(self, make: Callable[[str], Words]) -> None:
         self._make = make
 
     def __missing__(self, piece: str) -> Words:
+        """Analyze a piece of text; remember it unless it is long."""
         made = self._make(piece)
         if len(piece) <= _LONGEST_REMEMBERED:
             if len(self) >= _MAX_REMEMBERED:
@@ -211,6 +214,7 @@ class _Remembered(dict[str, Words]):
 
 
 def _joined(parts: Sequence[Words]) -> Words:
+    """Return the words of several pieces as one."""
     if not parts:
         return Words("", b"", 0)
     stems, hashes, signs = zip(*parts, strict=True)
@@ -238,6 +242,7 @@ def holds(text: str, words: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _pattern(words: str) -> re.Pattern[str]:
+    """Return the pattern that finds these words in a normalized text."""
     parts = _normal(words).split()
     plain = r"\s+".join(map(re.escape, parts))
     first, last = (parts[0][0], parts[-1][-1]) if parts else ("", "")
@@ -247,6 +252,7 @@ def _pattern(words: str) -> re.Pattern[str]:
 
 
 def _normal(text: str) -> str:
+    """Return a text casefolded and with one spelling for each sign, for comparing."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 
@@ -257,7 +263,7 @@ def plain_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8)
 def _language_tools(language: str) -> tuple[Callable[[str], str], Callable[[str], bool]]:
-    """Return what stems a word of a language, and what tells its stop words."""
+    """Return the stemmer of a language, and the function that returns whether a word is a stop word."""
     if language == "none":
         return (lambda word: word), (lambda _: False)
     import tantivy  # heavy, and not needed for what is shown around a match
@@ -319,7 +325,7 @@ class Table:
         return len(self.hashes)
 
     def numbers(self, hashes: Hashes) -> Numbers:
-        """Return the number of each word, given by its hash."""
+        """Return the number of each word, given by its hash; 0 for an unknown one."""
         # a sorted array alone would cost a query several times as long: it is asked for 50,000 words at once
         numbers: Numbers = self.slots[hashes & np.uint32(len(self.slots) - 1)]
         wrong = np.flatnonzero(self.hashes[numbers] != hashes)  # free slots, and the few that two words share
@@ -331,11 +337,12 @@ class Table:
 
     @cached_property
     def _sorted(self) -> tuple[Hashes, Numbers]:
+        """The hashes in order, and the word's number for each."""
         order = np.argsort(self.hashes, kind="stable").astype(np.int32)
         return self.hashes[order], order
 
     def grams_of(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the runs of some words, one after another, and the place of the word that each belongs to."""
+        """Return the trigrams of some words, one word after another, and for each trigram the place of its word."""
         counts = self.starts[numbers + 1] - self.starts[numbers]
         owner = np.repeat(np.arange(len(numbers), dtype=np.int32), counts)
         first = np.repeat(self.starts[numbers] - (np.cumsum(counts) - counts), counts)
@@ -369,6 +376,7 @@ class Vocabulary:
                 self._learn(word, stem)
 
     def _learn(self, word: str, stem: str) -> bool:
+        """Add a word unless it is known or the vocabulary is full; return whether it was added."""
         if word in self._stems or len(self._words) >= MOST_WORDS:
             return False
         self._stems[word] = stem
@@ -376,13 +384,13 @@ class Vocabulary:
         return True
 
     def unsaved(self) -> list[tuple[str, str]]:
-        """Return the words that no index keeps yet, with their stems, and take them for kept from now on."""
+        """Return the words that no index keeps yet, with their stems; the caller saves them: they are returned once."""
         with self._mutex:
             words, self._unsaved = self._unsaved, []
             return [(word, self._stems[word]) for word in words]
 
     def lose(self) -> None:
-        """Note that no index keeps any of the words."""
+        """Mark all words as not kept by any index."""
         with self._mutex:
             self._unsaved = self._words[1:]
 
@@ -401,10 +409,10 @@ class Vocabulary:
         """Return the stems of other words with many of the same character trigrams, the most alike first.
 
         Args:
-            word: As the vocabulary knows it.
+            word: In the vocabulary's form.
             most: How many at most.
-            min_of_longer: The least share of the longer word's runs; or
-            min_of_asked: the least share of this word's.
+            min_of_longer: The least share of the longer word's trigrams that both have; a word also counts with
+            min_of_asked: the least share of this word's trigrams.
 
         Returns:
             Stems with the similarity of their words, see `similarity`.
@@ -427,15 +435,15 @@ class Vocabulary:
         return list(stems.items())[:most]
 
     def holding(self, sign: str) -> list[str]:
-        """Return the stems of all words with a sign in them."""
+        """Return the stems of all words that contain a sign."""
         return [self._stems[word] for word in list(self._words) if sign in word]
 
 
 def similarity(shared: NDArray[Any], one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
     """Return how much alike words are, 0 to 1, by how many character trigrams they share and how many each has.
 
-    It is the share of the shorter word's runs that the longer one has: `termin` and `zahnarzttermin`, `passport` and
-    `passprot`. Where less than half of them are there, or less than three, they are not alike.
+    It is the share of the shorter word's trigrams that the longer one has: `termin` and `zahnarzttermin`, `passport`
+    and `passprot`. Below one half, or with fewer than three shared, it is 0.
     """
     near = np.minimum(shared / np.maximum(np.minimum(one, other), 1), 1.0)  # a word may have a run twice
     similar: NDArray[np.float64] = np.where((near >= 0.5) & (shared >= 3), near, 0.0)
@@ -444,12 +452,12 @@ def similarity(shared: NDArray[Any], one: NDArray[Any], other: NDArray[Any]) -> 
 
 @lru_cache(maxsize=4096)
 def grams_of(word: str) -> Numbers:
-    """Return the runs of three signs of a word with its ends, each once."""
+    """Return the character trigrams of a word with its edges, as numbers, each once."""
     return np.unique(_codes(f"{_EDGE}{folded(word)}{_EDGE}"))
 
 
 def folded(word: str) -> str:
-    """Return a word without the marks on its letters: who types in haste leaves them out."""
+    """Return a word without the accents and other marks on its letters: many people leave them out when typing."""
     if word.isascii():
         return word
     plain = "".join(sign for sign in unicodedata.normalize("NFD", word) if not unicodedata.combining(sign))
@@ -457,7 +465,7 @@ def folded(word: str) -> str:
 
 
 class _Postings:
-    """Which words have a run of signs: sorted once for many words; newer ones are looked through."""
+    """The words that have each trigram, sorted once; words that came later are looked through one by one."""
 
     def __init__(self, table: Table) -> None:
         self.n_words = len(table)
@@ -466,19 +474,19 @@ class _Postings:
         self._owner = np.repeat(np.arange(self.n_words, dtype=np.int32), np.diff(table.starts))[order]
 
     def sharing(self, table: Table, grams: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
-        """Return the words that have any of the runs, and how many of them each has."""
+        """Return the words that share at least three of the trigrams, and how many each shares."""
         first, last = np.searchsorted(self._grams, grams), np.searchsorted(self._grams, grams, "right")
         owners = [self._owner[start:end] for start, end in zip(first.tolist(), last.tolist(), strict=True)]
         newer = np.arange(self.n_words, len(table), dtype=np.int32)
-        has, owner = table.grams_of(newer)
-        owners.append(newer[owner[np.isin(has, grams)]])
+        grams_of_newer, owner = table.grams_of(newer)
+        owners.append(newer[owner[np.isin(grams_of_newer, grams)]])
         counts = np.bincount(np.concatenate(owners), minlength=1)
         numbers = np.flatnonzero(counts >= 3).astype(np.int32)
         return numbers, counts[numbers]
 
 
 def _extended(table: Table, words: Sequence[str], stems: Sequence[str]) -> Table:
-    """Return a table with more words."""
+    """Return a copy of a table with more words; queries go on reading the old one."""
     plain = [folded(word) for word in words]
     hashes = np.concatenate((table.hashes, _hashes_of(words)))
     size = 1 << max(10, int(4 * len(hashes)).bit_length())
@@ -496,11 +504,12 @@ def _extended(table: Table, words: Sequence[str], stems: Sequence[str]) -> Table
 
 
 def _hashes_of(words: Sequence[str]) -> Hashes:
+    """Return the hash of each word."""
     return np.array([term_hash(word) for word in words], np.uint32)
 
 
 def _codes(text: str) -> Numbers:
-    """Return a number for each run of three signs whose middle is not the edge of a word."""
+    """Return a number for each character trigram whose middle is not the edge of a word."""
     signs = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     mixed = signs[:-2] * np.uint32(0x9E3779B1) ^ signs[1:-1] * np.uint32(0x85EBCA77) ^ signs[2:] * np.uint32(0xC2B2AE3D)
     mixed = (mixed ^ mixed >> np.uint32(15)) * np.uint32(0x2C1B3C6D)

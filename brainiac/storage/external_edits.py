@@ -117,8 +117,12 @@ class ExternalEdits:
 
     # one file
 
-    def note_change(self, relative: str) -> FileChange | None:
+    def note_change(self, relative: str, seen: Action = "modified") -> FileChange | None:
         """Look at one file that settled; record an outside edit, and merge a stale editor buffer.
+
+        Args:
+            relative: The file.
+            seen: What the caller saw happen to it, for an edit that a commit recorded before this look.
 
         Returns:
             The change; None for our own writes, for what was recorded already, and for a deletion that is held.
@@ -136,7 +140,7 @@ class ExternalEdits:
                 if not os.path.lexists(self._tree.absolute(relative)):
                     return self._note_deletion(state)
                 if not state.is_reported:  # a commit saw and recorded the edit first
-                    change = self._change("modified", relative)
+                    change = self._change(seen, relative)
             if state is not None and not state.is_reported:
                 self._states.set_reported(relative, True)
             return change

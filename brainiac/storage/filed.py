@@ -1,4 +1,4 @@
-"""Exchanges that were filed on pages: which still wait to be consolidated, and which must not be quoted for now."""
+"""Exchanges that were moved to the pages of their days: which of them wait for consolidation, which are not quoted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from brainiac.storage.record import undone_events
 from brainiac.storage.store import Store
 
 MAX_WAITING = 200  # so many are consolidated in one run, which must not take an hour
-# An exchange is done with when it was consolidated, or when its revision, which says it better, was noted.
+# An exchange needs nothing more once it was consolidated, or once Reflection noted a revision of it.
 _NOT_DONE = """
 NOT EXISTS (SELECT 1 FROM filings done WHERE done.exchange = it.exchange AND is_consolidated
             AND event NOT IN (SELECT value FROM json_each(?1)))
@@ -39,8 +39,8 @@ class Filed:
         return self._exchanges("filings", f"is_filed AND {_NOT_DONE}")
 
     @property
-    def bare(self) -> set[str]:
-        """Exchanges that were noted without a model, so that nothing was extracted from them yet."""
+    def unextracted(self) -> set[str]:
+        """Exchanges that Reflection noted without a model: goals, facts and tasks in them were not extracted yet."""
         later = """NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.exchange = it.exchange AND later.is_extracted
                    AND later.event > it.event AND later.event NOT IN (SELECT value FROM json_each(?1)))"""
         return set(self._exchanges("outcomes", f"is_extracted = 0 AND {later} AND {_NOT_DONE}"))
@@ -53,7 +53,7 @@ class Filed:
         )
         return rows[0][0] or ""
 
-    def place_of(self, exchange: str) -> str:
+    def page_of(self, exchange: str) -> str:
         """Return the page that an exchange was put on; "" for none."""
         rows = self._projection.query(
             "SELECT page FROM filings WHERE exchange = ? AND page IS NOT NULL"
@@ -64,6 +64,7 @@ class Filed:
         return rows[0][0] if rows else ""
 
     def _exchanges(self, table: str, where: str) -> list[str]:
+        """Return the exchanges of a table for which a SQL condition on its rows `it` holds, oldest first."""
         sql = f"SELECT DISTINCT exchange FROM {table} it WHERE {where}"
         sql += " AND event NOT IN (SELECT value FROM json_each(?1)) ORDER BY exchange"  # ids ascend in time
         return [exchange for (exchange,) in self._projection.query(sql, self._undone)]
@@ -79,7 +80,7 @@ def waiting_events(store: Store) -> tuple[list[StmEvent], list[str], bool]:
     exchanges = Filed(store)
     waiting = exchanges.waiting
     ids = waiting[:MAX_WAITING]
-    events = _exchanges_on_pages(store, {exchanges.place_of(exchange) for exchange in ids}, ids)
+    events = _exchanges_on_pages(store, {exchanges.page_of(exchange) for exchange in ids}, ids)
     if any(exchange not in events for exchange in ids):  # a person may have moved their page
         tree = store.tree
         paths = {tree.relative(entry.path) for entry in tree.walk(tree.long_term / "events", tree.archive)}

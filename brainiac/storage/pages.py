@@ -58,6 +58,7 @@ class PageSet:
         self.memories = {path: page for path, page in self.pages.items() if tree.kind_of(path) is PathKind.MEMORY}
 
     def _entries(self) -> Iterator[os.DirEntry[str]]:
+        """Yield the files of memories, index pages and archived pages."""
         for entry in self._tree.walk(self._tree.long_term, self._tree.archive):
             if self._tree.kind_of(self._tree.relative(entry.path)) in _KINDS:
                 yield entry
@@ -106,7 +107,7 @@ class PageSet:
         return paths
 
     @cached_property
-    def place_of(self) -> Mapping[str, str]:
+    def path_by_uuid(self) -> Mapping[str, str]:
         """Path by uuid; a uuid that two pages share is left out, since it identifies neither."""
         return {uuid: paths[0] for uuid, paths in self.by_uuid.items() if len(paths) == 1}
 
@@ -125,7 +126,7 @@ class PageSet:
 
     def statement(self, uuid: str, block_id: str) -> Statement | None:
         """Return a statement by its page's uuid and its block id; None where there is none."""
-        page = self.pages.get(self.place_of.get(uuid, ""))
+        page = self.pages.get(self.path_by_uuid.get(uuid, ""))
         statements = page.statements if page and block_id else ()
         return next((statement for statement in statements if statement.block_id == block_id), None)
 
@@ -133,7 +134,7 @@ class PageSet:
 
     def target(self, page: Memory, link: Link) -> str:
         """Return the path that a link on a page means: where its uuid is now, else the path it names."""
-        return self.place_of.get(link.uuid) or linked_path(link, page.path)
+        return self.path_by_uuid.get(link.uuid) or linked_path(link, page.path)
 
     @cached_property
     def linking_to(self) -> Mapping[str, set[str]]:

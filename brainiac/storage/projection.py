@@ -1,8 +1,8 @@
-"""What the journals of all devices say, to be asked: one SQLite file in the cache, which follows them and never leads.
+"""The journals of all devices as tables: one SQLite file in the cache, made from the journals and never their source.
 
-Each row is what one event states, under that event's id; what holds by now is found by queries. So it does not matter
-in which order journals arrive or whether an event is taken in twice: followed step by step, or built anew, the tables
-are the same. The file may be deleted or damaged at any moment.
+Each row holds what one event states, under that event's id; queries work out what is true now. So the tables are the
+same in whatever order journals arrive, and whether they are read step by step, twice, or from the beginning. The file
+may be deleted or damaged at any moment.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ CREATE TABLE IF NOT EXISTS candidates(candidate TEXT, event TEXT, PRIMARY KEY(ca
 CREATE TABLE IF NOT EXISTS writings(
     hash TEXT, part TEXT, event TEXT, exchange TEXT, at TEXT, kind TEXT, by TEXT, device TEXT,
     PRIMARY KEY(hash, part, event)) WITHOUT ROWID;
--- Words that led an answer: where they were said, and when they led it.
+-- Words that an answer mainly rested on: the exchange they were said in, and when the answer was made.
 CREATE TABLE IF NOT EXISTS led(
     exchange TEXT, hash TEXT, event TEXT, at TEXT, PRIMARY KEY(exchange, hash, event)) WITHOUT ROWID;
 -- Exchanges that a model was asked about, and the run that asked; and the runs that came to something.
@@ -140,7 +140,7 @@ class Projection:
 
     Args:
         path: The SQLite file, in the cache folder; where nothing can be written there it is kept in memory.
-        tree: Tells what paths are for.
+        tree: The brain's places.
         journal: What is followed.
     """
 
@@ -157,22 +157,22 @@ class Projection:
             self._database.close()
 
     def follow(self) -> None:
-        """Take in what the journals gained: this device's from other processes, the others' by sync."""
+        """Read what was added to the journals: by other processes to this device's, by syncing to the others'."""
         # looked up before the mutex is held: who holds the commit lock may be waiting for the mutex
         last, sizes = self._journal.last(), self._journal.foreign_sizes()
         self._attempt(lambda: None if self._is_current(last, sizes) else self._follow())
 
     def apply(self, event: Event) -> None:
-        """Take in an event that this process just recorded."""
+        """Insert the rows of an event that this process has just recorded."""
         if not self._attempt(lambda: self._append(event)):
             self.follow()  # events come out of order where several threads or processes record
 
     def query(self, sql: str, *values: str) -> list[Row]:
-        """Return what the tables hold by now; `follow` is not implied."""
+        """Return the rows of a query on the tables as they are; call `follow` first where newer events count."""
         return self._attempt(lambda: self._database.execute(sql, values).fetchall())
 
     def purges(self) -> list[tuple[str, Event]]:
-        """Return device and event of what was purged, and of each device's having done so, oldest first."""
+        """Return device and event of each purge, and of each report that a device carried one out, oldest first."""
         self.follow()
         sql = "SELECT device, line FROM lines WHERE kind IN (?, ?) ORDER BY event"
         rows = self.query(sql, TextsPurged.kind, PurgeHonoured.kind)
@@ -181,13 +181,19 @@ class Projection:
     # --- following ------------------------------------------------------------------------------------------
 
     def _is_current(self, last: tuple[int, str], sizes: Mapping[str, int]) -> bool:
+        """Return whether the tables have all events up to this end of each journal.
+
+        Args:
+            last: Seq and id of this device's last event.
+            sizes: Size of each file of other devices' journals.
+        """
         positions = self._positions()
         own = positions.pop(self._journal.device, _Position())
         is_same = positions.pop("", _Position()).mark == self._basis and (own.at, own.mark) == last
         return is_same and {source: position.size for source, position in positions.items()} == sizes
 
     def _append(self, event: Event) -> bool:
-        """Take in an event right behind the last one; return whether it is."""
+        """Insert an event if it comes right after the last one that was read; return whether it did."""
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")  # of several processes only one goes on from a position
             positions = self._positions("WHERE source IN ('', ?)", self._journal.device)
@@ -200,7 +206,7 @@ class Projection:
         return True
 
     def _follow(self) -> None:
-        """Read on in each journal; or all anew where one does not go on from where it was read."""
+        """Read on in each journal; read all journals anew where one was rewritten or cut."""
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
             positions = self._positions()
@@ -212,7 +218,7 @@ class Projection:
                 self._read_on({})
 
     def _read_on(self, positions: dict[str, _Position]) -> bool:
-        """Take in what came behind some positions; return whether all journals go on from there."""
+        """Read each journal from its position on; return False where one does not continue there."""
         own, sizes = positions.pop(self._journal.device, _Position()), self._journal.foreign_sizes()
         if positions.keys() - sizes.keys():
             return False
@@ -228,6 +234,7 @@ class Projection:
         return self._read_on_own(own)
 
     def _read_on_own(self, position: _Position) -> bool:
+        """Read this device's journal from a position on; return False where it does not continue there."""
         read = self._journal.events(since_seq=max(position.at - 1, 0))
         events: Iterable[Event] = read
         if position.at:
@@ -243,7 +250,7 @@ class Projection:
         return True
 
     def _insert(self, events: Iterable[Event], device: str) -> Event | None:
-        """Insert what events state, and return the last of them."""
+        """Insert the rows of events and return the last event, None for no events."""
         last: Event | None = None
         open_exchanges: dict[str, Event] = {}
         rows: dict[str, list[Row]] = defaultdict(list)
@@ -259,33 +266,37 @@ class Projection:
         for event in open_exchanges.values():
             rows["lines"].append(_line_row(event, device))
         self._insert_rows(rows)
-        # in another journal, or before: the order in which they are read does not matter
+        # an outcome may have been read before its exchange, from another device's journal
         self._database.execute("DELETE FROM lines WHERE EXISTS (SELECT 1 FROM outcomes WHERE exchange = lines.event)")
         return last
 
     def _insert_rows(self, rows: dict[str, list[Row]]) -> None:
+        """Insert rows by table and empty `rows`; a row that SQLite cannot hold is left out."""
         for table, inserted in rows.items():
             sql = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(inserted[0]))})"
             try:
                 self._database.executemany(sql, inserted)
-            except (UnicodeEncodeError, OverflowError):  # nothing of ours is called so, or costs so much
+            # a foreign journal may have half a surrogate pair or a number of more than 64 bits: no row of ours is lost
+            except (UnicodeEncodeError, OverflowError):
                 for row in inserted:
                     with suppress(UnicodeEncodeError, OverflowError):
                         self._database.execute(sql, row)
         rows.clear()
 
     def _positions(self, where: str = "", *values: str) -> dict[str, _Position]:
+        """Return how far each journal was read; `where` limits which."""
         rows = self._database.execute(f"SELECT source, at, mark, size FROM positions {where}", values)
         return {source: _Position(*position) for source, *position in rows}
 
     def _set_position(self, source: str, position: _Position) -> None:
+        """Record how far a journal was read."""
         row = (source, position.at, position.mark, position.size)
         self._database.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?)", row)
 
     # --- the file -------------------------------------------------------------------------------------------
 
     def _attempt(self, action: Callable[[], T]) -> T:
-        """Do something with the tables; where the file does not allow it, once more with new ones."""
+        """Return what an action on the tables returns; after an error of the file, of a second try with new tables."""
         with self._mutex:
             try:
                 return action()
@@ -296,12 +307,13 @@ class Projection:
                 if is_damage(error):
                     with suppress(OSError):
                         remove_derived(self._path)
-                # any other trouble (a full disk, no right to write) would be met again: what is derived needs no disk
+                # any other error (a full disk, no right to write) would come again: the tables are kept in memory then
                 self._database = self._open() if is_damage(error) else open_derived(":memory:", _SCHEMA)
             self._follow()
             return action()
 
     def _open(self) -> sqlite3.Connection:
+        """Return the opened file; a database in memory where no file can be written."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             database = open_derived(self._path, _SCHEMA)
@@ -322,15 +334,15 @@ TABLES = (
 
 
 def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
-    """Yield what an event states, as rows of tables."""
+    """Yield the rows of an event, each with the name of its table."""
     match event.what:
-        case ExchangeEvent() as said:
-            yield "exchanges", _exchange_row(event, said, device)
+        case ExchangeEvent() as exchange_event:
+            yield "exchanges", _exchange_row(event, exchange_event, device)
         case OutcomeEvent() as outcome:
             noted = outcome if isinstance(outcome, ExchangeReflected) else None
             superseded = noted.supersedes if noted and noted.supersedes != noted.exchange else ""
-            told = noted and noted.is_extracted, noted and noted.prompt
-            yield "outcomes", (outcome.exchange, event.id, superseded, *told)
+            extracted_and_prompt = noted and noted.is_extracted, noted and noted.prompt
+            yield "outcomes", (outcome.exchange, event.id, superseded, *extracted_and_prompt)
         case ExchangeMadePrivate(exchanges=exchanges):
             yield from (("withdrawals", (exchange, event.id)) for exchange in exchanges)
         case ExchangesFiled() | MemoryPromoted() as filing:
@@ -363,7 +375,7 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
 
 
 def _memory_rows(event: Event, device: str) -> Iterator[tuple[str, Row]]:
-    """Yield what an event tells of statements and of what processes wrote into short-term memory."""
+    """Yield the rows of an event on statements and on what processes wrote into short-term memory."""
     what = event.what
     if isinstance(what, StatingEvent):
         yield from (("statements", row) for row in _statement_rows(event, what, device))
@@ -389,6 +401,7 @@ def _memory_rows(event: Event, device: str) -> Iterator[tuple[str, Row]]:
 
 
 def _statement_rows(event: Event, what: StatingEvent, device: str) -> Iterator[Row]:
+    """Yield a row for each statement that an event records, and for each step of a how-to."""
     is_owning = isinstance(what, OwningEvent)
     header = event.seq, device, event.at, event.kind, event.by, event.cause
     for position, record in enumerate(what.statements):
@@ -400,6 +413,7 @@ def _statement_rows(event: Event, what: StatingEvent, device: str) -> Iterator[R
 
 
 def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:
+    """Yield a row for each change of an event that moves, removes or brings back a file, or changes a page."""
     moved = event.what if isinstance(event.what, PromptMoved) else None
     undone = event.what.undone if isinstance(event.what, EventUndone) else None
     for position, change in enumerate(event.changes):
@@ -422,10 +436,12 @@ def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:
 
 
 def _line_row(event: Event, device: str) -> Row:
+    """Return the row that keeps an event's whole journal line."""
     return event.id, device, event.kind, to_line(event).decode()
 
 
 def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
+    """Return the row of an exchange, with the hashes of its prompt and response as this event left them."""
     after = {change.path: change.after for change in event.changes}
     prompt_hash = after.get(exchange.prompt) or event.data.get("prompt_hash")
     response_hash = after.get(exchange.response or "") or exchange.response_hash or None

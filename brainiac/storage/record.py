@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from brainiac.errors import UserError
-from brainiac.events import Event, EventUndone, OutcomeEvent, PluginEvent, StatingEvent, TreeAdopted
+from brainiac.events import (
+    ErrorCleared,
+    Event,
+    EventUndone,
+    OutcomeEvent,
+    PluginEvent,
+    PromptRefused,
+    StatingEvent,
+    TreeAdopted,
+)
 from brainiac.storage.store import Store
 
 MIN_PREFIX = 6
+# error files come and go with what they tell of
+_NOT_CAUSED = frozenset({TreeAdopted.kind, EventUndone.kind, PromptRefused.kind, ErrorCleared.kind})
 
 
 def find_event(store: Store, named: str) -> Event:
@@ -32,6 +43,27 @@ def find_event(store: Store, named: str) -> Event:
     raise UserError(f"no event has the id {named!r}; `brainiac log` lists them")
 
 
+def last_caused(store: Store) -> list[Event]:
+    """Return the commits of the last thing that a person caused on this device, newest first.
+
+    An exchange comes with all that followed from it; anything else, such as a promotion, is one commit.
+
+    Raises:
+        UserError: Nothing is left that could be taken back.
+    """
+    last = last_undoable(store)
+    if not isinstance(last.what, OutcomeEvent):
+        return [last]
+    exchange = find_event(store, last.what.exchange)
+    undone = undone_events(store)
+    steps = [event for event in (exchange, *consequences(store, exchange)) if event.id not in undone]
+    return [event for event in reversed(steps) if _changes_files(event)]
+
+
+def _changes_files(event: Event) -> bool:
+    return any(change.op not in ("append", "observe") for change in event.changes)
+
+
 def last_undoable(store: Store) -> Event:
     """Return the newest commit of a process on this device that is not undone.
 
@@ -40,10 +72,8 @@ def last_undoable(store: Store) -> Event:
     """
     undone = undone_events(store)
     for event in store.journal.events(reverse=True):
-        is_commit = (
-            event.by != "person" and event.kind not in (TreeAdopted.kind, EventUndone.kind) and event.id not in undone
-        )
-        if is_commit and any(change.op not in ("append", "observe") for change in event.changes):
+        is_commit = event.by != "person" and event.kind not in _NOT_CAUSED and event.id not in undone
+        if is_commit and _changes_files(event):
             return event
     raise UserError("nothing was done on this device that could be taken back")
 
@@ -54,8 +84,8 @@ def undone_events(store: Store) -> dict[str, str]:
     undone: dict[str, str] = {}
     sql = "SELECT event, undone FROM undoings WHERE device = ? ORDER BY event"
     for event, former in store.projection.query(sql, store.journal.device):
-        for id_ in [id_ for id_, by in undone.items() if by == former]:
-            del undone[id_]  # the undo itself was undone
+        # an undo that is undone itself gives back what it had undone
+        undone = {event_id: undoing for event_id, undoing in undone.items() if undoing != former}
         undone[former] = event
     return undone
 

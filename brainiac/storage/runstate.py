@@ -32,7 +32,6 @@ class RunState:
         since: ISO 8601 UTC when it started.
         watch: `WatchHealth` as plain values.
         pending: `Pending` prompts as plain values.
-        passed_over: Files in the inbox of a type that is not read.
         access_log: How far the access log was read.
         settings: The last good ones, as plain values, for commands that read while the file is broken.
         problem: Why the daemon does no work at present; "" when it works.
@@ -42,7 +41,6 @@ class RunState:
     since: str = ""
     watch: dict[str, Any] = field(default_factory=dict)
     pending: list[dict[str, Any]] = field(default_factory=list)
-    passed_over: list[str] = field(default_factory=list)
     access_log: dict[str, Any] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
@@ -51,8 +49,9 @@ class RunState:
 def read_run_state(state: Path) -> RunState:
     """Return what the last or running daemon of this brain wrote; an empty state where that is missing or damaged."""
     try:
-        run = RunState(**json.loads((state / FILE).read_bytes()))
-    except (OSError, ValueError, TypeError):
+        values = json.loads((state / FILE).read_bytes())
+        run = RunState(**{name: value for name, value in values.items() if name in RunState.__dataclass_fields__})
+    except (OSError, ValueError, TypeError, AttributeError):
         return RunState()
     kinds = [(name, type(value)) for name, value in _fields(RunState()) if name != "access_log"]
     is_sound = all(isinstance(getattr(run, name), kind) for name, kind in kinds) and _is_log_position(run.access_log)

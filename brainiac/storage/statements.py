@@ -1,4 +1,4 @@
-"""What the journals tell of statements: whose they are, what each rests on, and what persons put right.
+"""What the journals say of statements: who wrote each, what it rests on, and what persons corrected.
 
 A statement is ours iff its block id and the hash of its text stand in a readable journal; all others are a person's.
 """
@@ -11,16 +11,19 @@ import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
-from brainiac.clock import iso
 from brainiac.errors import FormatError, UserError
 from brainiac.events import (
     Change,
     Event,
     EventsAnalyzed,
+    ExchangeForgotten,
+    MemoryForgotten,
     NoteMerged,
     PathKind,
     RetireProposal,
+    StatementCorrected,
     StatementRecord,
     StatementRef,
     StatementsAdopted,
@@ -36,7 +39,8 @@ from brainiac.storage.relinking import with_rooted_links
 from brainiac.storage.store import Store
 
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
-_BY_HAND = json.dumps(sorted(FOUND | {NoteMerged.kind}))
+_ASKED_FOR = {NoteMerged.kind, StatementCorrected.kind, ExchangeForgotten.kind, MemoryForgotten.kind}
+_BY_HAND = json.dumps(sorted(FOUND | _ASKED_FOR))
 
 
 def text_hash(text: str) -> str:
@@ -101,19 +105,26 @@ class Correction:
     at: str
 
 
+class _Edits(NamedTuple):
+    """What persons did to pages; see `StatementLog.corrections` and `by_hand`."""
+
+    corrections: list[Correction]
+    by_hand: dict[tuple[str, str], str]
+
+
 class StatementLog:
-    """What the journals tell, as far as they can be read; what is taken back does not count.
+    """Queries on what readable journals say of statements; events that were undone do not count.
 
     Args:
         store: Whose journals are asked.
-        corrected_since: ISO 8601 moment of the oldest event to be promoted: what persons did before cannot contradict
-            it. None where nobody asks for what they corrected.
+        corrected_since: ISO 8601 moment of the oldest event to be promoted; older corrections cannot contradict it.
+            None where `corrections` and `by_hand` are not needed.
     """
 
     def __init__(self, store: Store, corrected_since: str | None = None) -> None:
         self._store, self._corrected_since = store, corrected_since
         self._undone = undone_events(store)  # this follows the journals
-        self._stated: dict[str, dict[tuple[str, str], str]] = {}  # by page, as far as asked for
+        self._stated: dict[str, dict[tuple[str, str], str]] = {}  # what `_since` returned, by page
 
     # --- statements -----------------------------------------------------------------------------------------
 
@@ -137,7 +148,7 @@ class StatementLog:
         return self._stated[page]
 
     def history_of(self, page: str) -> list[StatementChange]:
-        """Return all operations on a page's statements by all devices, oldest first, those taken back too."""
+        """Return all operations on a page's statements by all devices, oldest first, those undone too."""
         rows = self._store.projection.query(
             "SELECT block, hash, since, device, data, seq, event, at, kind, by, cause FROM statements"
             " WHERE page = ? ORDER BY event, position, step",
@@ -149,25 +160,25 @@ class StatementLog:
         ]
 
     def changes_of(self, page: str) -> list[StatementChange]:
-        """Return the operations on a page's statements that count, oldest first."""
+        """Return the operations on a page's statements that were not undone, oldest first."""
         return [change for change in self.history_of(page) if change.event.id not in self._undone]
 
     def knows_page(self, page: str) -> bool:
         """Return whether any operation on a page's statements was recorded."""
         return bool(self._store.projection.query("SELECT 1 FROM statements WHERE page = ? LIMIT 1", page))
 
-    def whole(self, page: str) -> StatementChange | None:
-        """Return what last made the whole body of a page; None where it holds statements."""
+    def whole_body_of(self, page: str) -> StatementChange | None:
+        """Return the last operation that wrote the whole body of a page; None where it holds statements."""
         return next((change for change in reversed(self.changes_of(page)) if change.row.is_whole), None)
 
-    def behind(self, page: str, statement: Statement) -> list[StatementChange]:
-        """Return the operations that led to a statement as it stands; none where a person wrote or reworded it."""
+    def provenance_of(self, page: str, statement: Statement) -> list[StatementChange]:
+        """Return the operations that made a statement, oldest first; none where a person wrote or reworded it."""
         changes = self.changes_of(page)
         block, digest = statement.block_id, text_hash(statement.text)
-        # what an UPDATE put under History has a block id of its own there: its past is that of the statement
-        kept = [change.former for change in changes if block and change.former.history == block != change.former.block]
-        if kept:
-            block, digest = kept[-1].block, kept[-1].hash or digest
+        # a statement that was moved to History got a new block id there: its past is recorded under the former one
+        moved = [change.former for change in changes if block and change.former.history == block != change.former.block]
+        if moved:
+            block, digest = moved[-1].block, moved[-1].hash or digest
         changes = [change for change in changes if block and change.block == block]
         last = max((number for number, change in enumerate(changes) if change.hash == digest), default=-1)
         return changes[: last + 1]
@@ -179,8 +190,11 @@ class StatementLog:
         return bool(self._counting("candidates", "1", "candidate = ?", candidate))
 
     def analyses(self, exchanges: Iterable[str]) -> list[Event]:
-        """Return this device's earlier looks at any of some exchanges, oldest first, unless all that they were about
-        left short-term memory since: what is put back there is looked at anew."""
+        """Return this device's earlier analyses of any of these exchanges, oldest first.
+
+        An analysis is left out when all of its exchanges were consolidated since: if one is put back into short-term
+        memory, it is analyzed again.
+        """
         runs = self._store.projection.query(
             "SELECT run FROM promotions WHERE event IN (SELECT value FROM json_each(?))", json.dumps(list(self._undone))
         )
@@ -200,18 +214,18 @@ class StatementLog:
         events = (journal.event_at(seq, journal.device) for (seq,) in rows)
         return [event for event in events if event and isinstance(event.what, EventsAnalyzed)]
 
-    def led(self) -> dict[tuple[str, str], frozenset[str]]:
-        """Return on which days words led an answer, by the exchange they were said in and their hash."""
+    def answer_days(self) -> dict[tuple[str, str], frozenset[str]]:
+        """Return the days on which an answer rested on some words, by the exchange they were said in and their hash."""
         days: dict[tuple[str, str], frozenset[str]] = {}
         for exchange, digest, at in self._counting("led", "exchange, hash, at", "1"):
-            # Days, not answers: what is asked again and again on one day is one use.
+            # days are counted, not answers: a question asked five times on one day is one use
             days[exchange, digest] = days.get((exchange, digest), frozenset()) | {self._store.day_of(at)}
         return days
 
     # --- short-term memory ----------------------------------------------------------------------------------
 
     def noted_from(self, item: str) -> frozenset[str]:
-        """Return the exchanges that Reflection noted an item of the lists from, by the item's text."""
+        """Return the exchanges from which Reflection noted an item of the structured data, given the item's text."""
         rows = self._counting("writings", "exchange", "hash = ? AND part = 'item'", text_hash(item))
         return frozenset(exchange for (exchange,) in rows)
 
@@ -233,7 +247,7 @@ class StatementLog:
         rows = self._counting("proposals", "id, data", "json_extract(data, '$.operation') = 'retire'")
         return {name: frozenset(RetireProposal.from_json(json.loads(data)).sources) for name, data in rows}
 
-    # --- what persons did -----------------------------------------------------------------------------------
+    # --- what persons changed --------------------------------------------------------------------------------
 
     def touched_at(self, path: str) -> str:
         """Return when a person last changed a memory; "" for never."""
@@ -242,19 +256,28 @@ class StatementLog:
 
     @property
     def corrections(self) -> list[Correction]:
-        """What persons changed, oldest first."""
-        return self._put_right[0]
+        """Statements that persons changed or removed, oldest first."""
+        return self._edits.corrections
 
     @property
     def by_hand(self) -> dict[tuple[str, str], str]:
         """When a person wrote a statement, by (page uuid, text hash)."""
-        return self._put_right[1]
+        return self._edits.by_hand
 
     @cached_property
-    def _put_right(self) -> tuple[list[Correction], dict[tuple[str, str], str]]:
+    def all_corrections(self) -> list[Correction]:
+        """What persons ever changed, oldest first."""
+        return self._edits_since("").corrections
+
+    @cached_property
+    def _edits(self) -> _Edits:
+        return self._edits_since(self._corrected_since or "~")
+
+    def _edits_since(self, moment: str) -> _Edits:
+        """Return what persons did to pages on this device since a moment, by comparing the texts before and after."""
         corrections: list[Correction] = []
         by_hand: dict[tuple[str, str], str] = {}
-        rows = self._by_hand("path, before, after, at", "at >= ?", self._corrected_since or "~")
+        rows = self._by_hand("path, before, after, at", "at >= ?", moment)
         for path, *hashes, at in rows:
             if self._store.tree.kind_of(path) is PathKind.MEMORY:
                 before, after = (_statements(self._store, path, digest) for digest in hashes)
@@ -262,15 +285,15 @@ class StatementLog:
                     text = with_rooted_links(self._store, before[key], [posixpath.dirname(path)])
                     corrections.append(Correction(key[0], text, at))
                 by_hand |= {(page, text_hash(text)): at for (page, _), text in after.items() - before.items()}
-        return corrections, by_hand
+        return _Edits(corrections, by_hand)
 
     def _by_hand(self, columns: str, where: str, value: str) -> list[Row]:
-        """Return what persons did to pages on this device, oldest first."""
+        """Return the recorded changes of files by persons on this device, oldest first."""
         where = f"device = ? AND kind IN (SELECT value FROM json_each(?)) AND {where}"
         return self._counting("changes", columns, where, self._store.journal.device, _BY_HAND, value)
 
     def _counting(self, table: str, columns: str, where: str, *values: str) -> list[Row]:
-        """Return rows of a table in the order of their events, without those of events that are taken back."""
+        """Return rows of a table in the order of their events, without those of events that were undone."""
         # `?1` is the undone events; where the condition has its own `?` they count on from there
         return self._store.projection.query(
             f"SELECT {columns} FROM {table} WHERE event NOT IN (SELECT value FROM json_each(?1)) AND {where}"
@@ -281,7 +304,7 @@ class StatementLog:
 
 
 def read_statements(store: Store, corrected_since: str | None = None) -> StatementLog:
-    """Return what the journals tell; a run that was undone is looked at anew, as if it had never been.
+    """Return the queries on statements; what an undone run recorded counts as never recorded.
 
     Args:
         store: The store.
@@ -296,13 +319,19 @@ def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:
 
 
 def _statements(store: Store, path: str, digest: str | None) -> dict[tuple[str, str], str]:
-    """Return the texts of the statements that held on a page as it stood then, by page uuid and text hash."""
+    """Return the texts of a page's current statements in an earlier version, by page uuid and text hash.
+
+    Args:
+        store: The store.
+        path: The page.
+        digest: The content hash of the version; {} for one whose text was not kept.
+    """
     try:
         memory = parse_memory(path, store.kept_text(digest) or "")
     except FormatError:
         return {}
-    held = (statement.text for statement in memory.statements if not statement.is_history)
-    return {(memory.uuid, text_hash(text)): text for text in held}
+    current = (statement.text for statement in memory.statements if not statement.is_history)
+    return {(memory.uuid, text_hash(text)): text for text in current}
 
 
 # --- `brainiac adopt` ----------------------------------------------------------------------------------------------
@@ -310,12 +339,12 @@ def _statements(store: Store, path: str, digest: str | None) -> dict[tuple[str, 
 
 @dataclass(slots=True)
 class Adoption:
-    """What a person releases, so that processes may update, move and retire it.
+    """Statements that a person hands over to the processes, which may update, move and retire them from then on.
 
     Attributes:
-        changes: Block ids and a uuid where they are missing.
-        statements: As the journal will name them: page, block, hash.
-        texts: What they say, with the page's path.
+        changes: The changes that add missing block ids and uuids.
+        statements: The statements as the journal will record them: page, block, hash.
+        texts: Path of the page and text of each statement.
     """
 
     changes: list[Change] = field(default_factory=list)
@@ -333,7 +362,7 @@ def plan_adoption(store: Store, named: str | None = None) -> Adoption:
     for path in _pages(store, named):
         text = store.read_text(path) or ""
         try:
-            page = _with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), iso(store.clock.now())))
+            page = with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), store.written_at(path)))
         except FormatError:
             continue  # the doctor names it
         uuid = page.memory.uuid
@@ -350,7 +379,7 @@ def plan_adoption(store: Store, named: str | None = None) -> Adoption:
 
 
 def adopt(store: Store, named: str | None = None) -> tuple[Event | None, Adoption]:
-    """Release statements in one commit; no event when all there are ours already.
+    """Hand over statements in one commit; no event when all are the processes' own already.
 
     Raises:
         ConflictError: A page was saved meanwhile; nothing was changed.
@@ -362,8 +391,8 @@ def adopt(store: Store, named: str | None = None) -> tuple[Event | None, Adoptio
     return store.commit(adopted, by="person", changes=adoption.changes), adoption
 
 
-def _with_block_ids(page: MemoryDocument) -> MemoryDocument:
-    """Give each statement that holds and has none a block id, at the end of its own text."""
+def with_block_ids(page: MemoryDocument) -> MemoryDocument:
+    """Return a page on which each current statement has a block id, at the end of its own text."""
     text, path = page.memory.text, page.memory.path
     taken = block_ids(text)
     ids: list[tuple[int, str]] = []
@@ -378,6 +407,7 @@ def _with_block_ids(page: MemoryDocument) -> MemoryDocument:
 
 
 def _pages(store: Store, named: str | None) -> list[str]:
+    """Return the paths of the memories at a path or below a folder; of all memories for None."""
     tree = store.tree
     top = tree.confine(named, inside=tree.memory) if named else tree.long_term
     files = sorted(entry.path for entry in tree.walk(top)) if top.is_dir() else [str(top)] if top.is_file() else []

@@ -20,12 +20,20 @@ _MIN_LETTERS = 3  # a shorter number word of one language is any word of another
 
 
 def numbers(texts: Iterable[str]) -> set[int]:
-    """Return the numbers of texts, digit group by digit group: of a date its year, month and day; zero says nothing."""
+    """Return the numbers in texts, each group of digits by itself: of a date its year, month and day; 0 is left out."""
     return {int(digits[:18]) for text in texts for digits in _NUMBER.findall(text)} - {0}
 
 
 def spelled_numbers(text: str, quotes: Iterable[str]) -> set[int]:
-    """Return the numbers of a text, digit group by digit group, that quotes have in words, in any language."""
+    """Return those numbers of a text that quotes have as words, in any language.
+
+    Args:
+        text: Has the numbers in digits.
+        quotes: May have them as number words.
+
+    Returns:
+        The numbers as `numbers` returns them: of `1,200` the groups 1 and 200.
+    """
     tokens = {token for quote in quotes for token in _TOKEN.findall(_folded(quote))}
     whole = " ".join(map(_folded, quotes))
     spelled: set[int] = set()
@@ -49,13 +57,13 @@ def dates_in(text: str) -> Iterator[tuple[date, str]]:
 
 
 def clock_hours(text: str) -> dict[str, set[int]]:
-    """Return the times of a text at a full, half or quarter hour, with the hours by which they may have been told.
+    """Return the times of a text at a full, half or quarter hour, each with the hours that may be named when saying it.
 
-    "Half past seven" is told by seven, "halb acht" by eight, and both in the evening as well.
+    "Half past seven" names seven, "halb acht" eight, both in the evening too.
     """
     return {
         match.group(): {
-            hour for near in (int(match[1]), int(match[1]) + 1) for hour in (near, near % 12, near % 12 + 12)
+            hour for named in (int(match[1]), int(match[1]) + 1) for hour in (named, named % 12, named % 12 + 12)
         }
         for match in _CLOCK.finditer(text)
     }
@@ -73,6 +81,7 @@ def _around_month(text: str, tokens: list[re.Match[str]], at: int, month: int) -
 
 
 def _date(year: int, month: int, day: int) -> date | None:
+    """Return a date; None for a day that does not exist."""
     try:
         return date(year, month, day)
     except ValueError:
@@ -80,7 +89,13 @@ def _date(year: int, month: int, day: int) -> date | None:
 
 
 def _is_spelled(form: str, tokens: set[str], whole: str) -> bool:
-    """Return whether the words of a number stand in quotes: each by itself, or as a run of signs without spaces."""
+    """Return whether quotes have the words of a number.
+
+    Args:
+        form: The number in words, in one language.
+        tokens: The words of the quotes.
+        whole: The quotes as one text, for scripts without spaces.
+    """
     if not form.isascii() and any(unicodedata.name(sign, "").startswith("CJK") for sign in form):
         return form in whole
     parts = _TOKEN.findall(form)
@@ -88,16 +103,17 @@ def _is_spelled(form: str, tokens: set[str], whole: str) -> bool:
 
 
 def _stands(part: str, tokens: set[str]) -> bool:
+    """Return whether one word of a number is among the words of the quotes, perhaps with another ending."""
     if part in tokens:
         return len(part) >= _MIN_LETTERS
-    # an ending is changed or added: "szósty" is told as "szóstej"
+    # inflection changes the ending: the ordinal "szósty" is said as "szóstej"
     stem = part[:-1] if len(part) > _MIN_PREFIX else part
     return len(part) >= _MIN_PREFIX and any(token.startswith(stem) for token in tokens)
 
 
 @lru_cache(maxsize=256)
 def _forms(value: int) -> frozenset[str]:
-    """Return how a number is written in words, as a cardinal and an ordinal, in every language that is known."""
+    """Return a number as words, cardinal and ordinal, in every language of num2words."""
     from num2words import CONVERTER_CLASSES  # type: ignore[import-untyped]  # needed for a number that nobody typed
 
     forms = set()
@@ -112,7 +128,7 @@ def _forms(value: int) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _months() -> dict[str, set[int]]:
-    """Return the months that a name stands for, in every language that number words are known in."""
+    """Return the numbers of the months that each name stands for, in every language of num2words."""
     from babel.core import Locale, UnknownLocaleError  # needed for a date that nobody typed
     from num2words import CONVERTER_CLASSES
 
@@ -130,4 +146,5 @@ def _months() -> dict[str, set[int]]:
 
 
 def _folded(text: str) -> str:
+    """Return a text casefolded and with one spelling for each sign, for comparing."""
     return unicodedata.normalize("NFKC", text).casefold()

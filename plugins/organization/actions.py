@@ -122,7 +122,7 @@ class ProposalCheck:
         page = self._pages.memories.get(path)
         if page is None or not page.uuid:
             self._refuse(proposal, "there is no such memory", path)
-        elif page.uuid not in self._pages.place_of:
+        elif page.uuid not in self._pages.path_by_uuid:
             self._refuse(proposal, "another page has its uuid", path)
         elif not self._history.is_resting(path, self._now):
             self._refuse(proposal, "it was edited a moment ago", path)
@@ -171,7 +171,7 @@ class ProposalCheck:
                 self._place(Action("move", (path,), folder, proposal.reason))
 
     def _place(self, action: Action) -> None:
-        """Move pages now, or after the person's consent where they put the page to its place themselves."""
+        """Record an action: to be done now for pages that a process placed, proposed for those that a person placed."""
         self._claimed.update(action.paths)
         by_person = tuple(path for path in action.paths if path in self._history.placed)
         by_process = tuple(path for path in action.paths if path not in self._history.placed)
@@ -449,7 +449,7 @@ class Draft:
 
     def changes(self) -> list[Change]:
         """Return the changes for the commit, with the links to moved pages repaired on every page."""
-        places = {uuid: self.place(path) for uuid, path in self._pages.place_of.items()}
+        places = {uuid: self.place(path) for uuid, path in self._pages.path_by_uuid.items()}
         holds = self._brain.tree.holds
         changes: list[Change] = []
         # Every page is checked, since any page may link to one that moves, and editors follow a link by its path.

@@ -13,6 +13,7 @@ from brainiac.brain import Brain
 from brainiac.errors import ConflictError
 from brainiac.events import Change, Event, MemoryOrganized, content_hash
 from brainiac.formats.frontmatter import edit_meta
+from brainiac.history.digest import write_digest
 from brainiac.llm.gate import is_hidden
 from brainiac.llm.offline import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposals
@@ -72,10 +73,17 @@ def organize(
         LockedError: Another run is at work.
     """
     with locked(brain.places.state / "organization.lock", wait_seconds=0):
-        for _ in range(ATTEMPTS - 1):
-            with suppress(ConflictError):
-                return _Run(brain, progress, abandon).run()
-        return _Run(brain, progress, abandon).run()
+        outcome = _attempted(brain, progress, abandon)
+    write_digest(brain)
+    return outcome
+
+
+def _attempted(brain: Brain, progress: Progress, abandon: Callable[[], bool] | None) -> Outcome:
+    """Run until no file that it changes was changed meanwhile."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(ConflictError):
+            return _Run(brain, progress, abandon).run()
+    return _Run(brain, progress, abandon).run()
 
 
 class _Run:
@@ -133,7 +141,7 @@ class _Run:
     def _count_uses(self, draft: Draft) -> None:
         """Add the counted citations to `reinforcement_count` of the pages; a page that is being edited is left out."""
         for uuid, times in self._usage.cited.items():
-            page = self._pages.memories.get(self._pages.place_of.get(uuid, ""))
+            page = self._pages.memories.get(self._pages.path_by_uuid.get(uuid, ""))
             if page is not None and self._is_resting(page.path):
                 count = page.reinforcement_count + times
                 draft.edit(page.path, edit_meta(draft.text(page.path) or "", reinforcement_count=count))

@@ -247,7 +247,7 @@ def find_patterns(brain: Brain, pages: PageSet, history: UsageHistory, usage: Us
 def _frequent(pages: PageSet, cited: Counter[str]) -> Iterator[Row]:
     """Yield the pages that are cited much, the most cited first."""
     for uuid, times in sorted(cited.items(), key=lambda item: (-item[1], item[0])):
-        path = pages.place_of.get(uuid, "")
+        path = pages.path_by_uuid.get(uuid, "")
         if times >= FREQUENT_TIMES and path in pages.memories:
             yield {"path": path, "cited": times}
 
@@ -255,7 +255,7 @@ def _frequent(pages: PageSet, cited: Counter[str]) -> Iterator[Row]:
 def _co_accessed(pages: PageSet, history: UsageHistory, together: Counter[Pair]) -> Iterator[Row]:
     """Yield pairs of pages that are used together and not linked; no pair whose link a person has undone."""
     for pair, times in sorted(together.items(), key=lambda item: (-item[1], item[0])):
-        first, second = (pages.place_of.get(uuid, "") for uuid in pair)
+        first, second = (pages.path_by_uuid.get(uuid, "") for uuid in pair)
         is_shown = times >= TOGETHER_TIMES and pair not in history.unlinked
         if is_shown and {first, second} <= pages.memories.keys() and not _are_related(pages, first, second):
             yield {"paths": [first, second], "cited": times}

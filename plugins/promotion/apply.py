@@ -317,7 +317,7 @@ def _merge(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRec
             if not current.is_ours or current.statement.section == STEPS:
                 continue
             # The statement keeps its own sources and date: this step only moves it.
-            sources = tuple(sorted(sources_of(draft.log.behind(current.page, current.statement))))
+            sources = tuple(sorted(sources_of(draft.log.provenance_of(current.page, current.statement))))
             moved = replace(record, operation="NEW", sources=sources, since=current.since, evidence=(), replaced=None)
             text = with_links_from(draft.brain, current.text, step.path)
             block = page_draft.document.block_id_for(text)

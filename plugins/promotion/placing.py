@@ -14,18 +14,19 @@ from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
 from brainiac.events import StatementRecord
 from brainiac.formats.markdown import without_link_targets
+from brainiac.formats.prompt import ORIGINS
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.numbers import numbers
-from brainiac.text.tokens import coverage
+from brainiac.text.tokens import coverage, words
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
 from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, folded, free_day_page
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
-MIN_CHANGED = 3  # so many changed statements, and a third of the page's, are worth a name, a summary and an order
-MIN_UNNAMED = 5  # or so many on a page that has no summary yet
+MIN_CHANGED = 4  # so many changed statements, and half of the page's, are worth a name, a summary and an order
+MIN_UNNAMED = 6  # or so many on a page that has no summary yet
 SAME_WORDS = 0.8  # a text that holds so many of another's character trigrams says the same
 _KINDS = {"skill": "skills", "concrete": "concrete"}
 GENERAL = "general"
@@ -65,6 +66,7 @@ def _forget_step(candidate: Candidate, named: Sequence[CurrentStatement]) -> Ste
     if not named:
         raise UserError("it asks to forget what does not stand in memory")
     update = {"text": "", "page": PageRef(), "tags": [], "steps": [], "importance": None}
+    # what a person asked to forget must not come back as the title, tag or text of the proposal
     bare = candidate.operation.model_copy(update=update)
     step = Step(replace(candidate, operation=bare), named[0].path, tuple(named[:1]))
     return replace(step, proposal=proposal_for(step))
@@ -76,11 +78,13 @@ def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...])
     Ours are changed. A person's own is not: a replacement is added beside it, and its end is proposed to the person.
     """
     operation, target = candidate.operation, targets[0]
+    # a model that repeats a statement word for word has seen it confirmed
     if operation.action == "replace" and text_hash(operation.text) == text_hash(target.text):
         operation = operation.model_copy(update={"action": "same"})
     if operation.action == "same":
         return Step(replace(candidate, operation=operation), target.path, targets[:1])
     if target.is_ours:
+        # a person's statement among them stays beside the new wording
         ours = tuple(current for current in targets if current.is_ours)
         return Step(candidate, target.path, ours)
     if operation.action == "replace":
@@ -105,17 +109,25 @@ def check_corrections(log: StatementLog, step: Step) -> None:
     """
     if step.operation.action in ("same", "forget"):
         return
-    said_at = step.candidate.at
+    # What an assistant or a document says again later is no reason to go back to what a person put right.
+    said_at = step.candidate.at if step.candidate.origin == ORIGINS[0] else ""
     written_at = [log.by_hand.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
     if any(moment > said_at for moment in written_at) or is_corrected(log, step.operation.text, said_at):
         raise UserError("a person put it right by hand after it was said")
 
 
 def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
-    """Return whether a person changed or removed a statement that said the same, after a moment."""
+    """Return whether a person changed or removed a statement that said the same, after a moment; "" for ever."""
     statement = without_link_targets(statement)
-    old_texts = [without_link_targets(correction.before) for correction in log.corrections if correction.at > said_at]
+    corrections = log.corrections if said_at else log.all_corrections
+    old_texts = [without_link_targets(correction.before) for correction in corrections if correction.at > said_at]
     return any(coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS for old in old_texts)
+
+
+def is_outdated(summary: str, retired: Iterable[str], current: Iterable[str]) -> bool:
+    """Return whether a page's summary has a word that of its statements only the retired ones had."""
+    gone = set(words(" ".join(retired))) - set(words(" ".join(current)))
+    return not gone.isdisjoint(words(summary))
 
 
 # --- the page of a candidate -------------------------------------------------------------------------------
@@ -165,6 +177,7 @@ def existing_page(draft: Draft, candidate: Candidate) -> str:
     """
     operation, is_private = candidate.operation, candidate.is_private
     page = draft.pages.memories.get(operation.page.path)
+    # a private statement never goes to an open page, nor an open one to where nobody but this machine reads it
     if page and page.is_private == is_private and not operation.page.is_whole:
         return page.path
     if operation.page.is_whole:
@@ -189,6 +202,7 @@ def new_places(candidates: Iterable[Candidate]) -> list[NewPlace]:
         page, subject = candidate.operation.page, candidate.operation.subject
         kind = "skill" if page.kind == "skill" else "concrete"
         title = page.title or ("" if subject == USER else subject) or (candidate.words if kind == "skill" else "")
+        # two notes of one title are two pages: neither may be put into the other
         note_id = candidate.id if page.is_whole else ""
         place = NewPlace(kind, title.strip()[:120], page.folder, candidate.is_private)
         places.setdefault((kind, title.casefold(), candidate.is_private, note_id), place).candidates.append(candidate)
@@ -222,6 +236,7 @@ class Named:
     def in_order(self, steps: Sequence[str]) -> list[str]:
         """Return a how-to's steps in the order of the answer; unchanged where that has other steps than these."""
         ordered = [folded(step) for step in self.page.steps]
+        # a model that adds, drops or rewords a step is not followed: the person's steps stand as they were given
         if sorted(ordered) != sorted(map(folded, steps)):
             return list(steps)
         return sorted(steps, key=lambda step: ordered.index(folded(step)))
@@ -267,7 +282,7 @@ class Synthesizer:
         return path, named
 
     def renamed(self, draft: Draft, path: str, steps: Sequence[Step]) -> Named | None:
-        """Return the answer of synthesis about a page that is new or that steps changed much; None where they did not.
+        """Return the answer of synthesis about a page that steps changed much or made its summary untrue; None else.
 
         Marked words do not count, nor does a page of a day.
 
@@ -278,9 +293,16 @@ class Synthesizer:
         changing = [step.candidate for step in steps if is_stating(step)]
         if page_draft is None or not changing or draft.pages.kind_of(path) not in ("concrete", "skills"):
             return None
-        standing = draft.statements_of(memory) if memory else []
-        is_unnamed = not page_draft.document.memory.meta.get("summary") and len(changing) + len(standing) >= MIN_UNNAMED
-        if len(changing) < max(MIN_CHANGED, len(standing) // 3) and not is_unnamed:
+        blocks = {statement.block_id for statement in page_draft.current}
+        before = draft.statements_of(memory) if memory else []
+        standing = [current for current in before if current.statement.block_id in blocks]
+        retired = [current.statement.text for current in before if current.statement.block_id not in blocks]
+        # a call costs money: only what changed much, lacks a summary or has one that is no longer true is asked about
+        summary = str(page_draft.document.memory.meta.get("summary") or "")
+        is_untrue = is_outdated(summary, retired, (statement.text for statement in page_draft.current))
+        is_unnamed = not summary and len(changing) + len(standing) >= MIN_UNNAMED
+        is_much = len(changing) >= max(MIN_CHANGED, len(standing) // 2)
+        if not (is_much or is_unnamed or is_untrue):
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
         return self._ask(kind, page_draft.document.memory.title, changing, standing=standing)[0]

@@ -43,14 +43,16 @@ from brainiac.text.tokens import coverage, likeness, words
 
 from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
-from .draft import USER, CurrentStatement, Draft, folded
+from .draft import USER, CurrentStatement, Draft
 from .placing import with_fitting_steps
 
 NAME = "promotion"
 MAX_CHARACTERS = 40_000  # of exchanges in one call, so that a small window holds them
 MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
 MAX_STATEMENTS = 150  # in one call; a memory that has no more is shown whole
+MAX_OF_PAGE = 40  # of them of one page, those most like what was said
 MAX_PAGES = 150
+MAX_STEPS_SHOWN = 1200  # characters of a how-to
 _MAX_HITS = 10  # statements searched for each block of what was said
 _SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -207,7 +209,7 @@ class Consolidator:
             for number, event in enumerate(events, 1)
         }
         memories = self._memories(draft, is_private=is_private)
-        texts = [event.user for event in said.values()]
+        texts = [text for event in said.values() for text in (event.user, event.ai) if text]
         statements = nearest(self._brain, draft, memories, texts)
         by_id = {f"s{number}": statement for number, statement in enumerate(statements, 1)}
         top = draft.pages.root + "/"
@@ -349,28 +351,29 @@ class Consolidator:
 
 
 def nearest(brain: Brain, draft: Draft, memories: Sequence[Memory], texts: Sequence[str]) -> list[CurrentStatement]:
-    """Return the current statements that texts may be about, likest first.
+    """Return the current statements that texts may be about, page by page, the likeliest page first.
 
-    Of a small memory these are all its statements; else all those of the pages that a text names or the run has
-    changed, and those that a search finds. Steps of a how-to are left out: a how-to changes as a whole.
+    Of a small memory these are all its statements; else those of the pages that a text names, a search finds or the run
+    has changed, until there are `MAX_STATEMENTS`. A page is shown whole, since news about one of its statements often
+    makes another untrue. Steps of a how-to are left out: a how-to changes as a whole.
     """
-    is_small = sum(len(memory.statements) for memory in memories) <= MAX_STATEMENTS
-    hits: set[tuple[str, str]] = set()  # path and text
-    whole_pages: set[str] = set()
+    is_small = sum(not row.is_history for memory in memories for row in memory.statements) <= MAX_STATEMENTS
+    scores: dict[str, float] = {memory.path: 0.0 for memory in memories} if is_small else {}
+    for path in _named_in(memories, texts) | draft.page_drafts.keys():
+        scores[path] = 1.0
     if not is_small:
-        hits = {(hit.path, folded(hit.text)) for text in texts for hit in _hits(brain, text)}
-        whole_pages = _named_in(memories, texts) | draft.page_drafts.keys()
-    paths = whole_pages | {path for path, _ in hits}
-    statements: list[CurrentStatement] = []
+        for text in texts:
+            for rank, hit in enumerate(_hits(brain, text), 1):
+                scores[hit.path] = scores.get(hit.path, 0.0) + 1.0 / rank
+    pages = []
     for memory in memories:
-        if not is_small and memory.path not in paths:
-            continue
-        for current in draft.statements_of(memory):
-            is_hit = (memory.path, folded(current.statement.text)) in hits
-            if current.statement.section != STEPS and (is_small or memory.path in whole_pages or is_hit):
-                statements.append(current)
-    scores = {current.id: max((coverage(current.text, text) for text in texts), default=0.0) for current in statements}
-    return sorted(statements, key=lambda current: -scores[current.id])[:MAX_STATEMENTS]
+        if memory.path in scores:
+            statements = [row for row in draft.statements_of(memory) if row.statement.section != STEPS]
+            shares = {row.id: max((coverage(row.text, text) for text in texts), default=0.0) for row in statements}
+            statements.sort(key=lambda row: -shares[row.id])
+            pages.append((scores[memory.path] + max(shares.values(), default=0.0), statements))
+    pages.sort(key=lambda page: -page[0])
+    return [row for _, statements in pages for row in statements[:MAX_OF_PAGE]][:MAX_STATEMENTS]
 
 
 def _hits(brain: Brain, text: str) -> Iterator[Hit]:
@@ -411,10 +414,11 @@ def _page_names(
 
 
 def _summary(memory: Memory) -> str:
-    """Return a page's summary, or the beginning of its first current statement."""
-    summary = str(memory.meta.get("summary") or "")
-    current = (statement for statement in memory.statements if not statement.is_history)
-    return summary or next((statement.text[:120] for statement in current), "")
+    """Return what a page is shown by: a how-to's steps, a summary, or the beginning of its first current statement."""
+    current = [statement for statement in memory.statements if not statement.is_history]
+    if steps := [statement.text for statement in current if statement.section == STEPS]:
+        return " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))[:MAX_STEPS_SHOWN]
+    return str(memory.meta.get("summary") or "") or next((statement.text[:120] for statement in current), "")
 
 
 def _unchecked(operation: Operation, problem: str) -> Refused:

@@ -92,7 +92,7 @@ def test_temporary_hidden_conflicting_and_foreign_files_are_passed_over(root: Pa
             run.drop(f"inbox/{name}", "not a prompt")
         run.wait_idle()
         assert [] == run.plugin.prompts
-        assert ["inbox/photo.jpg"] == list(run.daemon.bus.passed_over)
+        assert "`.jpg` is no text" in (root / "inbox/photo.jpg.error.md").read_text()
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t\n", "---\nstatus: draft\n---\nnot yet\n"])
@@ -400,10 +400,10 @@ def test_a_prompt_that_was_refused_and_then_deleted_waits_no_longer(root: Path) 
         (root / "inbox/q.md").write_bytes(b"\xff\xfe broken")
         (root / "inbox/photo.jpg").write_bytes(b"x")
         run.wait_for("inbox/q.error.md")
-        eventually(lambda: list(run.daemon.bus.passed_over) == ["inbox/photo.jpg"])
+        eventually((root / "inbox/photo.jpg.error.md").exists)
         (root / "inbox/q.md").unlink()
         (root / "inbox/photo.jpg").unlink()
-        eventually(lambda: not (root / "inbox/q.error.md").exists() and not run.daemon.bus.passed_over)
+        eventually(lambda: not list((root / "inbox").glob("*.error.md")))
         assert [] == run.daemon.bus.inbox.pending
 
 
@@ -576,3 +576,36 @@ def test_quiet_counts_from_the_last_exchange_over_restarts_and_edits_do_not_rese
     told = cast("list[float]", plugin.of("quiet"))
     assert told == sorted(told)
     assert told[0] >= 200
+
+
+ONLOOKER = """
+import brainiac
+@brainiac.hookimpl
+def file_changed(brain, change):
+    if change.action != "moved" and not change.path.startswith(("system", "plugins")):
+        with open(brain.root / ".changes", "a") as file:
+            file.write(f"{change.action} {change.path}\\n")
+"""
+
+
+def test_a_plugin_hears_of_every_folder_and_what_is_new_is_called_so(root: Path) -> None:
+    """Also of the person's own folders, made before or meanwhile; what stood there before is not told of."""
+    (root / "diary").mkdir()
+    (root / "diary/old.md").write_text("old\n")
+    (root / "plugins/onlooker.py").write_text(ONLOOKER)
+    with running(root) as run:
+        assert str(root / "diary") not in run.daemon.watcher._watches  # it costs nothing while nobody listens
+        run.brain.plugins.trust.trust("onlooker")  # taken in without a restart
+        eventually(
+            lambda: run.brain.plugins.has_foreign("file_changed") and str(root / "diary") in run.daemon.watcher._watches
+        )
+        (root / "diary/new.md").write_text("new\n")
+        (root / "letters").mkdir()
+        (root / "letters/first.md").write_text("first\n")
+        run.drop("inbox/q.md", "hello")
+        told = {"created diary/new.md", "created letters/first.md", "created inbox/q.md"}
+        eventually(lambda: (root / ".changes").exists() and told <= set((root / ".changes").read_text().splitlines()))
+        (root / "diary/new.md").write_text("newer\n")
+        eventually(lambda: "modified diary/new.md" in (root / ".changes").read_text())
+        assert "old.md" not in (root / ".changes").read_text()
+        assert "modified inbox/q.md" not in (root / ".changes").read_text()

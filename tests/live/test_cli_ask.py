@@ -75,11 +75,13 @@ def test_prompts_that_begin_alike_stand_side_by_side(brain: Brain) -> None:
     words = "Please remember that my good old friend number"
     folder = brain.root / "inbox" / "alike"
     script = (
-        "import sys; from brainiac.brain import Brain; from brainiac.cli.ask import _drop\n"
+        "import sys; from brainiac.brain import Brain; from brainiac.verbs import _stem, _write_new\n"
         "from brainiac.clock import ManualClock; from datetime import UTC, datetime\n"
         "brain = Brain(sys.argv[1], clock=ManualClock(datetime(2025, 9, 16, tzinfo=UTC)))\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
-        f"for number in range(20): _drop(brain, f'{words} {{sys.argv[2]}}-{{number}}', 'alike', {{}})\n"
+        "for number in range(20):\n"
+        f"    text = f'{words} {{sys.argv[2]}}-{{number}}'\n"
+        "    _write_new(brain.tree.inbox / 'alike', _stem(brain, text, is_named=True), {}, text)\n"
     )
     asking = [
         subprocess.Popen(

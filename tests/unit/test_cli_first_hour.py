@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.filing import tidy_inbox
 
 from brainiac import __version__
 from brainiac.brain import Brain
+from brainiac.cli.ask import ShownLinks
 from brainiac.cli.wording import sentence
 from brainiac.errors import NotABrainError
+from brainiac.formats.markdown import find_links
 from brainiac.llm.gate import is_hidden
 from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain
@@ -123,3 +127,64 @@ def test_a_conversation_goes_on_after_what_cannot_be_answered(
             if "response" not in path.name and "error" not in path.name
         ]
     )
+
+
+def test_a_new_brain_lists_its_folders_and_its_log_accuses_nobody(shell: Shell, tmp_path: Path) -> None:
+    """The index pages list what stands below from the start, and no file made by `init` counts as a person's edit."""
+    root = tmp_path / "brain"
+    shell("init", str(root))
+    manifest = (root / "memory/long_term/_index.md").read_text().partition("## Manifest")[2]
+    assert ["Concrete", "Events", "Skills"] == [link.text for link in find_links(manifest)]
+    assert 0 == shell("ask", "I live in Portland.", "--brain", str(root)).code
+    assert "by hand" not in shell("log", "--brain", str(root)).out
+    explained = shell("why", "i live in portland.", "--brain", str(root))
+    assert (0, True) == (explained.code, "you typed" in explained.out)
+    uuid = re.findall(r"^uuid: (.*)$", (root / "memory/long_term/skills/_index.md").read_text(), re.MULTILINE)
+    assert uuid == [link.uuid for link in find_links(manifest) if link.text == "Skills"]
+
+
+@pytest.mark.parametrize(
+    ("model", "said"), [("offline", "Without a model"), ("openai/gpt-5-mini", "`openai/gpt-5-mini` answers")]
+)
+def test_who_asks_nothing_is_told_what_to_ask(shell: Shell, tmp_path: Path, model: str, said: str) -> None:
+    """An empty `ask` and `/help` get a person going in the engine that is set."""
+    brain = make_brain(tmp_path / "brain")
+    config = brain.tree.config
+    config.write_text(config.read_text().replace("model: offline", f"model: {model}"))
+    done = shell("ask", "", "--brain", str(brain.root))
+    assert (2, True) == (done.code, said in done.err)
+    helped = shell("ask", "/help", "--brain", str(brain.root))
+    assert (0, model != "offline") == (helped.code, f"`{model}`" in helped.out)
+
+
+def test_links_of_an_answer_lead_somewhere_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever pieces it comes, a link is shown as its words and a path from the current folder."""
+    brain = make_brain(tmp_path / "brain")
+    monkeypatch.chdir(brain.root)
+    text = "In [Short-term [1]](../memory/short_term.md) and [the web](https://example.org), a [bracket], [x]."
+    text = text.replace("[1]", "\\[1\\]")
+    for size in (1, 3, 7, len(text)):
+        links = ShownLinks(brain.tree, "inbox/a.md")
+        shown = "".join(links.feed(text[start : start + size]) for start in range(0, len(text), size)) + links.rest()
+        expected = "In Short-term [1] (memory/short_term.md) and the web (https://example.org), a [bracket], [x]."
+        assert expected == shown
+
+
+def test_answered_prompts_leave_the_inbox_once_they_are_kept_whole(shell: Shell, tmp_path: Path) -> None:
+    """After `inbox.keep_days`; what was a secret, edited, not filed yet or put back stays."""
+    brain = make_brain(tmp_path / "brain")
+    root = str(brain.root)
+    brain.tree.config.write_text(brain.tree.config.read_text().replace("  # keep_days: 30", "  keep_days: 0"))
+    (brain.tree.inbox / "secret.md").write_text("My key is sk-proj-AbCdEf0123456789AbCdEf0123456789AbCdEf01.\n")
+    (brain.tree.inbox / "edited.md").write_text("We meet on Monday.\n")
+    (brain.tree.inbox / "plain.md").write_text("I live in Portland.\n")
+    shell("run", "--once", "--brain", root)
+    assert None is tidy_inbox(Brain(brain.root))  # nothing is filed yet
+    shell("promote", "--brain", root)
+    (brain.tree.inbox / "edited.md").write_text("We meet on Thursday.\n")
+    assert tidy_inbox(brain) is not None
+    left = {"secret.md", "secret.response.md", "edited.md", "edited.response.md"}
+    assert left == {path.name for path in brain.tree.inbox.glob("[!.]*.md")}
+    assert "I live in Portland." in shell("why", "I live in Portland.", "--brain", root).out
+    assert 0 == shell("undo", "--last", "--brain", root).code
+    assert ("I live in Portland.\n", None) == ((brain.tree.inbox / "plain.md").read_text(), tidy_inbox(brain))

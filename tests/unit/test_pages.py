@@ -53,14 +53,14 @@ def test_it_holds_what_can_be_read_and_names_what_cannot(scene: Scene) -> None:
 def test_pages_are_found_by_identity_and_by_name(scene: Scene) -> None:
     """By uuid unless two pages bear it, by title and alias, a statement by its block id."""
     held = scene.brain.pages()
-    assert MIRA == held.place_of["u-mira"]
+    assert MIRA == held.path_by_uuid["u-mira"]
     assert [MIRA] == [page.path for page in held.by_name["mimi"]] == [page.path for page in held.by_name["mira"]]
     (statement,) = held.pages[MIRA].statements
     assert statement == held.statement("u-mira", statement.block_id)
     assert held.statement("u-mira", "none") is held.statement("u-none", statement.block_id) is None
     write(scene, f"{TOP}/concrete/copy.md", held.pages[MIRA].text)
     held = scene.brain.pages()
-    assert "u-mira" not in held.place_of
+    assert "u-mira" not in held.path_by_uuid
     assert [f"{TOP}/concrete/copy.md", MIRA] == held.by_uuid["u-mira"]
 
 

@@ -7,7 +7,8 @@ came are searched. A second brain, in which nothing is marked, shows that each o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import posixpath
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
@@ -19,9 +20,11 @@ import yaml
 from brainiac_plugins.organization.run import organize
 from brainiac_plugins.promotion.run import promote
 
-from brainiac import hookimpl
+from brainiac import hookimpl, verbs
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
+from brainiac.errors import BrainiacError
+from brainiac.events import NoteCaptured, PromptAnswered
 from brainiac.llm.context.blocks import Block, Stability
 from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import Hit
@@ -422,6 +425,61 @@ def test_every_purpose_is_served_elsewhere(lives: Any) -> None:
 
 
 @pytest.mark.slow
+def seen_through_a_door(root: Path, *, is_private: bool) -> str:
+    """Return all that a client at a door is given by any verb, whatever it asks for."""
+    with ChatServer() as server:
+        brain = make(root, server, is_private=is_private)
+    (root / "system/config.yaml").write_text("llm: {model: offline}\nrecall: {embedder: none}\n")
+    brain.observed.adopt()
+    for number, meta in enumerate(PRIVATE_PROMPTS if is_private else ()):
+        say_to(brain, f"private/{number}.md", f"---\n{meta}\n---\nI hide kanarie99qz in topic99.\n")
+    door, seen = verbs.Caller("test:client"), []
+
+    def call(verb: Callable[..., Any], *values: str, **named: Any) -> Any:
+        try:
+            result = verb(brain, *values, caller=door, **named)
+        except BrainiacError as error:
+            seen.append(str(error))
+            return None
+        seen.append(str(result.to_json()))
+        return result
+
+    ids = {path.relative_to(root).as_posix() for path in root.rglob("*.md")}
+    for folder in {posixpath.dirname(path) for path in ids}:
+        if "kanarie" not in folder:  # an error repeats what was asked for
+            call(verbs.list_folder, folder)
+    for number in (*NUMBERS.values(), 99):
+        topic = f"topic{number:02d}"
+        found = call(verbs.search, topic, limit=20, max_tokens=9_000)
+        ids |= {topic, *(match.id for match in found.matches)}
+        # each costs more than a search: a shape is tried by one of them
+        if number % 3 == 0:
+            call(verbs.ask, f"What of {topic}?", conversation="door")
+        elif number % 3 == 1:
+            call(verbs.briefing, f"What of {topic}? [[{topic}]]", budget_tokens=9_000)
+        else:
+            call(verbs.suggest, topic, "forget")
+    ids |= {event.id for event in brain.journal.events(kinds={PromptAnswered, NoteCaptured})}
+    for number, name in enumerate(sorted(name for name in ids if "kanarie" not in name)):
+        call(verbs.fetch, name, max_tokens=9_000)
+        if number % 2:
+            call(verbs.why, name, max_tokens=9_000)
+    brain.close()
+    return "\n".join(seen)
+
+
+def test_no_private_word_passes_a_door(tmp_path: Path) -> None:
+    """By no verb, nor in what an error says; were it not private, most of the very same words would pass."""
+    seen = {
+        is_private: seen_through_a_door(tmp_path / str(is_private), is_private=is_private)
+        for is_private in (True, False)
+    }
+    assert [] == [name for name in SHAPES if canary(name) in seen[True]]
+    assert "kanarie99qz" not in seen[True]
+    unseen = [name for name in SHAPES if canary(name) not in seen[False]]
+    assert len(unseen) < len(SHAPES) / 4, unseen
+
+
 def test_what_was_said_in_private_is_filed_on_no_open_page(tmp_path: Path, machine: Path) -> None:
     """Beside a private page by hand that says something like it, a page begun for it is private and stays so."""
     with ChatServer() as server:

@@ -327,7 +327,7 @@ def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
     texts = ("The kiln fires at 1220 degrees.", "The boat is blue.", "Rain fell on the lake.")
     units = Units([whole(encode(Page("a.md", "A", tuple(Unit(text) for text in texts)), analyzer))])
     none = {name: np.zeros(3) for name in BY_HAND}
-    words = {"covered": np.array([1.0, 0.2, 0.0]), "trigram": np.array([1.0, 0.2, 0.0])}
+    words = {"own": np.array([1.0, 0.2, 0.0]), "trigram_three": np.array([1.0, 0.2, 0.0])}
     meaning = {"embedded": np.array([0.0, 1.0, 1.0]), "meaning": np.array([0.0, 0.3, 0.1])}
     by_words, _ = rank(units, none | words)
     mixed, _ = rank(units, none | words | meaning)

@@ -206,6 +206,20 @@ def test_last_goes_further_back_each_time(brain: Brain, shell: Shell) -> None:
     assert "nothing was done" in shell("undo", "--last").err
 
 
+def test_the_last_exchange_goes_with_all_that_followed(brain: Brain, shell: Shell) -> None:
+    """The answer and what was noted are taken back at once; the prompt, a person's file, stays and is told of."""
+    shell("ask", "/remember My locker is 4711.")
+    shell("ask", "Where is my locker?")
+    (first, second) = (event.data["prompt"] for event in brain.journal.events(kinds={"prompt-answered"}))
+    done = shell("undo", "--last")
+    assert (0, True) == (done.code, f"brainiac ask --again {second}" in done.out)
+    assert (True, None) == (brain.read(second) is not None, brain.read(second.replace(".md", ".response.md")))
+    assert "Where is my locker?" not in (brain.read_text(STM) or "")
+    assert f"{second}: its answer was taken back" in shell("status").out
+    assert 0 == shell("undo", "--last").code
+    assert (None, None) == (brain.read(first.replace(".md", ".response.md")), brain.short_term().memory.facts or None)
+
+
 def test_undone_twice_is_refused(brain: Brain, shell: Shell) -> None:
     """What is taken back already is told, with how to bring it back; then it can be taken back again."""
     event = brain.commit("page-made", by="x", changes=[create(A, "a\n")])

@@ -62,7 +62,8 @@ from brainiac.llm.schemas import (
 HEADINGS = ("## Core Identity", "## Short-Term Memory", "## Relevant Long-Term Memory", "## User Prompt")
 EXISTING = "## Existing Long-Term Memory"
 REFUSED = (
-    "A check refused these operations of your former answer. Answer with what is to stand in their place only; what "
+    "A check stopped these operations of your former answer; the others are carried out. Answer with what is to stand "
+    "in the place of these only: put right, or repeated as it is where only a question was asked and it is right. What "
     "you leave out is dropped."
 )
 JSON_ONLY = "Answer now, with JSON only."
@@ -367,7 +368,8 @@ def _statement(statement: Existing) -> str:
 def _refused(refused: Refused) -> str:
     """Return the line of a refused operation, with what is wrong with it."""
     operation = refused.operation
-    return quoted(f"{operation.action} {', '.join(operation.ids)} “{operation.text}”: {refused.problem}")
+    page = operation.page.path or operation.page.title
+    return quoted(f"{operation.action} {', '.join(operation.ids)} “{operation.text}” on “{page}”: {refused.problem}")
 
 
 def _prompt(request: Request, text: str, ending: str = "") -> Block:
@@ -416,6 +418,7 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
 
 @lru_cache(maxsize=64)
 def _built_in(name: str, values: tuple[tuple[str, Any], ...]) -> str:
+    """Return a built-in template with its values filled in."""
     # here, since a keyless answer needs no template and should not wait for this import
     from jinja2 import Template
 
