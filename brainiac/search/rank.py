@@ -82,6 +82,7 @@ class Ranked:
         scores: One a unit, higher is better.
         signals: By name, one number a unit; those of the second pass too.
         found_by: What led to each unit, by its place in `retrieval.WAYS`; -1 where nothing did.
+        left_out: How many units of the candidates were not ranked, since there were too many.
     """
 
     query: Query
@@ -89,6 +90,7 @@ class Ranked:
     scores: Vector
     signals: Signals
     found_by: NDArray[np.int8]
+    left_out: int = 0
 
     def signals_of(self, number: int) -> dict[str, float]:
         """Return the signals of one unit that are not 0."""
