@@ -43,9 +43,10 @@ _MODULES = ("brain", "errors", "events", "formats.page", "formats.prompt", "sear
 
 
 def __getattr__(name: str) -> Any:
+    """Return a public name, importing the module that has it on first use, so that `import brainiac` stays fast."""
     if name in __all__:
         for module in _MODULES:
-            found = getattr(importlib.import_module(f"brainiac.{module}"), name, None)
-            if found is not None:
-                return found
+            value = getattr(importlib.import_module(f"brainiac.{module}"), name, None)
+            if value is not None:
+                return value
     raise AttributeError(f"module 'brainiac' has no attribute {name!r}")

@@ -47,6 +47,7 @@ class ManualClock(Clock):
         return self._elapsed_seconds
 
     def wait(self, condition: threading.Condition, timeout_seconds: float | None) -> bool:
+        """Wait until the condition is notified or `advance` reaches the timeout; return False once it is reached."""
         with self._mutex:
             self._waiting.add(condition)
             deadline = None if timeout_seconds is None else self._elapsed_seconds + timeout_seconds

@@ -175,6 +175,7 @@ class PathKind(StrEnum):
     ACCESS_LOG = "access-log"
     JOURNAL = "journal"
     IGNORED = "ignored"  # hidden, temporary, sync-conflict and our own temporary names
+    SOURCE = "source"  # a note in a folder of `sources:`; read, never written
     OTHER = "other"
 
 
@@ -241,6 +242,11 @@ class Record:
     _defaults: ClassVar[dict[str, Any]]  # of every field, `MISSING` where it has to be given
 
     def __init__(self, **values: Any) -> None:
+        """Set the fields by name: one method for all events instead of one generated for each, see `record`.
+
+        Raises:
+            TypeError: A field without a default is missing, or there is no such field.
+        """
         if "_defaults" not in type(self).__dict__:
             type(self)._defaults = {item.name: _default_of(item) for item in fields(self)}
         state = self._defaults | values
@@ -350,6 +356,7 @@ def _empty(wanted: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value with its records, lists and mappings as plain JSON values."""
     if isinstance(value, Record):
         return value.to_json()
     if isinstance(value, (list, tuple)):
@@ -972,6 +979,18 @@ class ExchangesFiled(EventData):
     episodes: Mapping[str, tuple[str, ...]]
 
 
+@record
+class InboxTidied(EventData):
+    """Answered prompts left the inbox with their answers: the pages of their days have them word for word.
+
+    Attributes:
+        exchanges: Their ids.
+    """
+
+    kind = "inbox-tidied"
+    exchanges: tuple[str, ...]
+
+
 # --- Promotion ---------------------------------------------------------------------------------------------------
 
 
@@ -1132,6 +1151,18 @@ class ProposalApplied(ProposalEvent):
 
     kind = "proposal-applied"
     statements: tuple[StatementRecord, ...] = ()
+
+
+@record
+class StatementCorrected(EventData):
+    """A person put a statement right.
+
+    Attributes:
+        statements: What stands now, with what it replaced.
+    """
+
+    kind = "statement-corrected"
+    statements: tuple[StatementRecord, ...]
 
 
 class ProposalDeclined(ProposalEvent):
@@ -1304,7 +1335,9 @@ class StatementsAdopted(EventData):
 
 
 # Whatever records operations on statements. What a person applied or asked for makes no statement ours.
-StatingEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | ExchangeMadePrivate
+StatingEvent = (
+    MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | StatementCorrected | ExchangeMadePrivate
+)
 OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
 
 

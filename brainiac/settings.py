@@ -77,6 +77,12 @@ class InboxSettings(_Section):
         ge=0,
         description="more unanswered prompts than this at start-up wait; the free offline engine answers all",
     )
+    keep_days: int | None = Field(
+        None,
+        ge=0,
+        description="an answered prompt of `inbox/` itself leaves it after so many days, once the page of its day has "
+        "it word for word; empty: it stays",
+    )
     max_bytes: int = Field(1_000_000, ge=1, description="a larger prompt is refused with an error file")
 
 
@@ -176,6 +182,7 @@ class RecallSettings(_Section):
     @field_validator("language")
     @classmethod
     def _has_stemmer(cls, language: str) -> str:
+        """Refuse a language without a stemmer."""
         if language in ("english", "none"):  # without the slow import that only other languages need
             return language
         import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore]
@@ -207,6 +214,12 @@ class Settings(_Section):
         description="IANA name such as Europe/Lisbon, written by `brainiac init`: times shown, what is today and the "
         "folders of `events/` go by it; stamps in files stay UTC",
     )
+    sources: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        description="folders of your own notes to search and cite, never written: within the brain (`.` for all of "
+        "them beside its own), or `~/vault` and `/path/vault`, which each machine must allow (`brainiac sources`)",
+    )
     active_device: str | None = Field(None, description="the device that runs the processes; empty: whichever runs")
     paths: PathSettings = PathSettings()
     inbox: InboxSettings = InboxSettings()
@@ -222,11 +235,24 @@ class Settings(_Section):
     @field_validator("time_zone")
     @classmethod
     def _is_zone(cls, name: str) -> str:
+        """Refuse a name that is no time zone on this machine."""
         try:
             ZoneInfo(name)
         except (ValueError, OSError, ZoneInfoNotFoundError) as error:
             raise ValueError(f"there is no time zone `{name}`; name one such as Europe/Lisbon or UTC") from error
         return name
+
+    @model_validator(mode="after")
+    def _sources_are_folders(self) -> Settings:
+        """Refuse sources that are no folder of a person's own."""
+        for source in self.sources:
+            path = PurePosixPath(source)
+            if not source.strip() or "\0" in source or ".." in path.parts:
+                raise ValueError(f"`sources: {source}` must be a folder such as `Notes`, `~/vault` or `/path/vault`")
+            for name, folder in (("system", "system"), *self.paths):
+                if PurePosixPath(folder) in (path, *path.parents):
+                    raise ValueError(f"`sources: {source}` lies in `paths.{name}`, which is the brain's own")
+        return self
 
     def layout(self) -> Layout:
         """Return the directories as `Tree` takes them."""
@@ -295,6 +321,7 @@ class _Loader(yaml.SafeLoader):  # the C loader dies of deep nesting, this one r
     """Refuses a key that stands twice, as front matter does."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping; a setting that stands twice is an error, since one of its values would be lost."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else key_node

@@ -74,6 +74,7 @@ def guard() -> None:
 
 
 def _guarded(stream: TextIO) -> TextIO:
+    """Return a stream that cleans all that is written to it."""
     if stream is None or isinstance(stream, _Guard):  # without a console, on Windows, there is no stream
         return stream
     if reconfigure := getattr(stream, "reconfigure", None):

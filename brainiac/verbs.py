@@ -180,8 +180,9 @@ class Match:
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
         url = SCHEME + quote(self.id, safe="/#^")
-        values = {"id": self.id, "title": self.title, "url": url, "text": self.text, "date": self.date}
-        return values | ({"archived": True} if self.hit.is_archived else {})
+        values: dict[str, Any] = {"id": self.id, "title": self.title, "url": url, "text": self.text, "date": self.date}
+        values |= {"archived": True} if self.hit.is_archived else {}
+        return values | ({"past": list(map(str, self.hit.former))} if self.hit.former else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,9 @@ COMMANDS = {
     "init": "brains", "run": "run", "ask": "ask", "chat": "ask",
     "search": "search", "reindex": "search", "context": "context",
     "log": "history", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
+    "digest": "changes", "correct": "changes",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
+    "sources": "sources",
 }  # fmt: skip
 
 
@@ -42,6 +44,7 @@ def new_app() -> typer.Typer:
 
 
 def _print_version(is_meant: bool) -> None:
+    """Print the version and exit, for `--version`."""
     if is_meant:
         say(f"brainiac {__version__}")
         raise typer.Exit

@@ -157,6 +157,7 @@ class _Stream:
         self.is_used = False
 
     def __call__(self, piece: str) -> None:
+        """Print a piece of the answer at once."""
         self.is_used = True
         sys.stdout.write(clean(self.links.feed(piece) if self.links else piece))
         sys.stdout.flush()

@@ -117,6 +117,8 @@ class _Shown:
         line.append_text(excerpt_text)
         print_styled(line)
         print_styled(Text(f"   {' · '.join(self._where(hit))}"))
+        for former in hit.former:
+            print_styled(Text(f"   {former}"))
 
     def _where(self, hit: Hit) -> Iterator[str]:
         """Yield the page's title, the day, the path, and how the hit was found."""

@@ -33,12 +33,16 @@ def sentence(event: Event) -> str:
             return f"{_count(len(promoted.exchanges), 'exchange')} → {_changes(promoted.statements) or 'filed by day'}"
         case events.ExchangesFiled(exchanges=exchanges):
             return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
+        case events.InboxTidied(exchanges=exchanges):
+            return f"{_count(len(exchanges), 'answered prompt')} → left the inbox (inbox.keep_days)"
         case events.MemoryOrganized(done=done) if done:
             return f"memory → organized ({_count(len(done), 'change')})"
         case events.ForgettingProposed() | events.CopyFound() | events.ChangeSuggested():
             return "memory/review.md → asks you something"
         case events.ProposalApplied():
             return "memory/review.md → done as you ticked it"
+        case events.StatementCorrected():
+            return f"{_paths(event)} → put right by you"
         case events.ProposalDeclined():
             return "memory/review.md → left as you said"
         case events.EventUndone(kind_=kind):

@@ -98,12 +98,14 @@ class _StrictLoader(yaml.CSafeLoader):
     }
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Return a node's value; one that its type cannot hold is an error with its line."""
         try:
             return super().construct_object(node, deep=deep)
         except _MISFIT as error:
             raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping; a key that stands twice is an error, since one of its values would be lost."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
             if key_node.tag == MERGE:
@@ -170,7 +172,7 @@ def _check_nesting(block: str) -> None:
 
 
 def _check_depth(value: object, depth: int = 0) -> None:
-    """Refuse a value that contains itself through an alias."""
+    """Refuse a value that is nested too deep, such as one that contains itself through an alias."""
     if depth > MAX_DEPTH:
         raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, dict):
@@ -322,6 +324,7 @@ def _styled(value: Any) -> Any:
 
 
 def _dump(data: Mapping[str, Any]) -> str:
+    """Return data as YAML."""
     stream = io.StringIO()
     _round_trip().dump(data, stream)
     return stream.getvalue()

@@ -131,6 +131,7 @@ class IndexDocument:
         if section is None:
             return self._with_text(self._with_new_section(MANIFEST, "".join(lines)))
         start, end = section
+        # lines that are no entries are a person's remarks: they stay, below the entries
         others = _ENTRY.sub("", self._text[start:end]).replace("\r\n", "\n").strip("\n")
         content = "".join(lines) + (f"\n{others}\n" if others.strip() else "")
         gap = "\n" if end < len(self._text) else ""
@@ -146,6 +147,7 @@ class IndexDocument:
     def with_summary(self, summary: str) -> IndexDocument:
         """Replace the text between the title and the first section."""
         start, end = self._summary_span()
+        # unchanged bytes, so that no commit is made for a summary that says the same
         if parse_prose(self._text[start:end]) == summary.strip():
             return self
         gap = "\n" if end < len(self._text) else ""

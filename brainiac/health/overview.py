@@ -28,6 +28,7 @@ from brainiac.storage.files import locked, set_aside_files
 from brainiac.storage.heartbeat import recently_seen_daemon, serving_message
 from brainiac.storage.record import undone_events
 from brainiac.storage.runstate import LOCK, read_run_state
+from brainiac.storage.sources import find_sources
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
 ANSWERS = "core_loop"  # the plugin without which nothing is answered
@@ -210,6 +211,9 @@ def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Probl
         todo = "until then the last good settings hold"
         yield from (Problem(config, problem.removeprefix(f"{brain.tree.config}: "), todo) for problem in error.problems)
     yield from unknown_plugins(brain)
+    for source in find_sources(brain.root, brain.settings.sources, brain.places.state):
+        if source.problem:
+            yield Problem(config, f"`sources: {source.name}` is not read: it {source.problem}", source.todo)
     for path in set_aside_files(brain.places.state):
         what = "could not be read, was set aside and made anew; what was in flight in it is not done"
         yield Problem(str(path), what, "look whether anything is missing, and remove it")

@@ -224,6 +224,7 @@ class _Removals:
 
     @cached_property
     def _pairs(self) -> list[tuple[str, str]]:
+        """Return the texts before and after each update of this file by a process."""
         # read only when a copy has something that the original lacks, which is rare
         events = (event for _, event in self._brain.journal.all_events() if event.by != "person")
         changes = [change for event in events for change in event.changes]

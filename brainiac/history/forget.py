@@ -32,6 +32,7 @@ from brainiac.formats.markdown import PRIVATE, find_events, remarks_of, without_
 from brainiac.formats.page import Memory, MemoryDocument, Statement, find_statements, is_private_note, parse_memory
 from brainiac.formats.prompt import parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermDocument
+from brainiac.history.digest import write_digest
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
 from brainiac.storage.filed import undecided_deletions
 from brainiac.storage.folders import Folders
@@ -262,7 +263,9 @@ def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None =
             changes = plan.changes()
             return brain.commit(target.forgotten(plan), by=by, changes=changes, cause=cause) if changes else None
 
-    return brain.retry(attempt)
+    event = brain.retry(attempt)
+    write_digest(brain)
+    return event
 
 
 def plan_forget(brain: Brain, target: Target) -> ForgetPlan:

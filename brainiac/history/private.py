@@ -197,6 +197,7 @@ class _Marking:
     # --- short-term memory ----------------------------------------------------------------------------------
 
     def _mark_short_term(self, text: str) -> str:
+        """Return short-term memory in which the exchanges, and what was noted from them, are marked private."""
         text = mark_events_private(text, lambda placed: placed.event.id in self._ids)
         text = _with_marked_items(text, lambda said: not self._ids.isdisjoint(self._log.noted_from(said)))
         return _with_marked_summary(text) if self._is_in_summary() else text

@@ -15,6 +15,7 @@ from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, PurgeHonoured, TextsPurged
 from brainiac.formats.page import parse_memory
+from brainiac.history.digest import write_digest
 from brainiac.history.forget import (
     MIN_WORDS,
     ForgetPlan,
@@ -73,6 +74,7 @@ def purge(brain: Brain, target: Target) -> Purged:
     event = forget(brain, target, cause=tombstone.id)
     further = _hashes_before(event)
     lines = _destroy(brain, tombstone, further)
+    write_digest(brain)
     still = {piece.decode("utf-8", "replace"): paths for piece, paths in elsewhere.items()}
     return Purged(tombstone, event, len(further.union(_tombstone_of(tombstone).hashes)), lines, still)
 

@@ -22,6 +22,7 @@ from brainiac.events import (
     remove,
     update,
 )
+from brainiac.history.digest import write_digest
 from brainiac.history.short_term import without_change
 from brainiac.storage.merge import three_way
 from brainiac.storage.record import consequences, events_changing, undone_events
@@ -81,7 +82,9 @@ def undo(brain: Brain, event: Event) -> tuple[Event, Undoing]:
             undone = EventUndone(undone=event.id, kind_=event.kind)
             return brain.commit(undone, by="cli", changes=undoing.changes, cause=event.id), undoing
 
-    return brain.retry(attempt)
+    done = brain.retry(attempt)
+    write_digest(brain)
+    return done
 
 
 def plan(brain: Brain, event: Event) -> Undoing:
@@ -110,7 +113,7 @@ class _Reversal:
         self._now = brain.read(change.path)
 
     def add(self) -> None:
-        """Add the reversed change, an obstacle, or a sentence about what stays."""
+        """Add what undoing this change needs: the reversed change, or an obstacle, or a sentence about what stays."""
         match self._change.op:
             case "append":
                 self._undoing.stays.append(f"{self._path}: the lines that were added to this log stay")

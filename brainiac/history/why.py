@@ -484,6 +484,7 @@ class Provenance:
 
     @cached_property
     def _texts(self) -> dict[str, str]:
+        """The texts of all statements of the page, now and in its recorded versions, by hash."""
         versions = [page for version in self._versions for page in (version.before, version.after) if page]
         memories = (*versions, self._memory)
         return {text_hash(statement.text): statement.text for memory in memories for statement in memory.statements}
@@ -602,6 +603,13 @@ def _noted(brain: Brain, text: str, written: list[str]) -> Step | None:
 
 
 def _first_writer(brain: Brain, path: str, text: str) -> Step | None:
+    """Return the step that first wrote a text; None for none.
+
+    Args:
+        brain: The brain.
+        path: The page.
+        text: The text.
+    """
     steps = list(_writers(brain, path, text))
     # what a process of another device wrote arrives here as a person's save: the process is named
     return next((step for step in steps if step.by != "person"), steps[0] if steps else None)

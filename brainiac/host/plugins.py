@@ -92,6 +92,7 @@ class PluginHost:
         Returns:
             The plugins that changed, as they stand now.
         """
+        # loaded beside the running ones and then put in their place: a broken plugin must not leave half of them
         anew = PluginHost(self._store, self._bundled, self._on_fault)
         anew._modules = dict(self._modules)
         anew.load()
@@ -101,6 +102,7 @@ class PluginHost:
                 anew.register(plugin, name)
         ended = {name for name, loaded in self._modules.items() if anew._modules.get(name) is not loaded}
         begun = {name for name, loaded in anew._modules.items() if self._modules.get(name) is not loaded}
+        # while the old ones still are in place: a plugin ends with the hooks that it began with
         self._call("shutdown", {"brain": self._store}, ended)
         changed = [plugin for plugin in anew.status if plugin.name in begun or plugin not in self.status]
         self._inline = anew._inline
@@ -109,6 +111,7 @@ class PluginHost:
         return changed
 
     def _load_as_judged(self, plugin: PluginStatus) -> PluginStatus:
+        """Load a plugin that may run and return its state; an untrusted new version leaves the trusted one running."""
         if plugin.state in ("ready", "failed"):
             return self._load(plugin)
         known = self._modules.get(plugin.name)
@@ -174,6 +177,10 @@ class PluginHost:
         """Return whether any plugin implements a hook."""
         return bool(getattr(self._pluggy.hook, hook).get_hookimpls())
 
+    def has_foreign(self, hook: str) -> bool:
+        """Return whether a plugin that does not ship with the program implements a hook."""
+        return any(name not in self._inline for name in self.implementers(hook))
+
     def implementers(self, hook: str) -> list[str]:
         """Return the names of the plugins that implement a hook, in the order they are called in."""
         return [impl.plugin_name for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls())]
@@ -232,6 +239,7 @@ class PluginHost:
         if impl.plugin_name in self._inline:
             return impl.function(*arguments)
         hanging = self._hanging.get((impl.plugin_name, hook))
+        # each further call would leave another thread that never ends
         if hanging and hanging.is_alive():
             return None
         return self._bounded(impl.plugin_name, hook, impl.function, *arguments)
@@ -326,6 +334,7 @@ class PluginHost:
 
 def hook_problem(name: str, code: bytes) -> str:
     """Say which function of a plugin is marked as a hook and cannot be one, without running it; "" where all can."""
+    # parsed, not imported: untrusted code must not run, and a syntax error was told before
     for function in ast.parse(code).body:
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -340,9 +349,11 @@ def hook_problem(name: str, code: bytes) -> str:
             meant = f" (`{near[0]}`?)" if near else ""
             return f"{where} is no hook{meant}; docs/hooks.md lists them; mend and trust it again"
         has = set(inspect.signature(hook).parameters)
-        if unknown := [argument.arg for argument in function.args.args if argument.arg not in has]:
-            takes = ", ".join(inspect.signature(hook).parameters)
-            return f"{where} takes `{unknown[0]}`, which the hook does not give: {takes}; mend and trust it again"
+        # an argument with a default is the plugin's own
+        required = function.args.args[: len(function.args.args) - len(function.args.defaults)]
+        if unknown := [argument.arg for argument in required if argument.arg not in has]:
+            gives = f"which the hook does not give: {', '.join(inspect.signature(hook).parameters)} (docs/hooks.md)"
+            return f"{where} takes `{unknown[0]}`, {gives}; mend and trust it again"
     return ""
 
 
@@ -367,6 +378,7 @@ class _BoundedCall(threading.Thread):
         self._error: BaseException | None = None
 
     def run(self) -> None:
+        """Call the hook in this thread and keep its result or error for `outcome`."""
         try:
             self._result = self._function(*self._arguments)
         except BaseException as error:  # noqa: BLE001 - the isolated hook call, raised again by `outcome`

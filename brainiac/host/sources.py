@@ -58,11 +58,13 @@ class _Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.files: dict[str, tuple[Path, bytes]] = {}
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec of a plugin's module; None for any other module."""
         if fullname not in self.files:
             return None
         return importlib.util.spec_from_loader(fullname, self, origin=str(self.files[fullname][0]))
 
     def exec_module(self, module: ModuleType) -> None:
+        """Run the code that was checked when it was read: the file may have changed since."""
         path, code = self.files[module.__name__]
         module.__file__ = str(path)
         # dont_inherit: this file's `from __future__ import annotations` is not the plugin's

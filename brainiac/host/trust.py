@@ -49,6 +49,7 @@ class TrustStore:
             sources = dict(self._sources(name))
         except UserError:
             return None
+        # the bytes that are compared are those that run: a file read twice could change in between
         if recorded != {path.name: content_hash(content) for path, content in sources.items()}:
             return None
         return {path.stem: content for path, content in sources.items()}
@@ -96,6 +97,7 @@ class TrustStore:
             except OSError as error:
                 raise UserError(f"plugins/{path.name}: cannot be read: {error.strerror}") from error
             yield path, content
+            # a trusted plugin that imports a changed neighbour would run strange code
             for module in _imported(content):
                 if module not in seen and (self._folder / f"{module}.py").is_file():
                     seen.add(module)
@@ -113,6 +115,7 @@ class TrustStore:
         """Replace the record, in one step and readable by the person alone."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         set_aside_non_file(self._path)
+        # half a record would read as none, and every plugin would lose its trust
         temporary = self._path.with_suffix(".new")
         temporary.write_text(json.dumps(record, indent=1, sort_keys=True), encoding="utf-8")
         os.replace(temporary, self._path)
@@ -125,6 +128,7 @@ def _imported(source: bytes) -> set[str]:
     except (SyntaxError, ValueError):
         return set()
     names: set[str] = set()
+    # imports inside functions and conditions count too: they run later
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)

@@ -166,6 +166,7 @@ def count(text: str, model: str = "") -> int:
 
 @lru_cache(maxsize=2048)  # entries have up to 8 kB each
 def _count_piece(text: str) -> int:
+    """Return how many tokens a text has."""
     encode = _encoder()
     # without a tokenizer three bytes count as one token, which is too high for prose and code alike
     return len(encode(text)) if encode else len(text.encode()) // 3 + 1

@@ -156,7 +156,9 @@ def complete(call: Call, completion: Completion) -> None:
             messages=messages,
             max_tokens=call.max_tokens,
             timeout=call.timeout_seconds,
+            # streamed even where nobody reads along: only between two pieces can a call be abandoned
             stream=True,
+            # without it a stream reports no tokens, and the cost would be an estimate
             stream_options={"include_usage": True},
             max_retries=0,  # the bus retries: the prompt stays pending meanwhile
             num_retries=0,
@@ -253,6 +255,7 @@ def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | N
 
 def _take_tool_call(piece: Any, calls: list[ToolCall]) -> None:
     """Add a piece of a tool call to the call with its index, which is begun where it is new."""
+    # a server that numbers its calls wildly must not fill memory
     index = min(piece.index or 0, _MAX_TOOL_CALLS - 1)
     calls += [ToolCall() for _ in range(len(calls), index + 1)]
     call = calls[index]
@@ -285,7 +288,9 @@ def litellm() -> Any:
 
     library.suppress_debug_info = True
     library.telemetry = False
+    # models differ in what they take: a temperature that one refuses is no reason to fail
     library.drop_params = True
+    # counting tokens for a Llama name would try to reach a model hub for 23 seconds
     library.disable_hf_tokenizer_download = True
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # it logs requests, which are memories

@@ -98,6 +98,7 @@ class Ledger:
         name, is_background = secrets.token_hex(8), purpose not in FOREGROUND
         ends_at = SYSTEM.now().timestamp() + (PATIENCE + 1) * self._library.settings.llm.timeout_seconds
         with self._claims() as claims:
+            # checked and claimed under one lock: two calls that fit singly may not fit together
             self._check(is_background, worst_usd, claims.values())
             claims[name] = Claim(is_background, worst_usd, ends_at)
         try:
@@ -146,10 +147,16 @@ class Ledger:
         background_usd += sum(claim.usd for claim in claims if claim.is_background)
         total_usd = answers_usd + background_usd + sum(claim.usd for claim in claims if not claim.is_background)
         self._check_limit("llm.daily_budget_usd", settings.daily_budget_usd, total_usd, worst_usd)
+        # answers may use the whole budget, background work only its share: it must not use up what answers need
         if is_background and settings.background_budget_usd is not None:
             self._check_limit("llm.background_budget_usd", settings.background_budget_usd, background_usd, worst_usd)
 
     def _check_limit(self, setting: str, limit_usd: float, spent_usd: float, worst_usd: float) -> None:
+        """Raise where a call in the worst case goes over a limit for today.
+
+        Raises:
+            BudgetError: It does; retryable where it fits into tomorrow's limit.
+        """
         if spent_usd + worst_usd <= limit_usd:
             return
         seconds = (self._library.midnight(1) - self._library.clock.now()).total_seconds()

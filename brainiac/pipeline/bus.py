@@ -59,6 +59,7 @@ class AccessLogTail:
             return []
         whole = added[: added.rfind(b"\n") + 1].decode("utf-8", "replace")
         self._offset = start + added.rfind(b"\n") + 1
+        # Organization removes old lines at the front: the last line read finds the place again
         self._last = whole.splitlines()[-1] if whole else self._last
         return parse_access_log(whole).entries
 
@@ -244,6 +245,7 @@ class Bus:
         """Check all files that are or were in a folder: events in a new or moved folder get lost."""
         tree = self._brain.tree
         for known in self.settler.known_below(folder):
+            # known files first: a folder that was moved away brings no event for what was in it
             self._observe(known, stamp_of(tree.absolute(known)))
         files = ((tree.relative(entry.path), stamp_of(entry.path)) for entry in tree.walk(tree.absolute(folder)))
         # by modification time, so that a conversation's prompts are answered in the order they were written
@@ -304,6 +306,7 @@ class Bus:
         """Read the new lines of the access log and submit the hook `access_log_grew`."""
         self._is_log_due = False
         log = self._brain.tree.access_log
+        # before reading: a line added in between changes the stamp, and the rescan sees it
         self.settler.prime(self._brain.tree.relative(log), stamp_of(log))
         if entries := self.tail.read():
             self.far.submit("access log", lambda: self._call_access_log_grew(entries))
@@ -316,9 +319,9 @@ class Bus:
         self.later(seconds, lambda: None if self.settler.is_waiting(path) else self.ask(path))
 
     def learn_folders(self) -> None:
-        """Take what stands in the person's own folders as known, when a plugin begins to hear of them."""
+        """Take what stands in the person's own folders as known, when they begin to be watched."""
         for path, stamp in scan(self._brain.tree, folders_beside(self._brain)).items():
-            if not self._is_known(path) and self._brain.tree.kind_of(path) is PathKind.OTHER:
+            if not self._is_known(path) and self._brain.tree.kind_of(path) in (PathKind.OTHER, PathKind.SOURCE):
                 self.settler.prime(path, stamp)
 
     # --- the notice tier --------------------------------------------------------------------------------
@@ -369,6 +372,7 @@ class Bus:
         elif kind is PathKind.ERROR and change.action == "deleted":
             self.retry(set(prompt_path_of(path)))
         elif kind is PathKind.CONFIG:
+            self._look_at_sources()
             self.retry()
         elif kind is PathKind.OTHER and path.startswith(self._brain.tree.layout.inbox + "/"):
             self.foreground.submit(self._conversation(path), lambda: self.inbox.report_unread(path))
@@ -380,8 +384,16 @@ class Bus:
             if is_meant:
                 self.ask(pending.prompt)
 
+    def _look_at_sources(self) -> None:
+        """Search and watch other sources where the settings name others, or this machine allows others."""
+        if self._brain.refresh_sources():
+            self.learn_folders()
+            self._brain.recall.rescan()
+
     def _rescan(self) -> None:
+        """Look at each file whose stamp differs from the settled one: a change that watching missed."""
         self._brain.answered.refresh()
+        self._look_at_sources()
         for path in differences(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
             self.look(str(self._brain.tree.absolute(path)))
 

@@ -181,6 +181,7 @@ class Daemon:
             if not self._heartbeat.claim(wait):
                 return False
             resources.callback(self._stop_heartbeat)
+            # checked at each commit: a laptop that slept may wake while another daemon serves
             self._brain.before_commit = self._heartbeat.check
             self._begin(is_watching)
             self._held = resources.pop_all()
@@ -205,6 +206,7 @@ class Daemon:
         return True
 
     def _stop_heartbeat(self) -> None:
+        """Stop the heartbeat; a daemon that another one replaced keeps its check before commits."""
         self._heartbeat.stop()
         if not self._heartbeat.is_replaced:  # else what still hangs must write no more
             self._brain.before_commit = None
@@ -217,6 +219,7 @@ class Daemon:
     def stop(self) -> bool:
         """Stop watching, the plugins and the bus, in this order; return whether all work ended in time."""
         self.watcher.stop()
+        # plugins end while the bus still works, so that what they commit last is heard
         self._brain.plugins.call("shutdown", brain=self._brain)
         is_clean = self.bus.stop()
         try:
@@ -243,6 +246,7 @@ class Daemon:
     def _begin(self, is_watching: bool) -> None:
         """Recover, adopt the tree, start the plugins and the bus, and submit what waits in the inbox."""
         brain = self._brain
+        # a commit that a crash interrupted is finished before anybody looks at the tree: half of it is no person's edit
         recovery = brain.committer.recover()
         _ = brain.answered  # created before adoption, so that it sees a prompt that was moved meanwhile
         adopted = brain.observed.adopt()
@@ -290,6 +294,7 @@ class Daemon:
     # --- timers -----------------------------------------------------------------------------------------
 
     def _start_timers(self) -> None:
+        """Start what repeats: rescans, checks of displaced files, reports of the state, and the check for quiet."""
         self.bus.rescan()  # for changes between the first scan and the start of watching
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.later(DISPLACED_SECONDS, self._check_displaced)
@@ -299,6 +304,7 @@ class Daemon:
     # each timer schedules its next run first, before anything in it can fail
 
     def _scan_periodically(self) -> None:
+        """Check files, watcher, other devices and exchanges without outcome for what was missed; then again later."""
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._process_other_devices)
@@ -326,6 +332,7 @@ class Daemon:
             self.bus.notice.submit("plugins", self._reload_plugins)
 
     def _reload_plugins(self) -> None:
+        """Load changed plugins and watch the folders that they add."""
         self._say_plugin_states(self._brain.plugins.reload())
         self.bus.later(0, self.bus.learn_folders)
         self.bus.notice.submit("watch", self.watcher.check)
@@ -421,6 +428,7 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
     """
     require_active(brain)
     require_alone(brain)
+    # a running daemon did this at its start
     if not is_running(brain):
         brain.committer.recover()
     prompt = read_prompt(brain, path)

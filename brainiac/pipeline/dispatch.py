@@ -95,6 +95,7 @@ class KeyedExecutor:
         with self._mutex:
             self._is_stopping = True
             running = set(self._running)
+        # not waited for here: a hanging plugin must not keep the daemon from ending
         self._pool.shutdown(wait=False, cancel_futures=True)
         return not wait(running, wait_seconds).not_done
 
@@ -120,6 +121,7 @@ class KeyedExecutor:
     def _take_next_key(self) -> str:
         """Remove and return the waiting key whose turn it is."""
         self._is_turn_of_newest = not self._is_turn_of_newest
+        # only keys that never had a worker are new: a busy conversation cannot push the others back again and again
         if self._is_turn_of_newest and self._fresh:
             key, _ = self._fresh.popitem()
             del self._waiting[key]
@@ -129,6 +131,7 @@ class KeyedExecutor:
         return key
 
     def _run(self, key: str, job: Job) -> None:
+        """Run one job, after those of the foreground, and start the next one of its key."""
         try:
             self._yield_to_first()
             job()
@@ -159,6 +162,7 @@ class KeyedExecutor:
             self._on_idle()
 
     def _on_future_done(self, future: Future[None]) -> None:
+        """Report an exception that a job let through: it is a bug, since jobs handle their own errors."""
         self._running.discard(future)
         if not future.cancelled() and (bug := future.exception()) is not None:
             self._on_bug(bug)
@@ -198,7 +202,7 @@ class HookDispatcher:
         """Deliver the exchanges without an outcome: the process that answered them died or met an error.
 
         Args:
-            rest_seconds: Only those answered at least this long ago; another process may be at work on a newer one.
+            rest_seconds: Only those answered at least this long ago: another process may be delivering a newer one.
         """
         latest = self._brain.clock.now() - timedelta(seconds=rest_seconds)
         for event in self._brain.answered.undelivered():
@@ -233,6 +237,7 @@ class HookDispatcher:
         memories = [change for change in event.changes if self._is_memory(change)]
         if memories and event.kind not in FOUND:  # the bus reports what a person changed
             self._near.submit(_LANE, lambda: self._call_memory_hooks(memories))
+        # else a plugin that fails at each event would be called with its own failure, and so on for ever
         is_own_echo = failed_hook == "event_recorded"
         if not is_own_echo and self._brain.plugins.has("event_recorded"):
             self._near.submit(_LANE, lambda: self._call_event_recorded(event))
@@ -241,6 +246,7 @@ class HookDispatcher:
         return change.op in _ACTIONS and self._brain.tree.kind_of(change.path) is PathKind.MEMORY
 
     def _call_file_hooks(self, change: FileChange) -> None:
+        """Submit the hooks for a changed file: `memory_…` for a memory that no process wrote, then `file_changed`."""
         if change.kind is PathKind.MEMORY and not change.is_ours:
             self._call_memory_hook(change.action, change.path, change.old_path)
         self.call("file_changed", change=change)
@@ -276,6 +282,7 @@ class HookDispatcher:
     # --- exchanges --------------------------------------------------------------------------------------
 
     def _start_delivery(self, event: Event) -> None:
+        """Submit an exchange to the hooks, unless its delivery is under way already."""
         with self._mutex:
             if event.id in self._open:
                 return
@@ -302,9 +309,11 @@ class HookDispatcher:
         self._has_failed = False
         if exchange:
             error = self.call("response_arrived", exchange=exchange)
+        # an error that no retry mends counts as delivered, or each start would meet it again
         if error is None or (isinstance(error, ModelError) and not error.retryable):
             error = self._record_unreflected(event)
         if error is not None:
+            # doubled each time: a provider that is down for an hour is not asked every second
             seconds = min(MAX_RETRY_SECONDS, 2.0 ** (attempt - 1))
             self._later(seconds, lambda: self._submit(event, attempt + 1))
             return

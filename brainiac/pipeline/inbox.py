@@ -110,6 +110,7 @@ class Inbox:
             _check_name(path)
             prompt = read_prompt(self._brain, path)
             is_answered = prompt is None or self._is_answered(prompt)
+            # before anything else: what is private now must leave memory even if the answer fails
             if prompt is not None and (prompt.private or not prompt.remember):
                 self._withdraw_private(prompt)
             if prompt is None or is_answered:
@@ -145,6 +146,7 @@ class Inbox:
             self._withdraw_private(prompt)
         answered.refresh()  # another process of this machine may have answered
         known, hashed = answered.of(prompt.path), content_hash(raw)
+        # a response copied from another prompt, or left of an earlier text, is no answer to this one
         is_foreign = bool(response.prompt_id) and (known is None or known.prompt_id != response.prompt_id)
         is_former = bool(response.prompt_sha256) and response.prompt_sha256 != prompt.sha256  # of another text
         if (
@@ -223,6 +225,7 @@ class Inbox:
         try:
             self._brain.plugins.call("prompt_arrived", brain=self._brain, prompt=prompt)
         except ModelError as error:
+            # nothing else answers in the model's stead: the prompt waits, and `status` says why
             self._handle_model_error(prompt, error)
             return
         if self._brain.answered.is_answered(prompt):
@@ -240,6 +243,7 @@ class Inbox:
         if known is not None:
             return known.prompt_id
         with self._mutex:
+            # a retry must be the same prompt, or its cost would be booked on an id that no answer names
             return self._ids.setdefault(path, new_id())
 
     def _handle_model_error(self, prompt: Prompt, error: ModelError) -> None:
@@ -284,6 +288,7 @@ class Inbox:
         self._write_error(path, "This file is not read.", why, todo, reason="files of this type are not read")
 
     def _write_error(self, path: str, what: str, why: str, todo: str, *, reason: str, is_kept: bool = True) -> None:
+        """Write or update a prompt's error file, unless it says the same already."""
         target = error_path(path)
         if _is_too_long(target):
             return  # `status` shows the reason
@@ -298,12 +303,14 @@ class Inbox:
             self._brain.log.warning("error_file_not_written", path=target, problem=str(error))
 
     def _is_off_record(self, path: str) -> bool:
+        """Return whether a prompt is off the record now."""
         try:
             return is_off_record(self._brain.read(path))
         except OSError:
             return False  # it cannot be read, so the reason cannot quote it
 
     def _wait(self, pending: Pending) -> None:
+        """Record that a prompt waits and why, for `status`."""
         with self._mutex:
             self._pending[pending.prompt] = pending
         self._brain.log.info("prompt_waits", prompt=pending.prompt, reason=pending.reason, retry_at=pending.retry_at)

@@ -44,6 +44,7 @@ def differences(tree: Tree, known: Mapping[str, Stamp], more: Sequence[Path] = (
     """
     stamps = scan(tree, more)
     changed = [path for path, stamp in stamps.items() if known.get(path) != stamp]
+    # a drive that is not mounted must not look as if the person had deleted all of it
     missing = tuple(tree.relative(top) + "/" for top in _tops(tree) if not top.is_dir())
     deleted = [path for path in list(known) if path not in stamps and not path.startswith(missing)]
     return changed + deleted
@@ -57,6 +58,7 @@ def read_prompt(brain: Brain, path: str) -> Prompt | None:
     """
     limit = brain.settings.inbox.max_bytes
     try:
+        # looked at before it is read: a file of gigabytes must not fill memory
         if os.lstat(brain.tree.absolute(path)).st_size > limit:
             raise FormatError(path, f"larger than {limit:,} bytes (inbox.max_bytes); split it, or raise the limit")
         raw = brain.read(path)
@@ -91,6 +93,7 @@ def backlog(brain: Brain, known: Mapping[str, Stamp]) -> Backlog:
     moved: list[str] = []
     withdrawn: list[str] = []
     for path in known:
+        # by hashes known already: a start with ten thousand answered prompts reads none of them
         if brain.tree.kind_of(path) not in TO_ANSWER or is_settled(brain, path):
             continue
         try:
@@ -104,6 +107,7 @@ def backlog(brain: Brain, known: Mapping[str, Stamp]) -> Backlog:
             moved.append(path)
         elif not brain.answered.is_answered(prompt):
             unanswered.append(path)
+        # marked while no daemon ran: what was remembered of it is withdrawn now
         elif prompt.private or not prompt.remember:
             withdrawn.append(path)
     return Backlog(tuple(unanswered), tuple(moved), tuple(withdrawn))
@@ -123,8 +127,10 @@ def is_free(brain: Brain) -> bool:
 
 
 def folders_beside(brain: Brain) -> list[Path]:
-    """Return the person's own folders where a plugin wants to hear of them; else they cost nothing."""
-    return brain.tree.own_folders() if brain.plugins.has("file_changed") else []
+    """Return the folders of the sources, and all of the person's own where a plugin wants to hear of them."""
+    own = brain.tree.own_folders() if brain.plugins.has_foreign("file_changed") else []
+    sources = [folder for folder, is_deep in brain.tree.source_folders() if is_deep]
+    return [*own, *(folder for folder in sources if not any(map(folder.is_relative_to, own)))]
 
 
 def _tops(tree: Tree) -> tuple[Path, ...]:

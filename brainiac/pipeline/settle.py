@@ -100,6 +100,7 @@ class Settler:
             return
         due = now + self._seconds_to_wait(path, stamp, is_typed)
         self._waiting[path] = _Waiting(stamp, due)
+        # a former entry stays in the heap: removing it would cost a search, and `take_due` passes it over
         heapq.heappush(self._heap, (due, path))
 
     def _seconds_to_wait(self, path: str, stamp: Stamp | None, is_typed: bool) -> float:
@@ -136,6 +137,7 @@ class Settler:
         del self._waiting[path]
         self.prime(path, stamp)
         if stamp is not None:
+            # an editor makes an empty file first: the next change of that inode is somebody typing
             (self._typed.discard if stamp[0] else self._typed.add)(stamp[2])
         return True
 

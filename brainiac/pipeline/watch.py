@@ -170,6 +170,7 @@ class Watcher(FileSystemEventHandler):
         self._reason = f"the system cannot watch more files ({error.strerror}); see fs.inotify in docs/settings.md"
 
     def _close(self) -> None:
+        """Stop the observer, and forget what it watched."""
         if self._observer is not None and self._observer.is_alive():
             self._observer.stop()
             self._observer.join(5)
@@ -182,6 +183,7 @@ class Watcher(FileSystemEventHandler):
         for folder, is_deep in self._folders():
             inode = _inode(folder)
             known = self._watches.get(folder)
+            # a folder that was deleted and made anew has the same name, and the watch is on the former inode
             if known and known[1] == inode:
                 continue
             if known:

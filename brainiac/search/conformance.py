@@ -34,6 +34,7 @@ def _paths(
     variants: Mapping[str, tuple[str, float]] | None = None,
     narrowing: Narrowing | None = None,
 ) -> list[str]:
+    """Return the names of the pages that an index finds for words, best first."""
     stems = [stem for term in terms for stem in _ANALYZER.terms(term)]
     pages = index.query(Asked(stems, 20, required=required, variants=variants or {}, narrowing=narrowing)).pages
     return [page.page.path.removeprefix(f"{_FOLDER}/").removesuffix(".md") for page in pages]

@@ -87,6 +87,7 @@ class Narrowing:
         return (self.after is None or last >= self.after) and (self.before is None or first < self.before)
 
     def _is_type(self, kind: str, path: str, *, is_archived: bool) -> bool:
+        """Return whether a page is of the type that `type:` names, such as a folder of long-term memory."""
         if kind in ("index", "index-page"):
             return path.endswith("/_index.md")
         if kind in ("archive", "archived"):
@@ -239,6 +240,7 @@ def _asks(text: str) -> frozenset[str]:
 
 
 def _days(text: str, now: datetime) -> tuple[int, int] | None:
+    """Return the first and last day that a query speaks of, as ordinals; None for none."""
     spans = [span for span in find_times(text, now) if span.kind in ("point", "range")]
     if not spans:
         return None
@@ -246,6 +248,7 @@ def _days(text: str, now: datetime) -> tuple[int, int] | None:
 
 
 def _edge(given: list[str] | None, now: datetime) -> int | None:
+    """Return the day that `after:` or `before:` names, as an ordinal: a date, words such as `last week`, or `30d`."""
     if not given:
         return None
     text = given[-1]
@@ -343,6 +346,7 @@ def matches(text: str, query: str, analyzer: Analyzer = _PLAIN) -> list[tuple[in
 
 
 def _is_same(asked: Token, token: Token) -> bool:
+    """Return whether two words match: by stem, by spelling, or by enough character trigrams."""
     if asked.stem == token.stem or asked.word == token.word:
         return True
     if min(len(asked.word), len(token.word)) < 3:

@@ -17,7 +17,17 @@ from brainiac.search.index import Asked, Candidates
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query
 from brainiac.search.rank import Ranked, rank
-from brainiac.search.signals import COMMON_SHARE, Matches, Part, Signals, Units, all_signals, idf_of, whole
+from brainiac.search.signals import (
+    COMMON_SHARE,
+    Matches,
+    Part,
+    Signals,
+    Units,
+    all_signals,
+    idf_of,
+    link_targets,
+    whole,
+)
 from brainiac.search.text import Analyzer, Table, holds, plain_words, term_hash
 from brainiac.tree import Tree
 
@@ -126,7 +136,7 @@ class Retrieval:
         units = Units(sorted(ranked, key=lambda part: part.page.page.path))
         matches = Matches(units, query, candidates.frequencies, candidates.n_passages, table)
         meaning = vectors.signals(text, units) if vectors else {}
-        names = [name for encoded in units.pages for name in (encoded.page.uuid, encoded.page.path) if name]
+        names = [name for encoded in units.pages for name in link_targets(encoded.page)]
         signals = all_signals(matches, meaning, self._pages.inbound(names), self.analyzer)
         scores, around = rank(units, signals)
         return Ranked(query, units, scores, signals | around, _found_by(matches, signals), left_out)

@@ -180,6 +180,7 @@ class Recall:
             return self._parts
 
     def _open_vectors(self) -> Vectors | None:
+        """Return the vectors of the brain; None without an embedder, with the reason in `_embedder_problem`."""
         from brainiac.search.embed import EmbedderError, Vectors, make_embedder
 
         machine = load(self._places.config, MachineSettings)

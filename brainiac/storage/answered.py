@@ -99,7 +99,7 @@ class Answered:
 
     def __init__(self, store: Store) -> None:
         self._store, self._projection = store, store.projection
-        # whose daemon served this very folder and ended: what it left undone is this device's to do
+        # other devices whose daemons served this very folder and ended: their open exchanges are finished here
         self._devices = json.dumps([store.journal.device, *ended_devices(store)])
         self.refresh()
 
@@ -145,6 +145,7 @@ class Answered:
     def has_answered_beside(self, path: str) -> bool:
         """Return whether any other prompt in the same folder (which may be the inbox itself) was answered."""
         folder = posixpath.dirname(path)
+        # `0` is the character after `/`: this range of an index has exactly the paths below the folder
         rows = self._projection.query(
             "SELECT DISTINCT prompt FROM exchanges WHERE prompt > ?1 || '/' AND prompt < ?1 || '0'"
             " UNION SELECT path FROM changes WHERE source IS NOT NULL AND path > ?1 || '/' AND path < ?1 || '0'",

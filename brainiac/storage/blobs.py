@@ -121,6 +121,7 @@ class BlobStore:
                 self._write_file(self._whole(dependent), content)
                 self._disk.fsync(self._whole(dependent))
                 self._disk.unlink(self._spliced(dependent))
+        # whole and spliced: a crash may have left both
         for digest in sorted(doomed):
             self._disk.unlink(self._whole(digest))
             self._disk.unlink(self._spliced(digest))
@@ -162,10 +163,16 @@ class BlobStore:
 
         make_folders(self._disk, path.parent)
         temporary = Path(temporary_beside(str(path)))
+        # the name is the hash of the content: a torn file under it would pass for the text
         self._disk.write(temporary, content)
         self._disk.replace(temporary, path)
 
     def _parse(self, digest: str, raw: bytes) -> _Splice:
+        """Return the splice that a file holds.
+
+        Raises:
+            BlobError: It holds none.
+        """
         try:
             return _Splice.from_bytes(raw)
         except (ValueError, TypeError) as error:
@@ -178,6 +185,7 @@ class BlobStore:
             depth = self._depth(near) + 1
         except BlobError:
             return None
+        # one stretch is enough: two versions of short-term memory differ mostly where an exchange was added
         start = _common_prefix(base, content)
         tail = _common_prefix(base[start:][::-1], content[start:][::-1])
         inserted = content[start : len(content) - tail]

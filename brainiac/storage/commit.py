@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.errors import StorageError, UserError, storage_trouble
-from brainiac.events import Change, Event, EventData, LeftoversSwept, PluginEvent
+from brainiac.events import Change, Event, EventData, LeftoversSwept, PathKind, PluginEvent
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import read_bytes
 from brainiac.storage.transactions import Transactions
@@ -76,6 +76,7 @@ class Committer(Transactions):
             changes = [self._confined_change(change) for change in changes]
             expect = {self._confined(path): digest for path, digest in (expect or {}).items()}
             paths = {p for change in changes if change.op != "append" for p in (change.path, change.source) if p}
+            # a person's unseen edits are recorded first, so that the journal has their version before ours replaces it
             contents = self.edits.notice(sorted(paths | set(expect)))
             recorded = self.run(event, changes, contents, by=by, data=data, cause=cause, expect=expect)
             if "displaced" in recorded.data:  # a person saved in that very moment
@@ -90,6 +91,7 @@ class Committer(Transactions):
                 report.finished.append(event.id)
                 report.left += event.data.get("left", ())
             self.restore()
+            # merged before the sweep: displaced files have the names of temporary files too
             report.merged = self.edits.saves.check_displaced()
             report.swept = self._sweep()
             self.checkpoint()
@@ -106,11 +108,12 @@ class Committer(Transactions):
     def destroy(self, digests: Collection[str]) -> None:
         """Destroy texts for good, wherever commits keep them: blobs, the write-ahead file, displaced files.
 
-        A save that an editor still makes into a file which was just replaced is no longer waited for.
+        Displaced files are destroyed too, although an editor may still save into one.
         """
         with self.commit_lock():
             self.finish_pending()
             self.edits.saves.check_displaced()
+            # they hold former versions word for word, and the write-ahead file would restore its texts
             for _, _, file in self.displaced():
                 self.disk.unlink(file)
             self.checkpoint()
@@ -129,7 +132,10 @@ class Committer(Transactions):
         absolute = self.tree.confine(path)
         if absolute.is_symlink():
             raise UserError(f"{path}: a symbolic link; Brainiac changes files, not links; replace it by the file")
-        return self.tree.relative(absolute)
+        relative = self.tree.relative(absolute)
+        if self.tree.kind_of(relative) is PathKind.SOURCE:
+            raise UserError(f"{path}: lies in a folder of `sources`, which is only read; nothing was changed")
+        return relative
 
     def _confined_change(self, change: Change) -> Change:
         source = None if change.source is None else self._confined(change.source)
@@ -140,10 +146,12 @@ class Committer(Transactions):
         waiting, swept = {file for _, _, file in self.displaced()}, {}
         for path in _leftovers(self.tree) - waiting:
             content, relative = read_bytes(path), self.tree.relative(path)
+            # its text may be a person's save that a crash left there: kept as a blob, and named by the event
             if content and not self.is_hash_only(relative, content) and self.tree.journal not in path.parents:
                 swept[relative] = self.journal.blobs.put(content)
             self.disk.unlink(path)
         if swept:
+            # the text is on the disk before the event that names it
             self.journal.blobs.sync(set(swept.values()))
             self.record(LeftoversSwept(texts=swept), by="kernel")
         return swept

@@ -199,6 +199,7 @@ class FileStates:
         return self._with_repair(lambda: self._rows(where, *values))
 
     def _rows(self, where: str, *values: str) -> list[FileState]:
+        """Return the states for which a SQL condition holds."""
         query = f"SELECT path, hash, trail, is_ours, is_told, is_held, stamp FROM seen {where}"
         return [
             FileState(path, digest, tuple(json.loads(trail)), bool(ours), bool(told), bool(held), stamp)

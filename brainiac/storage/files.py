@@ -104,12 +104,13 @@ class Disk:
         os.replace(source, target)
 
     def rename_new(self, source: Path, target: Path) -> None:
-        """Rename to a place where nothing stands.
+        """Rename a file to a path where nothing stands.
 
         Raises:
             FileExistsError: Something stands there; nothing was changed.
         """
         if not _rename_with(source, target, _RENAME_NOREPLACE, _RENAME_EXCL):
+            # unlike a rename, a hard link fails where something stands
             os.link(source, target)
             os.unlink(source)
 
@@ -128,6 +129,7 @@ def make_folders(disk: Disk, folder: Path) -> list[Path]:
     while not folder.is_dir():
         missing.append(folder)
         folder = folder.parent
+    # from the top, since each stands in the one before
     for path in reversed(missing):
         disk.mkdir(path)
     return [path.parent for path in reversed(missing)]
@@ -181,12 +183,14 @@ def read_end(path: Path, start: int | None = None) -> tuple[int, bytes]:
 
 
 def _write_all(handle: int, content: bytes) -> None:
+    """Write all of a content: one call of `write` may write less."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(handle, rest) :]
 
 
 def _full_fsync(handle: int) -> None:
+    """Bring a file's content to the disk itself."""
     if sys.platform == "darwin":  # plain fsync leaves the data in the drive's cache there
         import fcntl
 
@@ -275,6 +279,7 @@ def _parts_of(path: Path | str) -> list[Path]:
 
 
 def _connect(path: Path | str, schema: str) -> sqlite3.Connection:
+    """Return a connection to a derived database with these tables."""
     database = sqlite3.connect(path, check_same_thread=False, timeout=30)
     try:
         database.execute("PRAGMA journal_mode = WAL")
@@ -346,6 +351,7 @@ def _lock_of(path: Path) -> _Lock:
     spelled = os.fspath(path)
     with _registry:
         if spelled not in _locks:
+            # a brain reached through a link has the same lock as by its own path
             real = os.path.realpath(path)
             os.makedirs(os.path.dirname(real), mode=0o700, exist_ok=True)
             _locks[spelled] = _locks.setdefault(real, _Lock(fasteners.InterProcessLock(real)))

@@ -72,6 +72,7 @@ class Folders:
         return [change for folder, index in self._indexes.items() for change in self._index_changes(folder, index)]
 
     def _index_changes(self, folder: str, index: IndexDocument) -> Iterator[Change]:
+        """Yield the change that writes a folder's index page, if it differs from the present one."""
         path = f"{folder}/{INDEX}"
         former = self._pages.pages.get(path)
         if former is None:
@@ -118,11 +119,13 @@ class Folders:
         return parse_index(path, self._pages.pages[path].text) if path in self._pages.pages else None
 
     def _page_entry(self, path: str, name: str) -> Iterator[IndexEntry]:
+        """Yield the manifest's entry for a page; none for a page that is off the record or cannot be read."""
         memory = self._memory(path)
         if memory is not None and not memory.is_off_record:
             yield IndexEntry(memory.title, name, memory.uuid, _summary_of(memory))
 
     def _memory(self, path: str) -> Memory | None:
+        """Return a page as it will be after the commit; None where it is removed or cannot be parsed."""
         if path not in self._texts:
             return self._pages.pages.get(path)
         try:
@@ -161,6 +164,7 @@ def title_of_folder(folder: str) -> str:
 
 
 def _default_summary(folder: str, name: str) -> str:
+    """Return the sentence on a new folder, until a person or a model writes another."""
     if re.search(r"/\d{4}(/\d\d){0,2}$", folder):
         return f"What was said and what happened {'on' if folder.count('/') >= 5 else 'in'} {title_of_folder(folder)}."
     return _ABOUT.get(name, f"What is known about {title_of_folder(folder)}.")

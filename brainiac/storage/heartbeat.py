@@ -94,9 +94,11 @@ class OtherDaemons:
         """Return the daemons that are not known to be dead: their heartbeat changed less than ten seconds ago."""
         now, beats = time.monotonic(), []
         for path, raw, beat in _beats(self._store):
+            # clocks of two homes differ: what counts is whether the content changes, by our own monotonic clock
             sighting = self._seen.setdefault(path, _Sighting(raw, now))
             if raw != sighting.content:
                 sighting = self._seen[path] = _Sighting(raw, now, has_changed=True)
+            # one seen for the first time may be alive: it gets the full time to change
             if not beat.is_ended and now - sighting.since < DEAD_SECONDS:
                 beats.append(beat)
         return beats
@@ -217,10 +219,12 @@ class Heartbeat:
     def _beat(self) -> None:
         """Write a beat and look for other daemons; give up serving where one of lower `rank` is alive."""
         with self._mutex:
+            # after a suspension another daemon may have taken over although no beat of it was seen to change yet
             stood_still = time.monotonic() - self._last > STILL_SECONDS
             self._own = replace(self._own, is_active=self._store.is_active)
             self._write_beat()  # before looking: of two that do this at once, one sees the other
             others = self._others.look() if stood_still else self._others.moving()
+            # the one that stood still gives way whatever its rank: the other took it for dead and serves
             if (stood_still and others) or any(beat.rank < self._own.rank for beat in others):
                 self.is_replaced = True
                 self._end()
@@ -229,6 +233,7 @@ class Heartbeat:
         """Write the next beat; an error is ignored, since a full disk stops the other daemons' beats too."""
         self._own, self._last = replace(self._own, beat=self._own.beat + 1), time.monotonic()
         with suppress(OSError):
+            # without its disk the folder would be made anew below the mount point
             if self._store.tree.is_there:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 _write(self._path, self._own)
@@ -270,6 +275,7 @@ def serving_message(store: Store, other: Beat) -> str:
 def recently_seen_daemon(store: Store) -> Beat | None:
     """Return a daemon of another home whose heartbeat was written lately by its file time, without waiting for more."""
     now = time.time()  # file times are the system clock's
+    # a guess by the file's time, good enough for a message: only `OtherDaemons` is sure, and takes ten seconds
     fresh = [beat for path, _, beat in _beats(store) if not beat.is_ended and now - _changed_at(path) < DEAD_SECONDS]
     return fresh[0] if fresh else None
 
@@ -289,6 +295,7 @@ def _beats(store: Store) -> Iterator[tuple[str, bytes, Beat]]:
     with suppress(OSError), os.scandir(store.tree.journal) as folders:
         for folder in folders:
             path = os.path.join(folder.path, FILE)
+            # a link that came by git may lead out of the brain
             if folder.name == store.journal.device or folder.is_symlink():
                 continue
             try:
@@ -341,6 +348,7 @@ def _write(path: Path, beat: Beat) -> None:
 
 
 def _changed_at(path: str) -> float:
+    """Return when a file was last written, in seconds since 1970; 0 where there is none."""
     try:
         return os.stat(path).st_mtime
     except OSError:

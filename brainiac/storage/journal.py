@@ -126,6 +126,7 @@ def _line_with(path: Path, seq: int) -> bytes:
 
 def _numbered_line(file: BinaryIO, offset: int) -> tuple[float, bytes]:
     """Return the first line that begins at an offset or behind it, with its `seq`; infinity at the end."""
+    # one byte earlier: where that is a newline, the rest of it is read and a line begins right at the offset
     file.seek(max(offset - 1, 0))
     if offset:
         file.readline()
@@ -250,6 +251,7 @@ class Journal:
                 if path != tail.path:
                     self._disk.fsync(tail.path)  # `sync` knows only the newest
             make_folders(self._disk, path.parent)
+            # not fsynced: a line that a power cut takes is written again from the write-ahead file
             self._disk.append(path, to_line(numbered))
             stat = os.stat(path)
             self._tail = _Tail(path, stat.st_ino, stat.st_size, numbered.seq, numbered.id)
@@ -264,6 +266,7 @@ class Journal:
     def sync(self) -> None:
         """Bring all that was appended to the disk."""
         if newest := self._newest():
+            # a new file survives a power cut only if the folders that name it were synced too
             for path in (newest, self.folder, self._all):
                 self._disk.fsync(path)
 
@@ -324,6 +327,7 @@ class Journal:
                 before, after = file.read(start - file.tell()), file.read()
         except FileNotFoundError:
             return None
+        # git or a sync service may put back an older file, or one that was purged: then all of it is read again
         if before.decode("latin-1") != mark:
             return None
         whole = after[: after.rfind(b"\n") + 1]  # a torn last line is read when a sync tool has brought the rest
@@ -354,6 +358,7 @@ class Journal:
         """Return path → content hash of every tracked note as this device last saw it."""
         tree: dict[str, str] = {}
         for event in self.events():
+            # an adoption lists the whole tree as it was found
             if event.kind == TreeAdopted.kind:
                 tree.clear()
             for change in event.changes:
@@ -397,6 +402,7 @@ class Journal:
         return [folder / name for name in sorted(self._names(folder))]
 
     def _names(self, folder: Path) -> list[str]:
+        """Return the names of a device's journal files."""
         try:
             names = os.listdir(folder)
         except FileNotFoundError:
@@ -412,6 +418,7 @@ class Journal:
         stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
         if self._listed is None or self._listed[0] != stamp:
             name = max(self._names(self.folder), default=None)
+            # two changes within one tick of the file system's clock leave one time on the folder
             is_settled = SYSTEM.now().timestamp() - max(stat.st_mtime, stat.st_ctime) > _COARSE_SECONDS
             self._listed = (stamp if is_settled else None), (self.folder / name if name else None)
         return self._listed[1]
@@ -455,6 +462,7 @@ class Journal:
         return tail
 
     def _read_tail(self, path: Path) -> _Tail:
+        """Return the end of a journal file: its stamp and its last event, after a torn line was cut off."""
         self._cut_torn_line(path)
         last = next(self.events(reverse=True), None)
         stat = os.stat(path)

@@ -53,6 +53,7 @@ def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     if not base or theirs in (base, ours) or max(len(base), len(ours), len(theirs)) > MAX_BYTES:
         return False
     head, lines, tail = _trimmed(_lines(base), _lines(ours), _lines(theirs))
+    # blank lines are everywhere and prove nothing
     our_lines = {line for line in lines[1] if line.strip()} - set(lines[0])
     if not our_lines.isdisjoint(lines[2]):
         return False
@@ -78,7 +79,13 @@ def common_lines(text: bytes, other: bytes) -> bytes:
 
 
 def _is_undone(kind: str, texts: list[Lines]) -> bool:
-    """Return whether a save lacks our change in a group of lines that the person did not change."""
+    """Return whether a save lacks our change in a group of lines that the person did not change.
+
+    Args:
+        kind: The kind of the group, from `_groups`.
+        texts: Its lines in base, ours and theirs, for a conflict.
+    """
+    # merge3 calls a group `a` where only the first text, ours, differs from the base
     if kind != "conflict":
         return kind == "a"
     base, ours, theirs = texts

@@ -57,6 +57,7 @@ class PageSet:
         self.memories = {path: page for path, page in self.pages.items() if tree.kind_of(path) is PathKind.MEMORY}
 
     def _entries(self) -> Iterator[os.DirEntry[str]]:
+        """Yield the files of memories, index pages and archived pages."""
         for entry in self._tree.walk(self._tree.long_term, self._tree.archive):
             if self._tree.kind_of(self._tree.relative(entry.path)) in _KINDS:
                 yield entry

@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from brainiac.clock import iso
 from brainiac.errors import FormatError, UserError
 from brainiac.events import (
     Change,
     Event,
     EventsAnalyzed,
+    ExchangeForgotten,
+    MemoryForgotten,
     NoteMerged,
     PathKind,
     RetireProposal,
+    StatementCorrected,
     StatementRecord,
     StatementRef,
     StatementsAdopted,
@@ -37,7 +39,8 @@ from brainiac.storage.relinking import with_rooted_links
 from brainiac.storage.store import Store
 
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
-_BY_HAND = json.dumps(sorted(FOUND | {NoteMerged.kind}))
+_ASKED_FOR = {NoteMerged.kind, StatementCorrected.kind, ExchangeForgotten.kind, MemoryForgotten.kind}
+_BY_HAND = json.dumps(sorted(FOUND | _ASKED_FOR))
 
 
 def text_hash(text: str) -> str:
@@ -262,11 +265,19 @@ class StatementLog:
         return self._edits.by_hand
 
     @cached_property
+    def all_corrections(self) -> list[Correction]:
+        """What persons ever changed, oldest first."""
+        return self._edits_since("").corrections
+
+    @cached_property
     def _edits(self) -> _Edits:
-        """What persons did to pages on this device since `corrected_since`, by comparing the texts before and after."""
+        return self._edits_since(self._corrected_since or "~")
+
+    def _edits_since(self, moment: str) -> _Edits:
+        """Return what persons did to pages on this device since a moment, by comparing the texts before and after."""
         corrections: list[Correction] = []
         by_hand: dict[tuple[str, str], str] = {}
-        rows = self._by_hand("path, before, after, at", "at >= ?", self._corrected_since or "~")
+        rows = self._by_hand("path, before, after, at", "at >= ?", moment)
         for path, *hashes, at in rows:
             if self._store.tree.kind_of(path) is PathKind.MEMORY:
                 before, after = (_statements(self._store, path, digest) for digest in hashes)
@@ -351,7 +362,7 @@ def plan_adoption(store: Store, named: str | None = None) -> Adoption:
     for path in _pages(store, named):
         text = store.read_text(path) or ""
         try:
-            page = _with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), iso(store.clock.now())))
+            page = with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), store.written_at(path)))
         except FormatError:
             continue  # the doctor names it
         uuid = page.memory.uuid
@@ -380,7 +391,7 @@ def adopt(store: Store, named: str | None = None) -> tuple[Event | None, Adoptio
     return store.commit(adopted, by="person", changes=adoption.changes), adoption
 
 
-def _with_block_ids(page: MemoryDocument) -> MemoryDocument:
+def with_block_ids(page: MemoryDocument) -> MemoryDocument:
     """Return a page on which each current statement has a block id, at the end of its own text."""
     text, path = page.memory.text, page.memory.path
     taken = block_ids(text)

@@ -412,6 +412,7 @@ class _Plan:
             self._conflicts.append(path)
 
     def _add_text(self, text: bytes) -> str:
+        """Add a text to those that the commit keeps, and return its hash."""
         digest = content_hash(text)
         self.texts[digest] = text
         return digest

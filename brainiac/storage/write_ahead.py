@@ -123,6 +123,7 @@ class WriteAhead:
         content = read_bytes(self.path) or b""
         *lines, torn = content.split(b"\n")
         self._intents, self._merged = [], {}
+        # a line below may hold the only copy of a text: one unreadable line must not take it along
         readable = [line for line in lines if self._could_apply(line)]
         if len(readable) < len(lines) or not torn.startswith(b"{"[: len(torn)]):
             damaged = free_name(self.path)
@@ -137,6 +138,7 @@ class WriteAhead:
     def add(self, intent: Intent) -> None:
         """Make a commit binding: from here on it will be finished, now or after a crash."""
         is_new = not self.path.exists()
+        # the folder is synced only when the file is new in it: each commit waits for every fsync
         folders = make_folders(self._disk, self.path.parent) + [self.path.parent] * is_new
         self._disk.append(self.path, _line(intent.to_record()))
         for path in (self.path, *folders):
@@ -178,12 +180,13 @@ class WriteAhead:
         return self._stamp[1]
 
     def _append_record(self, record: dict[str, Any]) -> None:
+        """Append a record without syncing it: losing it means only that finished work is checked again."""
         self._disk.append(self.path, _line(record))
         self._apply(record)
         self._stamp = self._stamp_now()
 
     def _could_apply(self, line: bytes) -> bool:
-        """Take in a line; return False where it cannot be read."""
+        """Apply a line; return False where it cannot be read."""
         try:
             self._apply(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -207,6 +210,7 @@ class WriteAhead:
         self._disk.write(draft, content)
         self._disk.fsync(draft)
         self._disk.replace(draft, self.path)
+        # the rename itself survives a power cut only with its folder
         self._disk.fsync(self.path.parent)
 
     def _stamp_now(self) -> tuple[int, int, int]:
@@ -259,6 +263,7 @@ class Placement:
         """Add what is missing of the lines; other writers may have added theirs since."""
         path, text = self._tree.absolute(step.path), self._after(step)
         _, tail = read_end(path, step.size)
+        # done before the crash
         if text in tail:
             return
         if text.startswith(tail):  # torn, or not begun
@@ -278,6 +283,7 @@ class Placement:
         self._folders.add(path.parent)
         if standing is None:
             self._make_folder(path)
+            # readable for others as an editor's files are; what lies in the state folder is not
             self._disk.write(temporary, self._after(step), mode=0o644)
             self._disk.fsync(temporary)
             try:

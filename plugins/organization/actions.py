@@ -171,7 +171,7 @@ class ProposalCheck:
                 self._place(Action("move", (path,), folder, proposal.reason))
 
     def _place(self, action: Action) -> None:
-        """Move pages now, or after the person's consent where they put the page to its place themselves."""
+        """Record an action: to be done now for pages that a process placed, proposed for those that a person placed."""
         self._claimed.update(action.paths)
         by_person = tuple(path for path in action.paths if path in self._history.placed)
         by_process = tuple(path for path in action.paths if path not in self._history.placed)

@@ -46,6 +46,7 @@ def organize(as_json: JsonOption = False) -> None:
 
 
 def _print(outcome: Outcome) -> None:
+    """Print what a run did, asked and refused."""
     for action in outcome.done:
         where = f" to {action.target}" if action.target else ""
         names = f"{len(action.paths)} pages" if len(action.paths) > 3 else ", ".join(action.paths)

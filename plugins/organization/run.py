@@ -13,6 +13,7 @@ from brainiac.brain import Brain
 from brainiac.errors import ConflictError
 from brainiac.events import Change, Event, MemoryOrganized, content_hash
 from brainiac.formats.frontmatter import edit_meta
+from brainiac.history.digest import write_digest
 from brainiac.llm.gate import is_hidden
 from brainiac.llm.offline import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposals
@@ -72,10 +73,17 @@ def organize(
         LockedError: Another run is at work.
     """
     with locked(brain.places.state / "organization.lock", wait_seconds=0):
-        for _ in range(ATTEMPTS - 1):
-            with suppress(ConflictError):
-                return _Run(brain, progress, abandon).run()
-        return _Run(brain, progress, abandon).run()
+        outcome = _attempted(brain, progress, abandon)
+    write_digest(brain)
+    return outcome
+
+
+def _attempted(brain: Brain, progress: Progress, abandon: Callable[[], bool] | None) -> Outcome:
+    """Run until no file that it changes was changed meanwhile."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(ConflictError):
+            return _Run(brain, progress, abandon).run()
+    return _Run(brain, progress, abandon).run()
 
 
 class _Run:

@@ -10,7 +10,7 @@ from itertools import islice
 
 from brainiac import events
 from brainiac.brain import Brain
-from brainiac.clock import iso, parse_iso
+from brainiac.clock import parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
 from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.markdown import find_links
@@ -169,7 +169,8 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
     Returns:
         Whether a page was changed.
     """
-    now, is_changed = iso(brain.clock.now()), False
+    is_changed = False
+    # one commit for each page: a conflict on one must not keep the others waiting
     for path in sorted(set(paths) & pages.memories.keys()):
         page = pages.memories[path]
         # A page with an edit that was not observed yet may have been edited just now.
@@ -177,7 +178,7 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
         if not is_as_seen or not history.is_resting(path, brain.clock.now()):
             continue
         try:
-            document = MemoryDocument(page.text, path).with_missing_keys(new_id(), now)
+            document = MemoryDocument(page.text, path).with_missing_keys(new_id(), brain.written_at(path))
             if _is_copy(pages, history, page):
                 document = document.set_meta(uuid=new_id())
         except FormatError:
@@ -268,11 +269,13 @@ def settle_reviews(brain: Brain) -> list[Event]:
         The events, one for each decided proposal.
     """
     text = brain.read_text(brain.tree.review)
+    # only the mark and the id count: what is carried out is the journaled proposal, whatever the line says by now
     marked = decisions_in(text) if text else {}
     if not marked:
         return []
     history, settled = read_history(brain), []
     for name, is_wanted in marked.items():
+        # once: the line may stand there ticked for weeks, or come back by a sync
         if name not in history.proposals or name in history.decided:
             continue
         proposal, by = history.proposals[name]
@@ -318,6 +321,7 @@ def _proposed_changes(
             pages, now = brain.pages(), brain.clock.now()
             paths = tuple(pages.path_by_uuid.get(uuid, "") for uuid, _, _ in proposal.pages)
             for path, (_, _, digest) in zip(paths, proposal.pages, strict=True):
+                # the person agreed to a change of the page as it was then
                 if path not in pages.memories or text_digest(pages.memories[path].text) != digest:
                     return [], ()
             draft = Draft(brain, pages, lambda path: history.is_resting(path, now))

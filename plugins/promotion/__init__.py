@@ -38,8 +38,10 @@ def file_changed(brain: Brain, change: FileChange) -> None:
 @hookimpl
 def quiet(brain: Brain, idle_seconds: float) -> None:
     """Promote when it is due; events that cannot be decided now stay for the next quiet."""
-    from .run import is_due, promote  # here: an answer waits for no plugin's imports
+    from .filing import tidy_inbox  # here: an answer waits for no plugin's imports
+    from .run import is_due, promote
 
+    tidy_inbox(brain)
     if not is_due(brain, idle_seconds) or _failed_lately(brain):
         return
     last = brain.answered.last_exchange_at

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Event, NoteCaptured
+from brainiac.events import Event, NoteCaptured, PathKind
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import blocks_of, decode_text, tags_in, wiki_links_in
 from brainiac.formats.prompt import arguments, parse_commands
@@ -68,6 +68,7 @@ def find_marked(
         texts += _marked_by_answers(brain, log, exchanges)
     by_id: dict[str, MarkedText] = {}
     for text in texts:
+        # a person who deleted what was written from these words must not get it again
         if not log.is_decided(candidate_id(text.marked)):
             by_id.setdefault(candidate_id(text.marked), text)
     return sorted(by_id.values(), key=lambda text: (text.marked.at, candidate_id(text.marked)))
@@ -151,6 +152,7 @@ def _marked_in_exchange(brain: Brain, event: StmEvent, recorded: Event | None) -
         yield _with_tags(replace(base, text=_as_saved(brain, recorded, said), by="note", is_note=True))
         return
     for block in blocks_of(said):
+        # a mark is about its block: a tag in one paragraph does not keep the whole message
         if tags_in(block) or wiki_links_in(block):
             yield _with_tags(replace(base, text=block, by="tag" if tags_in(block) else "link"))
         elif _can_be_repeated(block):
@@ -205,10 +207,12 @@ def _marked_by_repetition(brain: Brain, marked: Marked, event: StmEvent) -> Iter
         hit
         for hit in hits
         if hit.anchor != event.id
+        and brain.tree.kind_of(hit.path) is not PathKind.SOURCE  # what a note of theirs says was not said here
         and (hit.kind == "statement" or hit.speaker == "user")
         and likeness(hit.text, marked.text) >= REPEATED
         and brain.day_of(hit.at) != brain.day_of(event.at)
     ]
+    # a greeting is said in the same words each day, in whatever language
     if not alike or len(brain.recall.rare_words(marked.text)) < MIN_RARE:
         return
     statements = tuple(f"{hit.uuid or hit.path}#{hit.anchor}" for hit in alike if hit.kind == "statement")

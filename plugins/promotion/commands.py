@@ -69,6 +69,7 @@ def _details(outcome: Outcome) -> Iterator[str]:
 
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:
+    """Return a run's outcome for `--json`."""
     return {
         "event": outcome.event.id if outcome.event else None,
         "exchanges": outcome.exchanges,

@@ -84,6 +84,7 @@ class PageDraft:
     Attributes:
         before: Its text as it was read; None for a new page.
         document: Its text with the changes so far.
+        written: When its file was last written, ISO 8601 UTC; "" for a new page.
         sources: Exchange ids to add to its front matter, in order (a dictionary without values).
         tags: Tags to add, likewise.
         aliases: Aliases to add, likewise.
@@ -94,6 +95,7 @@ class PageDraft:
 
     before: str | None
     document: MemoryDocument
+    written: str = ""
     sources: dict[str, None] = field(default_factory=dict)
     tags: dict[str, None] = field(default_factory=dict)
     aliases: dict[str, None] = field(default_factory=dict)
@@ -125,16 +127,18 @@ class PageDraft:
             keys["reinforcement_count"] = memory.reinforcement_count + self.reinforced
         if _IMPORTANCE[self.importance] > _IMPORTANCE.get(str(memory.meta.get("importance") or ""), -1):
             keys["importance"] = self.importance
+        # a person's word for it is not replaced
         if self.named and self.named.emotion and memory.emotion in ("", "neutral"):
             keys["emotion"] = self.named.emotion
         if self.named and self.named.summary:
             keys["summary"] = one_line(self.named.summary)
-        return document.with_missing_keys(new_id(), now).set_meta(**keys)
+        return document.with_missing_keys(new_id(), self.written or now).set_meta(**keys)
 
 
 def _longer(memory: Memory, key: str, added: Sequence[str]) -> dict[str, object]:
     """Return a front matter key with further items; {} where nothing is new, or the key holds no list (a person's)."""
     present = memory.meta.get(key) or []
+    # a person wrote something else under this key: it is theirs
     if not isinstance(present, list):
         return {}
     items = [str(item) for item in present if item]
@@ -180,7 +184,7 @@ class Draft:
             text = self.brain.read_page(path)
             if text is None:
                 return None
-            self.page_drafts[path] = PageDraft(text, MemoryDocument(text, path))
+            self.page_drafts[path] = PageDraft(text, MemoryDocument(text, path), self.brain.written_at(path))
         return self.page_drafts[path]
 
     def opened(self, path: str) -> PageDraft:
@@ -198,6 +202,7 @@ class Draft:
     @contextmanager
     def undone_on_error(self, paths: Collection[str]) -> Iterator[None]:
         """Restore pages to what they were before the block when it raises."""
+        # one candidate touches several pages: half of it would retire a statement without the one that replaces it
         before = {path: self.page_drafts[path].copied() for path in paths if path in self.page_drafts}
         try:
             yield
@@ -226,6 +231,7 @@ class Draft:
             if is_fit and self.pages.kind_of(page.path) == "concrete":
                 return page.path
         for path, new_page in self.new_pages.items():
+            # pages begun in this run count too, or two candidates would begin the same page twice
             names = (new_page.title, str(new_page.meta.get("subject")), *new_page.meta.get("aliases", ()))
             if new_page.is_private == is_private and wanted in map(str.casefold, names):
                 return path if self.pages.kind_of(path) == "concrete" else ""

@@ -12,17 +12,29 @@ import posixpath
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from itertools import groupby
 
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, Event, ExchangeReflected, ExchangesFiled, update
+from brainiac.events import (
+    Change,
+    Event,
+    ExchangeReflected,
+    ExchangesFiled,
+    InboxTidied,
+    content_hash,
+    remove,
+    update,
+)
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import PlacedEvent, StmEvent, find_events, render_event, render_exchange, splice
 from brainiac.formats.page import MemoryDocument
+from brainiac.formats.prompt import parse_prompt, parse_response
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
+from brainiac.storage.answered import Answer
 from brainiac.storage.filed import Filed
 from brainiac.storage.folders import Folders
 from brainiac.storage.relinking import LinkOrigins
@@ -34,6 +46,8 @@ NAME = "promotion"
 OVERFULL = 2  # at so many times the limit, all beyond the limit is filed: seldom, and many exchanges at once
 ATTEMPTS = 20
 SECTION = "## Conversation"
+QUOTING = ("offline", "commands")  # as responses name who answered without saying anything of their own
+TIDIED_AT_ONCE = 200
 PAGE_CHARACTERS = 32_000  # a page of a day that has more is full, and the day goes on on a further page
 
 
@@ -291,3 +305,60 @@ def _noted_items(brain: Brain, exchanges: Collection[str]) -> set[str]:
         if not pending or event.id < min(pending):  # ids ascend in time
             break
     return items
+
+
+def tidy_inbox(brain: Brain) -> Event | None:
+    """Take answered prompts with their answers out of the inbox, `inbox.keep_days` after they were answered.
+
+    Only where nothing is lost with the files: see `_is_kept_whole`. An exchange leaves once: files that an undo or a
+    person put back stay.
+
+    Returns:
+        The event; None where there is nothing to do, or somebody saved one of the files meanwhile.
+    """
+    days = brain.settings.inbox.keep_days
+    if days is None or not brain.is_active:
+        return None
+    latest = iso(brain.clock.now() - timedelta(days=days))
+    tidied = {exchange for event in brain.journal.events(kinds={InboxTidied}) for exchange in event.data["exchanges"]}
+    changes: list[Change] = []
+    exchanges: list[str] = []
+    for path in sorted(os.listdir(brain.tree.inbox)):
+        answer = brain.answered.of(prompt := f"{brain.tree.layout.inbox}/{path}")
+        if answer is None or not answer.response or answer.at > latest or answer.exchange in tidied:
+            continue
+        prompt_file, response_file = brain.read(prompt), brain.read(answer.response)
+        if prompt_file and response_file and _is_kept_whole(brain, answer, prompt_file, response_file):
+            changes += [remove(prompt, prompt_file), remove(answer.response, response_file)]
+            exchanges.append(answer.exchange)
+        if len(exchanges) == TIDIED_AT_ONCE:
+            break
+    if not exchanges:
+        return None
+    try:
+        return brain.commit(InboxTidied(exchanges=tuple(exchanges)), by=NAME, changes=changes)
+    except ConflictError:
+        return None  # the next quiet tries again
+
+
+def _is_kept_whole(brain: Brain, answer: Answer, prompt_file: bytes, response_file: bytes) -> bool:
+    """Return whether the page of its day has an exchange word for word, and the files are as they were answered.
+
+    What was a secret, private or written differently on the page is in the files alone.
+    """
+    hashes = content_hash(prompt_file), content_hash(response_file)
+    page = Filed(brain).page_of(answer.exchange)
+    if hashes != (answer.prompt_hash, answer.response_hash) or not answer.is_ours or not page:
+        return False
+    try:
+        prompt = parse_prompt(answer.prompt, prompt_file, at=answer.at, inbox=brain.tree.layout.inbox)
+        response = parse_response(str(answer.response), response_file)
+    except FormatError:
+        return False
+    if prompt.private or response.private or not prompt.remember:
+        return False
+    placed = find_events(brain.read_text(page) or "")
+    on_page = next((each.event for each in placed if each.event.id == answer.exchange), None)
+    # what the keyless engine answered only quotes memory: of it the page has the links
+    is_answer_kept = on_page is not None and (response.model in QUOTING or on_page.ai == response.text)
+    return on_page is not None and on_page.user == prompt.text and is_answer_kept

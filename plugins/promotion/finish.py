@@ -178,6 +178,7 @@ def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
                 event = _event(work, pages, proposals)
                 return brain.commit(event, by=NAME, changes=changes, cause=cause)
         except ConflictError as error:
+            # somebody saved one of the files: the steps on it wait, all others are tried again at once
             _leave_steps_on(work, set(error.paths))
             draft = draft.restarted()
             work.rebuild(brain, draft, work.steps)

@@ -14,6 +14,7 @@ from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
 from brainiac.events import StatementRecord
 from brainiac.formats.markdown import without_link_targets
+from brainiac.formats.prompt import ORIGINS
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.numbers import numbers
@@ -65,6 +66,7 @@ def _forget_step(candidate: Candidate, named: Sequence[CurrentStatement]) -> Ste
     if not named:
         raise UserError("it asks to forget what does not stand in memory")
     update = {"text": "", "page": PageRef(), "tags": [], "steps": [], "importance": None}
+    # what a person asked to forget must not come back as the title, tag or text of the proposal
     bare = candidate.operation.model_copy(update=update)
     step = Step(replace(candidate, operation=bare), named[0].path, tuple(named[:1]))
     return replace(step, proposal=proposal_for(step))
@@ -76,11 +78,13 @@ def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...])
     Ours are changed. A person's own is not: a replacement is added beside it, and its end is proposed to the person.
     """
     operation, target = candidate.operation, targets[0]
+    # a model that repeats a statement word for word has seen it confirmed
     if operation.action == "replace" and text_hash(operation.text) == text_hash(target.text):
         operation = operation.model_copy(update={"action": "same"})
     if operation.action == "same":
         return Step(replace(candidate, operation=operation), target.path, targets[:1])
     if target.is_ours:
+        # a person's statement among them stays beside the new wording
         ours = tuple(current for current in targets if current.is_ours)
         return Step(candidate, target.path, ours)
     if operation.action == "replace":
@@ -105,16 +109,18 @@ def check_corrections(log: StatementLog, step: Step) -> None:
     """
     if step.operation.action in ("same", "forget"):
         return
-    said_at = step.candidate.at
+    # What an assistant or a document says again later is no reason to go back to what a person put right.
+    said_at = step.candidate.at if step.candidate.origin == ORIGINS[0] else ""
     written_at = [log.by_hand.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
     if any(moment > said_at for moment in written_at) or is_corrected(log, step.operation.text, said_at):
         raise UserError("a person put it right by hand after it was said")
 
 
 def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
-    """Return whether a person changed or removed a statement that said the same, after a moment."""
+    """Return whether a person changed or removed a statement that said the same, after a moment; "" for ever."""
     statement = without_link_targets(statement)
-    old_texts = [without_link_targets(correction.before) for correction in log.corrections if correction.at > said_at]
+    corrections = log.corrections if said_at else log.all_corrections
+    old_texts = [without_link_targets(correction.before) for correction in corrections if correction.at > said_at]
     return any(coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS for old in old_texts)
 
 
@@ -171,6 +177,7 @@ def existing_page(draft: Draft, candidate: Candidate) -> str:
     """
     operation, is_private = candidate.operation, candidate.is_private
     page = draft.pages.memories.get(operation.page.path)
+    # a private statement never goes to an open page, nor an open one to where nobody but this machine reads it
     if page and page.is_private == is_private and not operation.page.is_whole:
         return page.path
     if operation.page.is_whole:
@@ -195,6 +202,7 @@ def new_places(candidates: Iterable[Candidate]) -> list[NewPlace]:
         page, subject = candidate.operation.page, candidate.operation.subject
         kind = "skill" if page.kind == "skill" else "concrete"
         title = page.title or ("" if subject == USER else subject) or (candidate.words if kind == "skill" else "")
+        # two notes of one title are two pages: neither may be put into the other
         note_id = candidate.id if page.is_whole else ""
         place = NewPlace(kind, title.strip()[:120], page.folder, candidate.is_private)
         places.setdefault((kind, title.casefold(), candidate.is_private, note_id), place).candidates.append(candidate)
@@ -228,6 +236,7 @@ class Named:
     def in_order(self, steps: Sequence[str]) -> list[str]:
         """Return a how-to's steps in the order of the answer; unchanged where that has other steps than these."""
         ordered = [folded(step) for step in self.page.steps]
+        # a model that adds, drops or rewords a step is not followed: the person's steps stand as they were given
         if sorted(ordered) != sorted(map(folded, steps)):
             return list(steps)
         return sorted(steps, key=lambda step: ordered.index(folded(step)))
@@ -288,6 +297,7 @@ class Synthesizer:
         before = draft.statements_of(memory) if memory else []
         standing = [current for current in before if current.statement.block_id in blocks]
         retired = [current.statement.text for current in before if current.statement.block_id not in blocks]
+        # a call costs money: only what changed much, lacks a summary or has one that is no longer true is asked about
         summary = str(page_draft.document.memory.meta.get("summary") or "")
         is_untrue = is_outdated(summary, retired, (statement.text for statement in page_draft.current))
         is_unnamed = not summary and len(changing) + len(standing) >= MIN_UNNAMED

@@ -31,6 +31,7 @@ from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import without_link_targets
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
+from brainiac.history.digest import write_digest
 from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import count
 from brainiac.llm.offline import summarize
@@ -156,6 +157,7 @@ def promote(
         LockedError: Another process promotes this brain at this moment.
         FormatError: Short-term memory lacks a heading.
     """
+    # not waited for: the other process promotes the same exchanges
     with locked(brain.places.state / "promotion.lock", wait_seconds=0):
         outcome = _promote_once(brain, abandon, progress)
         while outcome.event is not None and not outcome.problem and Filed(brain).waiting:
@@ -163,7 +165,9 @@ def promote(
             outcome = _joined(outcome, next_outcome)
             if next_outcome.event is None:
                 break  # the exchanges that wait could not be decided now
-        return outcome
+    if outcome.event is not None:
+        write_digest(brain)
+    return outcome
 
 
 def _promote_once(
@@ -304,12 +308,15 @@ class _Run:
         unread = [
             part
             for is_private in (False, True)
+            # private exchanges are asked about apart: they may need another model, on this machine
             for part in consolidator.parts([event for event in judged if event.is_private == is_private])
         ]
         try:
+            # what a model was paid to decide before a crash is carried out, not asked again
             self._take(earlier)
             while unread:
                 decision = consolidator.ask(unread[0], self._draft)
+                # taken off only now: where the call fails, this part waits for the next run
                 del unread[0]
                 self._take(decision)
             self._keep_marked([event for event in events if event not in judged], is_whole=not judged)
@@ -358,6 +365,7 @@ class _Run:
         new: list[Candidate] = []
         try:
             for candidate in candidates:
+                # a model's decisions are paid for and carried out to the end; marked words can wait for the next run
                 if candidate.operation.marked_by:
                     self._stop_if_abandoned()
                 step = self._step_for(candidate)
@@ -505,7 +513,9 @@ class _Run:
         share = self._brain.settings.promotion.max_retired_share
         if len(retiring) <= MIN_RETIRED or len(retiring) <= share * n_statements:
             return
+        # one run that retires much is more often a model's mistake than news: the person decides
         work.breaker = Breaker(would_retire=len(retiring), statements=n_statements)
+        # all that states something new is still done; only the retirements wait
         steps = [replace(step, proposal=proposal_for(step)) if step.retires else step for step in work.steps]
         self._draft = self._draft.restarted()
         work.rebuild(self._brain, self._draft, steps)

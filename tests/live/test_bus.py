@@ -594,8 +594,11 @@ def test_a_plugin_hears_of_every_folder_and_what_is_new_is_called_so(root: Path)
     (root / "diary/old.md").write_text("old\n")
     (root / "plugins/onlooker.py").write_text(ONLOOKER)
     with running(root) as run:
+        assert str(root / "diary") not in run.daemon.watcher._watches  # it costs nothing while nobody listens
         run.brain.plugins.trust.trust("onlooker")  # taken in without a restart
-        eventually(lambda: run.brain.plugins.has("file_changed") and str(root / "diary") in run.daemon.watcher._watches)
+        eventually(
+            lambda: run.brain.plugins.has_foreign("file_changed") and str(root / "diary") in run.daemon.watcher._watches
+        )
         (root / "diary/new.md").write_text("new\n")
         (root / "letters").mkdir()
         (root / "letters/first.md").write_text("first\n")

@@ -80,6 +80,8 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "status": [((), True)],
     "doctor": [((), True), (("--fix",), True)],
     "costs": [((), True)],
+    "digest": [((), True)],
+    "correct": [((WORDS, "--to", "Mira moved."), True)],
     "greet": [((), True)],
     "crash": [((), True)],
     "adopt": [(("--yes", "memory/long_term/concrete/mira.md"), True)],
@@ -87,8 +89,9 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "undo": [(("--last",), False), ((EVIL,), True)],
     "forget": [(("memory/long_term/concrete/mira.md",), False), ((EVIL,), True), (("--yes", "Mira " + EVIL), True)],
     "plugins distrust": [((NAME,), True), (("greedy",), False)],
+    "plugins reload": [((), True)],
 }
-LAST = ("chat", "adopt", "promote", "organize", "run", "undo", "forget", "takeover", "plugins distrust")
+LAST = ("chat", "correct", "adopt", "promote", "organize", "run", "undo", "forget", "takeover", "plugins distrust")
 OF_THE_PLUGIN = ("greet", "crash")
 ENDLESS = {"run": 6.0, "log": 3.0, "chat": 4.0}
 

@@ -22,6 +22,8 @@ WRITERS = {
     "brainiac/storage/runstate.py": "the daemon's report, in the state folder",
     "brainiac/llm/costs.py": "what calls in flight may cost, in the state folder",
     "brainiac/host/trust.py": "trust, in the state folder",
+    "brainiac/storage/sources.py": "which folders outside may be read, in the state folder",
+    "brainiac/history/digest.py": "a derived file of the logs, which no commit carries",
     "brainiac/history/purge.py": "throws the index away, in the cache",
     "brainiac/search/index.py": "the search index, in the cache",
     "brainiac/search/embed.py": "vectors, in the cache",

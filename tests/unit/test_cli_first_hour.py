@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.filing import tidy_inbox
 
 from brainiac import __version__
 from brainiac.brain import Brain
@@ -167,3 +168,23 @@ def test_links_of_an_answer_lead_somewhere_on_a_terminal(tmp_path: Path, monkeyp
         shown = "".join(links.feed(text[start : start + size]) for start in range(0, len(text), size)) + links.rest()
         expected = "In Short-term [1] (memory/short_term.md) and the web (https://example.org), a [bracket], [x]."
         assert expected == shown
+
+
+def test_answered_prompts_leave_the_inbox_once_they_are_kept_whole(shell: Shell, tmp_path: Path) -> None:
+    """After `inbox.keep_days`; what was a secret, edited, not filed yet or put back stays."""
+    brain = make_brain(tmp_path / "brain")
+    root = str(brain.root)
+    brain.tree.config.write_text(brain.tree.config.read_text().replace("  # keep_days: 30", "  keep_days: 0"))
+    (brain.tree.inbox / "secret.md").write_text("My key is sk-proj-AbCdEf0123456789AbCdEf0123456789AbCdEf01.\n")
+    (brain.tree.inbox / "edited.md").write_text("We meet on Monday.\n")
+    (brain.tree.inbox / "plain.md").write_text("I live in Portland.\n")
+    shell("run", "--once", "--brain", root)
+    assert None is tidy_inbox(Brain(brain.root))  # nothing is filed yet
+    shell("promote", "--brain", root)
+    (brain.tree.inbox / "edited.md").write_text("We meet on Thursday.\n")
+    assert tidy_inbox(brain) is not None
+    left = {"secret.md", "secret.response.md", "edited.md", "edited.response.md"}
+    assert left == {path.name for path in brain.tree.inbox.glob("[!.]*.md")}
+    assert "I live in Portland." in shell("why", "I live in Portland.", "--brain", root).out
+    assert 0 == shell("undo", "--last", "--brain", root).code
+    assert ("I live in Portland.\n", None) == ((brain.tree.inbox / "plain.md").read_text(), tidy_inbox(brain))

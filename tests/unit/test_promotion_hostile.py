@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from brainiac.clock import ManualClock
 from brainiac.errors import ConfinementError
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
+from brainiac.llm.context.assembler import schema_of
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Page, Purpose
 from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, pages, statements, tell
 
@@ -136,6 +138,31 @@ def test_what_only_the_assistant_said_bears_its_name(brain: Brain) -> None:
     assert outcome.event is not None
     assert "Cellos have four strings. (assistant: assistant)" in statements(brain)
     assert ["assistant"] == [record["origin"] for record in outcome.event.data["statements"]]
+
+
+def test_what_is_asked_once_more_shows_only_what_it_rests_on(brain: Brain) -> None:
+    """One operation of a long log is asked about: the second request holds its exchange, and no other page."""
+    evidence = [Evidence(exchange="e2", quote="I play the cello")]
+    answers(brain, {Purpose.CONSOLIDATE: decided("new", "I play the cello in Paris.", evidence=evidence, ids=[])})
+    for text in ("Good morning!", TOLD, "Good night!"):
+        tell(brain, text)
+    promote(brain)
+    first, second = brain.__dict__["engine"].of(Purpose.CONSOLIDATE)[1:]
+    assert (["Good morning!", TOLD, "Good night!"], [TOLD]) == tuple(
+        [said.event.user for said in request.said] for request in (first, second)
+    )
+    assert ([OLD], []) == tuple([known.content for known in request.existing] for request in (first, second))
+
+
+def test_a_request_shows_the_form_of_an_answer_once(brain: Brain) -> None:
+    """Its instructions have the form, and the schema for the server has no comment in it."""
+    tell(brain, TOLD)
+    promote(brain)
+    request = brain.__dict__["engine"].of(Purpose.CONSOLIDATE)[-1]
+    shown = "\n".join(block.text for block in brain.models.working_memory(request).blocks)
+    assert 1 == shown.count("evidence: [{exchange: string, quote: string}]")
+    assert "$defs" not in shown
+    assert "description" not in json.dumps(schema_of(Consolidation))
 
 
 @pytest.mark.parametrize("paste", ["> {}", "```\n{}\n```"])

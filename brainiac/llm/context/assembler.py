@@ -418,6 +418,7 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
 
 @lru_cache(maxsize=64)
 def _built_in(name: str, values: tuple[tuple[str, Any], ...]) -> str:
+    """Return a built-in template with its values filled in."""
     # here, since a keyless answer needs no template and should not wait for this import
     from jinja2 import Template
 

@@ -1,0 +1,171 @@
+"""What a person puts right holds, wherever it was said before; and the digest tells what became of memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from brainiac_plugins.promotion.run import promote
+
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock
+from brainiac.history.correct import correct, possible_targets
+from brainiac.history.digest import digest_since
+from brainiac.history.forget import find_words, forget
+from brainiac.history.undo import undo
+from brainiac.llm.gate import Gate
+from brainiac.llm.schemas import Evidence, PageRef, Purpose
+from tests.support.commands import Shell
+from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, statements, tell
+
+OLD, NEW = "I pay 640 euros rent in Graz.", "I pay 700 euros rent in Graz."
+HOME = PageRef(title="Home", folder="home")
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Brain:
+    engine = ScriptedEngine({Purpose.CONSOLIDATE: operations({"text": OLD, "page": HOME})})
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, OLD)
+    promote(brain)
+    brain.__dict__["engine"] = engine
+    wait(brain, 3600)
+    return brain
+
+
+def wait(brain: Brain, seconds: float) -> None:
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(seconds)
+
+
+def decide(brain: Brain, *made: dict[str, Any]) -> None:
+    brain.__dict__["engine"].answers[Purpose.CONSOLIDATE] = operations(*made)
+
+
+def put_right(brain: Brain) -> None:
+    (target,) = possible_targets(brain, "640 euros rent")
+    correct(brain, target, NEW)
+    wait(brain, 3600)
+
+
+def digest_text(brain: Brain) -> str:
+    return (brain.tree.logs / "digest.md").read_text()
+
+
+def test_a_correction_stands_in_place_and_the_former_wording_under_history(brain: Brain) -> None:
+    """One commit, which `undo` takes back."""
+    (target,) = possible_targets(brain, "rent is 640 euros")
+    event = correct(brain, target, NEW)
+    assert ([NEW], [OLD]) == (statements(brain), statements(brain, history=True))
+    undo(brain, event)
+    assert ([OLD], []) == (statements(brain), statements(brain, history=True))
+
+
+def test_an_exchange_is_found_with_what_holds_instead(brain: Brain) -> None:
+    """What was typed stays as it is; whoever finds it is told that it no longer holds, and what does."""
+    put_right(brain)
+    hits = Gate(brain, is_remote=True).hits(brain.recall.search("rent in Graz", now=brain.now()))
+    (said,) = [hit for hit in hits if hit.kind == "exchange" and "640" in hit.text]
+    assert [f"“{OLD}” no longer holds; now: {NEW}"] == list(map(str, said.former))
+    tell(brain, "What is the rent?")
+    assert [[]] == [list(hit.former) for hit in hits if hit.kind == "statement"]
+
+
+def test_what_holds_on_a_private_page_is_told_to_no_remote_model(brain: Brain) -> None:
+    """That it no longer holds is told, and what holds is not."""
+    put_right(brain)
+    page = page_with(brain, "700")
+    file = brain.tree.absolute(page.path)
+    file.write_text(page.text.replace("---\n", "---\nprivate: true\n", 1))
+    hits = Gate(brain, is_remote=True).hits(brain.recall.search("rent in Graz", now=brain.now()))
+    assert not any("700" in str(former) for hit in hits for former in hit.former)
+
+
+def test_what_was_put_right_comes_back_from_no_earlier_exchange(brain: Brain) -> None:
+    """A model that reads an old transcript again and proposes the former wording is refused."""
+    put_right(brain)
+    decide(brain, {"text": OLD, "page": HOME})
+    tell(brain, OLD, minutes=-300)
+    outcome = promote(brain)
+    assert [NEW] == statements(brain)
+    assert any("put it right" in row.reason for row in outcome.refused)
+
+
+def test_what_was_put_right_comes_back_from_no_later_answer(brain: Brain) -> None:
+    """An assistant that still says it, after the correction, changes nothing, and states nothing beside."""
+    put_right(brain)
+    quote = "You pay 640 euros rent in Graz"
+    decide(brain, {"text": OLD, "page": HOME, "evidence": [Evidence(exchange="e1", quote=quote)]})
+    tell(brain, "What did I say of rent?", answer=f"{quote}.")
+    outcome = promote(brain)
+    assert [NEW] == statements(brain)
+    assert any("put it right" in row.reason for row in outcome.refused)
+
+
+def test_what_was_forgotten_is_stated_by_no_answer(brain: Brain) -> None:
+    """The same of what a person had taken out."""
+    target = find_words(brain, "640 euros")
+    assert target is not None
+    forget(brain, target)
+    wait(brain, 3600)
+    quote = "You pay 640 euros rent in Graz"
+    decide(brain, {"text": OLD, "page": HOME, "evidence": [Evidence(exchange="e1", quote=quote)]})
+    tell(brain, "And the rent?", answer=f"{quote}.")
+    promote(brain)
+    assert not any("640" in text for text in statements(brain))
+
+
+# --- the digest ----------------------------------------------------------------------------------------------------
+
+
+def test_the_digest_tells_both_wordings_with_the_way_back(brain: Brain) -> None:
+    """Learned, changed and refused, newest first; what is taken back is not told."""
+    put_right(brain)
+    lines = digest_since(brain, "2026").lines
+    assert [("changed", NEW, OLD), ("learned", OLD, "")] == [(line.what, line.text, line.before) for line in lines]
+    assert all(line.undo == f"brainiac undo {line.event}" for line in lines)
+    assert f"“{OLD}” → “{NEW}”" in digest_text(brain)
+    event = brain.journal.find(lines[0].event)
+    assert event is not None
+    undo(brain, event)
+    assert ["learned"] == [line.what for line in digest_since(brain, "2026").lines]
+    assert NEW not in digest_text(brain)
+
+
+def test_the_digest_forgets(brain: Brain) -> None:
+    """What is forgotten goes from the file at once."""
+    assert "640" in digest_text(brain)
+    target = find_words(brain, "640 euros")
+    assert target is not None
+    forget(brain, target)
+    assert "640" not in digest_text(brain)
+
+
+def test_the_digest_tells_nothing_private(brain: Brain) -> None:
+    """It counts it."""
+    decide(brain, {"text": "I owe Tom 50 euros.", "page": PageRef(title="Debts")})
+    tell(brain, "I owe Tom 50 euros.", private=True)
+    promote(brain)
+    assert "Tom" not in digest_text(brain)
+    assert 1 == digest_since(brain, "2026").withheld
+
+
+def test_a_digest_that_a_person_changed_is_moved_aside(brain: Brain) -> None:
+    """Its first line says so; no word of theirs is lost."""
+    file = brain.tree.logs / "digest.md"
+    file.write_text(file.read_text() + "\nMine.\n")
+    put_right(brain)
+    assert "Mine." not in digest_text(brain)
+    assert ["Mine."] == [path.read_text().split("\n")[-2] for path in brain.tree.logs.glob("digest-edited-*.md")]
+
+
+def test_both_as_commands(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+    """`correct WORDS --to TEXT` says what it did and how to take it back; `digest` tells of it; what nobody said is
+    no statement."""
+    root = str(brain.root)
+    brain.close()
+    shell = Shell(capsys, root)
+    assert f"“{OLD}” → “{NEW}”" in shell("correct", "640 euros rent", "--to", NEW).out
+    assert f"changed: “{OLD}” → “{NEW}”" in shell("digest", "--since", "2026-03-01").out
+    assert shell("correct", "zebra crossing", "--to", "x").code == 1
