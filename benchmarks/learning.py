@@ -41,7 +41,7 @@ NOTES_SIGNALS = ("own", "trigram_three", "section", "title_covered", "title_trig
 SORT_SIGNALS = ("is_talk", "is_notes")
 OTHER_SIGNALS = tuple(name for name in ALONE if name not in ("own", "section", "title_covered", "title_trigram"))
 # what facts and notes cannot show is as in talk
-AS_IN_TALK = {"about": (FACTS, NOTES), "day": (NOTES,)}
+AS_IN_TALK = {"about": (FACTS, NOTES), "day": (FACTS, NOTES)}
 DEPTHS = (1, 3, 5, 10)
 
 
