@@ -175,6 +175,7 @@ class PathKind(StrEnum):
     ACCESS_LOG = "access-log"
     JOURNAL = "journal"
     IGNORED = "ignored"  # hidden, temporary, sync-conflict and our own temporary names
+    SOURCE = "source"  # a note in a folder of `sources:`; read, never written
     OTHER = "other"
 
 

@@ -192,6 +192,29 @@ class RecallSettings(_Section):
         return str(language)
 
 
+class ServerSettings(_Section):
+    """What programs on this machine reach: REST, MCP, OpenAI's API. `brainiac mcp` needs none of it."""
+
+    port: int = Field(0, ge=0, le=65535, description="`brainiac run` serves this port; 0: none")
+    host: str = Field(
+        "127.0.0.1",
+        description="another than this machine alone also needs a token of yours in BRAINIAC_SERVER_TOKEN",
+    )
+    hosts: tuple[str, ...] = Field((), strict=False, description="further names under which it is reached")
+    origins: tuple[str, ...] = Field(
+        (), strict=False, description="pages of other places that may call, such as `http://localhost:3000`"
+    )
+
+    @field_validator("origins")
+    @classmethod
+    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse a wildcard, which would let in every page that the person opens."""
+        for origin in origins:
+            if "*" in origin or "://" not in origin or origin.endswith("/"):
+                raise ValueError(f"`{origin}` is no origin; name one such as `http://localhost:3000`, never a wildcard")
+        return origins
+
+
 class PluginSettings(_Section):
     """Which plugins stay out."""
 
@@ -214,6 +237,12 @@ class Settings(_Section):
         description="IANA name such as Europe/Lisbon, written by `brainiac init`: times shown, what is today and the "
         "folders of `events/` go by it; stamps in files stay UTC",
     )
+    sources: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        description="folders of your own notes to search and cite, never written: within the brain (`.` for all of "
+        "them beside its own), or `~/vault` and `/path/vault`, which each machine must allow (`brainiac sources`)",
+    )
     active_device: str | None = Field(None, description="the device that runs the processes; empty: whichever runs")
     paths: PathSettings = PathSettings()
     inbox: InboxSettings = InboxSettings()
@@ -224,6 +253,7 @@ class Settings(_Section):
     promotion: PromotionSettings = PromotionSettings()
     organization: OrganizationSettings = OrganizationSettings()
     recall: RecallSettings = RecallSettings()
+    server: ServerSettings = ServerSettings()
     plugins: PluginSettings = PluginSettings()
 
     @field_validator("time_zone")
@@ -235,6 +265,18 @@ class Settings(_Section):
         except (ValueError, OSError, ZoneInfoNotFoundError) as error:
             raise ValueError(f"there is no time zone `{name}`; name one such as Europe/Lisbon or UTC") from error
         return name
+
+    @model_validator(mode="after")
+    def _sources_are_folders(self) -> Settings:
+        """Refuse sources that are no folder of a person's own."""
+        for source in self.sources:
+            path = PurePosixPath(source)
+            if not source.strip() or "\0" in source or ".." in path.parts:
+                raise ValueError(f"`sources: {source}` must be a folder such as `Notes`, `~/vault` or `/path/vault`")
+            for name, folder in (("system", "system"), *self.paths):
+                if PurePosixPath(folder) in (path, *path.parents):
+                    raise ValueError(f"`sources: {source}` lies in `paths.{name}`, which is the brain's own")
+        return self
 
     def layout(self) -> Layout:
         """Return the directories as `Tree` takes them."""

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from brainiac.events import PathKind
 
 MAX_SLUG_BYTES = 80
 OUR_TEMPORARY_PREFIX = ".brainiac-"
+NOTE_ENDINGS = (".md", ".markdown")
 MARKER = Path("system") / "core_identity.md"
 
 _TEMPORARY = re.compile(
@@ -53,13 +54,14 @@ class Tree:
     Args:
         root: An existing folder; resolved once, so that a link to a brain is that brain.
         layout: Its directories.
+        sources: Folders of a person's own notes that are searched and never written; real paths.
 
     Attributes are absolute `Path`s: `root`, `inbox`, `notes`, `memory`, `short_term`, `long_term`,
     `archive`, `review`, `system`, `core_identity`, `config`, `prompts`, `workflows`, `plugins`,
     `logs`, `access_log`, `journal`.
     """
 
-    def __init__(self, root: Path | str, layout: Layout | None = None) -> None:
+    def __init__(self, root: Path | str, layout: Layout | None = None, sources: Sequence[Path] = ()) -> None:
         self.root = Path(root).resolve(strict=True)
         self.layout = layout = layout or Layout()
         self.inbox = self.confine(layout.inbox)
@@ -88,6 +90,18 @@ class Tree:
             self.relative(self.config): PathKind.CONFIG,
             self.relative(self.access_log): PathKind.ACCESS_LOG,
         }
+        tops = (self.inbox, self.memory, self.system, self.plugins, self.logs)
+        self._tops = tuple(f"{top}{os.sep}" for top in tops)
+        self.set_sources(sources)
+
+    def set_sources(self, sources: Sequence[Path]) -> None:
+        """Set the folders of a person's own notes; `kind_of` and `relative` know their files from now on.
+
+        Args:
+            sources: Real paths, within the root or outside of it.
+        """
+        self.sources = tuple(sources)
+        self._outer = tuple(f"{source}{os.sep}" for source in self.sources if not source.is_relative_to(self.root))
         # asked for each file of each scan; bounded, since a hostile tree may have any number of names
         self._kind_of = lru_cache(maxsize=65536)(self._classify)
 
@@ -127,6 +141,20 @@ class Tree:
             self._check_within(real, os.path.realpath(fence), text)
         return Path(lexical)
 
+    def readable(self, path: str | os.PathLike[str]) -> Path:
+        """Return the absolute path of a file that may be read: one of the brain, or one of a source outside of it.
+
+        Raises:
+            ConfinementError: It is neither, or a symlink leads to it.
+        """
+        if self._outer:
+            file = os.path.normpath(os.path.join(self.root, path))
+            if file.startswith(self._outer) and self.kind_of(self.relative(file)) is PathKind.SOURCE:
+                if os.path.realpath(file) != file:
+                    raise ConfinementError(f"{os.fspath(path)!r} is a symlink, or lies behind one; it is not read")
+                return Path(file)
+        return self.confine(path)
+
     def holds(self, path: str) -> bool:
         """Return whether a file or folder exists at a path that a link names; False for an impossible path."""
         try:
@@ -151,7 +179,10 @@ class Tree:
         return f"{self.relative(path)}/" if path != self.root and path.is_relative_to(self.root) else "the brain"
 
     def relative(self, path: str | os.PathLike[str]) -> str:
-        """Return a path in the tree relative to the root, with `/` between its parts; "." for the root itself."""
+        """Return a path relative to the root, with `/` between its parts; "." for the root itself.
+
+        A file of a source outside of the brain has a path that begins with `../`.
+        """
         path = os.fspath(path)
         root = str(self.root)
         # string work instead of `Path.relative_to`, since a scan asks for every file
@@ -159,6 +190,8 @@ class Tree:
             path = path[len(root) + 1 :]
         elif path == root:
             return "."
+        elif self._outer and path.startswith(self._outer):
+            path = os.path.relpath(path, root)
         return path.replace(os.sep, "/")
 
     def absolute(self, relative: str) -> Path:
@@ -172,6 +205,8 @@ class Tree:
     def _classify(self, relative: str) -> PathKind:
         """Return the kind of a path; `kind_of` caches it."""
         parts = relative.split("/")
+        if parts[0] == "..":
+            return PathKind.SOURCE if self._is_source(relative) else PathKind.OTHER
         if any(is_temporary(part) for part in parts):
             return PathKind.IGNORED
         # a name that no tool can show is left alone: it could not be named in a message or a link
@@ -191,7 +226,17 @@ class Tree:
             return PathKind.JOURNAL
         if inside["plugins"]:
             return PathKind.PLUGIN if name.endswith(".py") else PathKind.OTHER
-        return PathKind.SYSTEM if inside["system"] else PathKind.OTHER
+        if inside["system"]:
+            return PathKind.SYSTEM
+        return PathKind.SOURCE if self._is_source(relative) else PathKind.OTHER
+
+    def _is_source(self, relative: str) -> bool:
+        """Return whether a path is that of a note in a source: Markdown, not hidden, in none of the brain's folders."""
+        file = os.path.normpath(os.path.join(self.root, relative))
+        if not file.lower().endswith(NOTE_ENDINGS) or file.startswith(self._tops):
+            return False
+        insides = (file[len(str(source)) + 1 :] for source in self.sources if file.startswith(f"{source}{os.sep}"))
+        return any(not any(map(is_temporary, inside.split(os.sep))) for inside in insides)
 
     @staticmethod
     def _classify_inbox(name: str, *, is_note: bool) -> PathKind:
@@ -213,11 +258,32 @@ class Tree:
         ours = {
             self.relative(top).split("/")[0] for top in (self.inbox, self.memory, self.system, self.plugins, self.logs)
         }
-        try:
-            entries = [entry for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False)]
-        except OSError:
-            return []
-        return [Path(entry.path) for entry in entries if entry.name not in ours and not is_temporary(entry.name)]
+        return [folder for folder in _subfolders(self.root) if folder.name not in ours]
+
+    def source_folders(self) -> list[tuple[Path, bool]]:
+        """Return the folders in which the notes of all sources lie, each with whether its subfolders belong to it.
+
+        The brain's own folders are left out, also where a source is the brain's folder or one above it.
+        """
+        folders: list[tuple[Path, bool]] = []
+        waiting = list(self.sources)
+        while waiting:
+            folder = waiting.pop()
+            if not self.root.is_relative_to(folder):
+                folders.append((folder, True))
+            elif folder == self.root:
+                folders += [(self.root, False), *((own, True) for own in self.own_folders())]
+            else:
+                folders.append((folder, False))
+                waiting += _subfolders(folder)
+        return folders
+
+    def source_notes(self) -> Iterator[os.DirEntry[str]]:
+        """Yield every note of the sources; none is reached through a symlink."""
+        for folder, is_deep in self.source_folders():
+            for entry in self.walk(folder) if is_deep else _files_in(folder):
+                if self.kind_of(self.relative(entry.path)) is PathKind.SOURCE:
+                    yield entry
 
     def walk(self, *tops: Path) -> Iterator[os.DirEntry[str]]:
         """Yield every regular file below the folders in no particular order, without ignored names and symlinks."""
@@ -235,6 +301,25 @@ class Tree:
                         stack.append(entry.path)
                     elif entry.is_file(follow_symlinks=False):
                         yield entry
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    """Return the folders in a folder; hidden ones and links are left out."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []  # it vanished, or there is no permission
+    return [folder / name for name in names if not is_temporary(name)]
+
+
+def _files_in(folder: Path) -> list[os.DirEntry[str]]:
+    """Return the regular files right in a folder; no links."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+    except OSError:
+        return []  # it vanished, or there is no permission
 
 
 _TRACKED = frozenset(

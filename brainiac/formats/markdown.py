@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -196,6 +197,18 @@ def _link(match: re.Match[str]) -> Link:
     target = unquote(written, errors="surrogateescape")
     shown = unescape(_BACKSLASHED.sub(r"\1", match["text"]))
     return Link(shown, target, uuid, *match.span(), False, unquote(fragment), span)
+
+
+def relative_link(path: str, folder: str) -> str:
+    """Return a path relative to a folder, both relative to the root; `../…` paths outside of the root included.
+
+    Args:
+        path: Of a file.
+        folder: "" or "." for the root.
+    """
+    # a root deep enough for every `..`: `relpath` would take the working directory for it, and stop at its top
+    root = "/" + "_/" * path.count("../")
+    return posixpath.relpath(root + path, root + folder)
 
 
 def without_link_targets(text: str) -> str:

@@ -8,9 +8,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
 from typing import Any
 
+from brainiac.clock import iso, parse_iso
 from brainiac.errors import FormatError
 from brainiac.formats.discretion import asks_for_privacy, is_private_event, without_private_paragraphs
 from brainiac.formats.frontmatter import edit_meta, render_meta, split
@@ -421,6 +423,45 @@ def title_of(meta: Mapping[str, Any], text: str, offset: int, path: str) -> str:
     return unescape(match[1]) if match else posixpath.splitext(posixpath.basename(path))[0]
 
 
+# The keys under which notes of other programs have a date. What a note is about comes before when it was changed.
+_DATE_KEYS = ("date", "updated_at", "updated", "modified", "created_at", "created")
+_CREATION_KEYS = ("created_at", "created", "date")
+_DATED = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d))?(?!\d)", re.IGNORECASE
+)
+
+
+def own_date(meta: Mapping[str, Any], path: str, *, is_creation: bool = False) -> str:
+    """Return the date that a person's note has of its own, of front matter or file name (`2024-05-06 Walk.md`).
+
+    Args:
+        meta: Front matter.
+        path: Relative, posix.
+        is_creation: When it was written first, rather than the day it is about or was last changed.
+
+    Returns:
+        An ISO 8601 day, or a moment where the hour's offset from UTC is known; "" where it names none.
+    """
+    keys = _CREATION_KEYS if is_creation else _DATE_KEYS
+    dates = [_date_in(_scalar(meta, key)) for key in keys]
+    named = _date_in(posixpath.basename(path))
+    dates.insert(len(keys) if is_creation else 1, named)
+    return next(filter(None, dates), "")
+
+
+def _date_in(text: str) -> str:
+    """Return the first ISO 8601 day or moment in a text; "" where there is none."""
+    match = _DATED.search(text)
+    try:
+        return iso(parse_iso(match[0])) if match and len(match[0]) > len("2024-05-06") else _day(match)
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _day(match: re.Match[str] | None) -> str:
+    return date.fromisoformat(match[0]).isoformat() if match else ""
+
+
 class MemoryDocument:
     """A memory page as a text that operations change line by line; immutable, `str(document)` is the file.
 
@@ -531,17 +572,17 @@ class MemoryDocument:
         """Set front-matter keys; all other entries stay byte for byte."""
         return self._with(edit_meta(self._text, **keys))
 
-    def with_missing_keys(self, uuid: str, now: str) -> MemoryDocument:
+    def with_missing_keys(self, uuid: str, written: str) -> MemoryDocument:
         """Give a page that a person made the keys it lacks, and only those.
 
         Args:
             uuid: A new one.
-            now: ISO 8601 UTC.
+            written: ISO 8601 UTC moment of the file's last change; a note with a date of its own was made on that day.
         """
         defaults = {
             "uuid": uuid,
-            "created_at": now,
-            "updated_at": now,
+            "created_at": own_date(self._meta, self._path, is_creation=True) or written,
+            "updated_at": written,
             "tags": [],
             "emotion": "neutral",
             "reinforcement_count": 0,

@@ -11,6 +11,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -164,13 +165,17 @@ def check_leftovers(brain: Brain) -> Iterator[Problem]:
 
 def check_front_matter(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     """Check that every page has valid front matter with the keys that a memory must have."""
-    now = iso(brain.clock.now())
     for path, error in pages.broken.items():
         yield Problem(path, error.problem, "mend it by hand: nobody else can tell what was meant")
     for path, page in pages.pages.items():
         if missing := [key for key in KEYS if page.meta.get(key) is None]:
-            fix = _edit(path, lambda _, text: str(MemoryDocument(text).with_missing_keys(new_id(), now)))
+            fix = _edit(path, partial(_with_missing_keys, path))
             yield Problem(path, f"lacks {', '.join(missing)}", "--fix adds what is missing", fix)
+
+
+def _with_missing_keys(path: str, brain: Brain, text: str) -> str:
+    """Return a page's text with the keys that it lacks."""
+    return str(MemoryDocument(text, path).with_missing_keys(new_id(), brain.written_at(path)))
 
 
 def check_uuids(brain: Brain, pages: PageSet) -> Iterator[Problem]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from brainiac.errors import ConfinementError, FormatError, ModelError
+from brainiac.events import PathKind
 from brainiac.formats.discretion import is_private_event, without_private_paragraphs
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, Link, StmEvent, decode_text, find_events, find_links
@@ -29,7 +30,7 @@ from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, PageNa
 from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
-from brainiac.tree import Tree
+from brainiac.tree import NOTE_ENDINGS, Tree
 
 R = TypeVar("R", bound="Request")
 
@@ -127,7 +128,7 @@ def _is_open(tree: Tree, folder: str, link: Link, *, is_index: bool) -> bool:
         for target in (link.target, f"{link.target}.md"):
             path = posixpath.normpath(posixpath.join(base, target.lstrip("/")))
             try:
-                file = tree.confine(path)
+                file = tree.readable(path)
             except ConfinementError:
                 continue
             if file.exists():
@@ -152,8 +153,9 @@ def _name_key(name: str) -> str:
 def _hidden_names(tree: Tree) -> set[str]:
     """Return the names, paths and titles of all hidden memories, by which a wiki link may call them."""
     names: set[str] = set()
-    for entry in tree.walk(tree.memory):
-        if entry.name.endswith(".md"):
+    sources = (folder for folder, is_deep in tree.source_folders() if is_deep)
+    for entry in tree.walk(tree.memory, *sources):
+        if entry.name.lower().endswith(NOTE_ENDINGS):
             status = entry.stat(follow_symlinks=False)
             names |= _names_if_hidden(entry.path, tree.relative(entry.path), status.st_mtime_ns, status.st_size)
     return names
@@ -312,6 +314,7 @@ class Gate:
         yield from zip((number for number, _ in shown), told, strict=True)
 
     def _shown_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
+        """Yield the hits that may be shown, each with its index among all hits."""
         off_record: dict[str, bool] = {}  # by path, since many hits stand on one page
         for number, hit in enumerate(hits):
             if self._is_kept:
@@ -413,7 +416,7 @@ class Gate:
 
         Args:
             path: As a link or a model names it.
-            tops: The folders of the layout, one of which it must lie in.
+            tops: The folders of the layout, one of which it must lie in; a note of a source may be read besides.
         """
         # a path from a model must not lead to settings, keys or out of the brain
         for top in tops:
@@ -424,7 +427,18 @@ class Gate:
             if absolute.suffix in (".md", ".txt"):
                 is_withheld = self._is_kept and is_off_record(self._library.read(absolute))
                 return None if is_withheld else self._shown_note(self._tree.relative(absolute))
-        return None
+        return self._source_note(path)
+
+    def _source_note(self, path: str) -> str | None:
+        """Return the part of a note of a source that may be shown; None where there is no such note."""
+        relative = self._tree.relative(posixpath.normpath(posixpath.join(self._tree.root, path)))
+        if self._tree.kind_of(relative) is not PathKind.SOURCE:
+            return None
+        try:
+            is_withheld = self._is_kept and is_off_record(self._library.read(relative))
+            return None if is_withheld else self._shown_note(relative)
+        except ConfinementError:
+            return None
 
     def _shown_note(self, path: str) -> str | None:
         """Return the part of a note that may be shown; None where there is none."""

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 from pydantic import ValidationError
 
 from brainiac.errors import BrainiacError, ModelError, WindowError
+from brainiac.formats.markdown import relative_link
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint, count, endpoint_of, facts
 from brainiac.llm.completion import Call, Completion, complete, metered
@@ -303,7 +304,7 @@ def _with_true_links(
         if path not in shown:
             return match.group() if not uuid or _exists(library, path) else str(title)
         cited.add(path)
-        place = quote(posixpath.relpath(path, folder or "."), safe="/.#^-_~")
+        place = quote(relative_link(path, folder), safe="/.#^-_~")
         identity = f' "uuid:{uuid}"' if uuid else ""
         return f"[{title}]({place}{hash_sign}{quote(anchor, safe='^-')}{identity})"
 

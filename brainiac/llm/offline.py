@@ -14,7 +14,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from brainiac.clock import day_in
-from brainiac.formats.markdown import format_link, one_line
+from brainiac.formats.markdown import format_link, one_line, relative_link
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,
@@ -178,7 +178,7 @@ def quotations(
 def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:
     """Return the line below a quotation: its day and a link to its page."""
     block_id = hit.anchor if hit.kind == "statement" else ""
-    link = format_link(hit.title, posixpath.relpath(hit.path, folder or "."), hit.uuid, block_id)
+    link = format_link(hit.title, relative_link(hit.path, folder), hit.uuid, block_id)
     return "— " + ", ".join(filter(None, [day_in(zone, hit.at), link, "archived" if hit.is_archived else ""]))
 
 

@@ -56,6 +56,7 @@ def _within(value: Any, most: float) -> Any:
 class Result(BaseModel):
     """Base of every typed result."""
 
+    # small models add fields of their own, which is no reason to ask again
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 

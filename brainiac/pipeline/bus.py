@@ -319,9 +319,9 @@ class Bus:
         self.later(seconds, lambda: None if self.settler.is_waiting(path) else self.ask(path))
 
     def learn_folders(self) -> None:
-        """Take what stands in the person's own folders as known, when a plugin begins to hear of them."""
+        """Take what stands in the person's own folders as known, when they begin to be watched."""
         for path, stamp in scan(self._brain.tree, folders_beside(self._brain)).items():
-            if not self._is_known(path) and self._brain.tree.kind_of(path) is PathKind.OTHER:
+            if not self._is_known(path) and self._brain.tree.kind_of(path) in (PathKind.OTHER, PathKind.SOURCE):
                 self.settler.prime(path, stamp)
 
     # --- the notice tier --------------------------------------------------------------------------------
@@ -372,6 +372,7 @@ class Bus:
         elif kind is PathKind.ERROR and change.action == "deleted":
             self.retry(set(prompt_path_of(path)))
         elif kind is PathKind.CONFIG:
+            self._look_at_sources()
             self.retry()
         elif kind is PathKind.OTHER and path.startswith(self._brain.tree.layout.inbox + "/"):
             self.foreground.submit(self._conversation(path), lambda: self.inbox.report_unread(path))
@@ -383,9 +384,16 @@ class Bus:
             if is_meant:
                 self.ask(pending.prompt)
 
+    def _look_at_sources(self) -> None:
+        """Search and watch other sources where the settings name others, or this machine allows others."""
+        if self._brain.refresh_sources():
+            self.learn_folders()
+            self._brain.recall.rescan()
+
     def _rescan(self) -> None:
         """Look at each file whose stamp differs from the settled one: a change that watching missed."""
         self._brain.answered.refresh()
+        self._look_at_sources()
         for path in differences(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
             self.look(str(self._brain.tree.absolute(path)))
 

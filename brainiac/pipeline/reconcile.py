@@ -127,8 +127,10 @@ def is_free(brain: Brain) -> bool:
 
 
 def folders_beside(brain: Brain) -> list[Path]:
-    """Return the person's own folders where a plugin wants to hear of them; else they cost nothing."""
-    return brain.tree.own_folders() if brain.plugins.has_foreign("file_changed") else []
+    """Return the folders of the sources, and all of the person's own where a plugin wants to hear of them."""
+    own = brain.tree.own_folders() if brain.plugins.has_foreign("file_changed") else []
+    sources = [folder for folder, is_deep in brain.tree.source_folders() if is_deep]
+    return [*own, *(folder for folder in sources if not any(map(folder.is_relative_to, own)))]
 
 
 def _tops(tree: Tree) -> tuple[Path, ...]:

@@ -26,10 +26,10 @@ from brainiac.events import PathKind
 from brainiac.formats.discretion import is_private_event
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, find_events, text_outside_events
-from brainiac.formats.page import shareable_text
+from brainiac.formats.page import own_date, shareable_text
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import document_of
-from brainiac.search.links import Link
+from brainiac.search.links import Link, wiki_name
 
 HitKind = Literal["memory", "statement", "exchange", "index-page", "note"]
 FoundBy = Literal["words", "meaning", "context", "day", "title", "fields"]
@@ -170,7 +170,7 @@ class Page:
 _LOG_HEADING = "## Conversation"  # of a day's page
 _COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the keyless engine's summary, in nobody's words
 WHOLE_CHARACTERS = 1_000  # a message up to this length is found as a whole
-SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM})
+SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM, PathKind.SOURCE})
 
 _LEFT_OUT = re.compile(r"^## (?:History|Manifest)[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
 _RELATED = re.compile(r"^## Related Memories[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
@@ -180,6 +180,7 @@ _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _BLOCK_ID = re.compile(r"[ \t]\^([A-Za-z0-9-]+)[ \t\r]*$")
 _HEADING = re.compile(r"^#{1,6} +")
 _LINK = re.compile(r'(?<!!)\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+"(?:uuid:([^"]+)|[^"]*)")?\)')
+_WIKI_LINK = re.compile(r"\[\[([^\[\]|#\n]{1,300})")
 _LINKS_ALONE = re.compile(rf"(?:\s*(?:[-*+][ \t]+)?{_LINK.pattern}[\s,;·]*)+\Z")
 # ` ([2026-11-22](../events/2026/11/22/2026-11-22.md "uuid:…"))` at the end of a statement: the day it was said
 _SAID_ON = re.compile(r'[ \t]+\(\[(\d{4}-\d\d-\d\d)\]\([^()\s]*(?:[ \t]+"[^"\n]*")?\)\)[ \t]*\Z')
@@ -189,7 +190,7 @@ _EXCHANGE = "\n### "
 _SPEAKER = re.compile(r"^([A-Z][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}): (?=\S)", re.MULTILINE)
 
 
-def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
+def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: str = "") -> Page:
     """Return a file as a page with the units that are searched.
 
     Args:
@@ -197,6 +198,7 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
         text: The whole file.
         kind: What the path is for; one of `SEARCHED`.
         zone: The person's time zone: the day that stands behind a statement is theirs.
+        written: ISO 8601 moment of the file's last change, for a note of a source that names no date of its own.
     """
     if kind is PathKind.SHORT_TERM:
         return Page(path, "Short-term memory", tuple(_short_term_units(text, zone)))
@@ -206,7 +208,7 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
         # a person's slip in the front matter must not hide the page: its words are searched as they stand
         meta, start = {}, 0
     body = text[start:]
-    title = _text(meta, "title") or _first(_TITLE, body) or posixpath.basename(path).removesuffix(".md")
+    title = _text(meta, "title") or _first(_TITLE, body) or posixpath.splitext(posixpath.basename(path))[0]
     if kind is PathKind.INDEX_PAGE:
         units = tuple(_summary_units(body))
         title = f"{title} ({posixpath.dirname(path)})" if title == "_index" else title
@@ -220,22 +222,29 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC) -> Page:
         title=title,
         units=units,
         uuid=_text(meta, "uuid"),
-        at=_text(meta, "updated_at") or _text(meta, "created_at"),
+        at=(own_date(meta, path) or written) if kind is PathKind.SOURCE else _at(meta),
         tags=tuple(tag.lstrip("#") for tag in _names(meta, "tags", ", ")),
         uses=_count(meta),
-        links=tuple(links_of(path, body)),
+        links=tuple(links_of(path, text)),  # those in properties too
         is_archived=kind is PathKind.ARCHIVED,
         aliases=(*_names(meta, "aliases"), *_names(meta, "alias")),
     )
 
 
+def _at(meta: Mapping[str, Any]) -> str:
+    """Return when a memory last changed, as its front matter says; "" where it does not."""
+    return _text(meta, "updated_at") or _text(meta, "created_at")
+
+
 def links_of(path: str, text: str) -> Iterator[Link]:
-    """Yield the links of a page's text to other files of the tree, manifests left out."""
+    """Yield the links of a page's text to other files of the tree, wiki links among them, manifests left out."""
     # most pages have no links, and taking sections out costs more than looking
-    if "](" not in text:
+    if "](" not in text and "[[" not in text:
         return
-    folder = posixpath.dirname(path)
-    for target, uuid in _LINK.findall(_LEFT_OUT.sub("", text)):
+    folder, text = posixpath.dirname(path), _LEFT_OUT.sub("", text)
+    for name in _WIKI_LINK.findall(text):
+        yield Link("", wiki_name(name))
+    for target, uuid in _LINK.findall(text):
         if not re.match(r"[a-z][a-z0-9+.-]+:|#|/", target, re.IGNORECASE):
             yield Link(uuid, posixpath.normpath(posixpath.join(folder, unquote(target.partition("#")[0]))))
 
@@ -262,6 +271,7 @@ def _is_links(text: str) -> bool:
 
 def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
     """Yield the paragraphs and statements of a text without exchanges; History, Manifest and links are skipped."""
+    # most texts have no such section, and the search for it is the dearer part
     if "\n## " in body or body.startswith("## "):
         body = _RELATED.sub("", _LEFT_OUT.sub("", body))
     if "<!--" in body:

@@ -13,7 +13,10 @@ from brainiac.tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link found on a page: the identity it names, if any, and the path it leads to, relative to the root."""
+    """A link found on a page: the identity it names, if any, and the path it leads to, relative to the root.
+
+    A wiki link has no path but a name, which stands in `path` as `wiki_name` gives it.
+    """
 
     uuid: str
     path: str
@@ -22,6 +25,18 @@ class Link:
     def target(self) -> str:
         """What it is looked up by: the uuid is the truth."""
         return self.uuid or self.path
+
+
+def wiki_name(name: str) -> str:
+    """Return the form in which a wiki link's name is compared: `[[folder/name]]`, without capitals and `.md`."""
+    return f"[[{name.strip().strip('/').casefold().removesuffix('.md')}]]"
+
+
+def wiki_names(path: str, title: str) -> set[str]:
+    """Return the names by which wiki links call a page: its file's name, its title, and the ends of its path."""
+    parts = path.split("/")
+    ends = ("/".join(parts[start:]) for start in range(len(parts)))
+    return {wiki_name(name) for name in (*ends, title) if name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +84,25 @@ class LinkGraph:
 
     def resolve(self, link: Link) -> str:
         """Return the path a link means; "" when there is no such page or file."""
+        if link.path.startswith("[["):
+            return self._path_by_name.get(link.path, "")
         # a page that was moved keeps its uuid; the path in the link may be its old one
         if link.uuid in self._path_of:
             return self._path_of[link.uuid]
         if link.path in self._pages or (not link.uuid and self._tree.holds(link.path)):
             return link.path
         return ""
+
+    @cached_property
+    def _path_by_name(self) -> Mapping[str, str]:
+        """Path by the name of a wiki link; of several pages the one with the shortest path, as Obsidian has it."""
+        paths: dict[str, str] = {}
+        titles: dict[str, str] = {}
+        for page in sorted(self._pages.values(), key=lambda page: (page.path.count("/"), page.path)):
+            for name in wiki_names(page.path, ""):
+                paths.setdefault(name, page.path)
+            titles.setdefault(wiki_name(page.title), page.path)
+        return titles | paths  # a file's name comes before another's title
 
     def forward(self, name: str) -> list[str]:
         """Return the paths that a page, named by path or uuid, links to."""
@@ -130,5 +158,6 @@ class LinkGraph:
         return sorted(
             page.path
             for page in self._pages.values()
-            if any(link.uuid == uuid and link.path != path if link.uuid else link.path == old for link in page.links)
+            if self._tree.kind_of(page.path) is not PathKind.SOURCE  # never written
+            and any(link.uuid == uuid and link.path != path if link.uuid else link.path == old for link in page.links)
         )

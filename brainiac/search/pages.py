@@ -15,9 +15,12 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from brainiac.clock import iso
+from brainiac.errors import ConfinementError
 from brainiac.search.documents import SEARCHED, Page, page_of
 from brainiac.search.embed import Vectors
 from brainiac.search.features import EncodedPage, encode
@@ -33,7 +36,7 @@ from brainiac.search.index import (
 )
 from brainiac.search.links import LinkedPage
 from brainiac.search.text import Analyzer
-from brainiac.tree import Tree, is_temporary
+from brainiac.tree import NOTE_ENDINGS, Tree, is_temporary
 
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _MOST_HELD = 256  # pages that were read: more than this are written into the index at once
@@ -54,7 +57,7 @@ T = TypeVar("T")
 def stamp_of(tree: Tree, path: str) -> Stamp | None:
     """Return a file's modification time in ns and its size; None when no regular file is there."""
     try:
-        status = os.lstat(f"{tree.root}/{path}")
+        status = os.lstat(tree.absolute(path))
     except OSError:
         return None
     return (status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else None
@@ -71,6 +74,16 @@ def searched_files(tree: Tree) -> dict[str, Stamp]:
         folder, relative = folders.pop()
         with contextlib.suppress(OSError):  # gone since it was listed
             folders += _look_into(folder, relative, stamps)
+    return stamps | _source_stamps(tree) if tree.sources else stamps
+
+
+def _source_stamps(tree: Tree) -> dict[str, Stamp]:
+    """Return every note of the sources with its stamp; none is reached through a symlink."""
+    stamps: dict[str, Stamp] = {}
+    for entry in tree.source_notes():
+        with contextlib.suppress(OSError):  # gone since the folder was listed
+            status = entry.stat(follow_symlinks=False)
+            stamps[tree.relative(entry.path)] = status.st_mtime_ns, status.st_size
     return stamps
 
 
@@ -137,8 +150,13 @@ class Unindexed:
                 # one save brings several notices: after the first the file stands as it was read
                 if page is None or page.stamp != stamp_of(self._tree, path):
                     self.unread[path] = None
-            elif not path.endswith(".md") and self._tree.absolute(path).is_relative_to(self._tree.memory):
+            elif not path.endswith(NOTE_ENDINGS) and self._may_hold_pages(path):
                 self.needs_rescan = True
+
+    def _may_hold_pages(self, path: str) -> bool:
+        """Return whether a path that is no page's may be that of a folder with pages."""
+        tops = (self._tree.memory, *self._tree.sources)
+        return any(map(Path(os.path.normpath(self._tree.absolute(path))).is_relative_to, tops))
 
     def compare(self, indexed: Mapping[str, Stamp]) -> None:
         """Put every file that differs from its state in the index into `unread`.
@@ -244,7 +262,8 @@ class Unindexed:
         if stamp is None or content is None:
             return None
         text = content.decode("utf-8", "replace")
-        read = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone), stamp
+        written = iso(datetime.fromtimestamp(stamp[0] / 1e9, UTC))
+        read = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone, written), stamp
         self._last_read[path] = read
         if len(self._last_read) > _REMEMBERED_PAGES:
             self._last_read.popitem(last=False)
@@ -253,9 +272,10 @@ class Unindexed:
     def _content(self, path: str) -> bytes | None:
         """Return a file's bytes; None when it cannot be read."""
         try:
-            with open(f"{self._tree.root}/{path}", "rb", buffering=0) as file:
+            file_path = self._tree.readable(path) if path.startswith("../") else f"{self._tree.root}/{path}"
+            with open(file_path, "rb", buffering=0) as file:
                 return file.readall()
-        except OSError:
+        except (OSError, ConfinementError):
             return None
 
     def page_as_of(self, path: str, stamp: Stamp) -> Page | None:

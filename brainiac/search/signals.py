@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from brainiac.search import features as f
 from brainiac.search.documents import Page, UnitKind
 from brainiac.search.features import EncodedPage, mark_of, names_of, signed, speaker_key
+from brainiac.search.links import wiki_names
 from brainiac.search.query import Query, speaker_words
 from brainiac.search.text import (
     FIRST_PERSON,
@@ -504,7 +505,7 @@ def page_signals(
     pages = [encoded.page for encoded in units.pages]
     best = np.maximum.reduceat(lexical["own"] + lexical["page"], units.start)
     titled, headed = _named(pages, matches.query, analyzer)
-    degrees = [len(page.links) + inbound.get(page.uuid, 0) + inbound.get(page.path, 0) for page in pages]
+    degrees = [len(page.links) + sum(inbound.get(name, 0) for name in link_targets(page)) for page in pages]
     return {
         "folder": relative(_folder_fit(pages, best, units))[units.page],
         "linked": _linked(pages, best)[units.page],
@@ -518,6 +519,11 @@ def page_signals(
         "only_asks": units.flag(f.ONLY_ASKS),
         "archived": np.array([page.is_archived for page in pages], np.float64)[units.page],
     }
+
+
+def link_targets(page: Page) -> list[str]:
+    """Return all that a link to a page may lead to: its uuid, its path, and the names by which wiki links call it."""
+    return [name for name in (page.uuid, page.path, *sorted(wiki_names(page.path, page.title))) if name]
 
 
 def _named(pages: Sequence[Page], query: Query, analyzer: Analyzer) -> tuple[Vector, Vector]:
@@ -558,7 +564,7 @@ def _linked(pages: Sequence[Page], best: Vector) -> Vector:
     spread = np.zeros(len(pages))
     if not any(page.links for page in pages):
         return spread
-    numbers = {name: number for number, page in enumerate(pages) for name in (page.path, page.uuid) if name}
+    numbers = {name: number for number, page in enumerate(pages) for name in link_targets(page)}
     # only the best pages lead to others: from all of them every page with many links would rise
     sources = {int(number): float(best[number] / max(best.max(), 1e-9)) for number in np.argsort(-best)[:_SPREAD_FROM]}
     for number, page in enumerate(pages):

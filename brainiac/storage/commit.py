@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.errors import StorageError, UserError, storage_trouble
-from brainiac.events import Change, Event, EventData, LeftoversSwept, PluginEvent
+from brainiac.events import Change, Event, EventData, LeftoversSwept, PathKind, PluginEvent
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import read_bytes
 from brainiac.storage.transactions import Transactions
@@ -132,7 +132,10 @@ class Committer(Transactions):
         absolute = self.tree.confine(path)
         if absolute.is_symlink():
             raise UserError(f"{path}: a symbolic link; Brainiac changes files, not links; replace it by the file")
-        return self.tree.relative(absolute)
+        relative = self.tree.relative(absolute)
+        if self.tree.kind_of(relative) is PathKind.SOURCE:
+            raise UserError(f"{path}: lies in a folder of `sources`, which is only read; nothing was changed")
+        return relative
 
     def _confined_change(self, change: Change) -> Change:
         source = None if change.source is None else self._confined(change.source)

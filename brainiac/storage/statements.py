@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from brainiac.clock import iso
 from brainiac.errors import FormatError, UserError
 from brainiac.events import (
     Change,
@@ -363,7 +362,7 @@ def plan_adoption(store: Store, named: str | None = None) -> Adoption:
     for path in _pages(store, named):
         text = store.read_text(path) or ""
         try:
-            page = with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), iso(store.clock.now())))
+            page = with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), store.written_at(path)))
         except FormatError:
             continue  # the doctor names it
         uuid = page.memory.uuid

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from brainiac.clock import SYSTEM, Clock, day_in
+from brainiac.clock import SYSTEM, Clock, day_in, iso
 from brainiac.errors import BlobError, ConflictError, SettingsError, storage_trouble
 from brainiac.events import Change, Event, EventData, PluginEvent
 from brainiac.formats.markdown import decode_text
@@ -27,6 +28,7 @@ from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, page_text
 from brainiac.storage.projection import FILE, Projection
 from brainiac.storage.runstate import last_good_settings
+from brainiac.storage.sources import readable_folders
 from brainiac.tree import LocalPlaces, Tree
 
 T = TypeVar("T")
@@ -52,6 +54,7 @@ class Store:
         self.tree = Tree(root, settings.layout())
         self._settings_file.path = self.tree.config
         self.places = LocalPlaces.of(self.tree.root, settings.brain_id)
+        self.refresh_sources()
         self._machine_file = SettingsFile(self.places.config, MachineSettings)
         self.before_commit: Callable[[], None] | None = None  # raises where this process must stop writing
         self._listeners: list[Callable[[Event], None]] = []
@@ -83,6 +86,18 @@ class Store:
     def check_settings(self) -> Settings:
         """Return the settings, or raise what is wrong with the file (`SettingsError`)."""
         return self._settings_file.read()
+
+    def refresh_sources(self) -> bool:
+        """Look again which sources are read, since the settings and what this machine allows may have changed.
+
+        Returns:
+            Whether there are others than before.
+        """
+        folders = readable_folders(self.root, self.settings.sources, self.places.state)
+        if folders == list(self.tree.sources):
+            return False
+        self.tree.set_sources(folders)
+        return True
 
     @property
     def zone(self) -> ZoneInfo:
@@ -220,14 +235,21 @@ class Store:
         """Return a file's bytes; None where there is no regular file.
 
         Raises:
-            ConfinementError: The path leaves the brain.
+            ConfinementError: The path leaves the brain and lies in no source.
         """
-        return read_bytes(self.tree.confine(path))
+        return read_bytes(self.tree.readable(path))
 
     def read_text(self, path: str | Path) -> str | None:
         """Return a file's text with undecodable bytes kept as surrogates; None where there is no regular file."""
         content = self.read(path)
         return None if content is None else decode_text(content)
+
+    def written_at(self, path: str) -> str:
+        """Return the ISO 8601 UTC moment of a file's last change; the present one where there is no file."""
+        try:
+            return iso(datetime.fromtimestamp(os.stat(self.tree.confine(path)).st_mtime, UTC))
+        except OSError:
+            return iso(self.clock.now())
 
     def kept_text(self, digest: str | None) -> str | None:
         """Return a text that the journal keeps, by its content hash; None where it was never kept or is purged."""

@@ -25,7 +25,7 @@ from brainiac.events import (
     update,
 )
 from brainiac.formats.access_log import AccessEntry, format_entry
-from brainiac.formats.markdown import format_link
+from brainiac.formats.markdown import format_link, relative_link
 from brainiac.formats.page import parse_memory
 from brainiac.formats.prompt import Prompt, Response, parse_prompt, render_response
 from brainiac.llm.context.assembler import workflow_named
@@ -273,7 +273,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         # Needed where the journal keeps no text of the response: by it an edit of the file is recognized.
         response_hash=content_hash(text.encode("utf-8", "surrogateescape")),
         model=response.model,
-        led=_leading_words(outcome) if prompt.remember else (),
+        led=_leading_words(brain, outcome) if prompt.remember else (),
     )
     brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: content_hash(raw)})
 
@@ -317,12 +317,13 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
     return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
 
 
-def _leading_words(outcome: _Outcome) -> tuple[LedWords, ...]:
+def _leading_words(brain: Brain, outcome: _Outcome) -> tuple[LedWords, ...]:
     """Return the words that the answer mainly rests on; Promotion keeps words that led answers on several days."""
     answer = outcome.answer
     numbers = answer.led if answer.led is not None else answer.cited[:1]
     hits = [outcome.hits[number] for number in numbers if 0 <= number < len(outcome.hits)]
-    return tuple(LedWords(path=hit.path, anchor=hit.anchor, hash=text_hash(hit.text)) for hit in hits)
+    memories = [hit for hit in hits if brain.tree.kind_of(hit.path) is not PathKind.SOURCE]  # a source keeps its own
+    return tuple(LedWords(path=hit.path, anchor=hit.anchor, hash=text_hash(hit.text)) for hit in memories)
 
 
 def _body(path: str, outcome: _Outcome) -> str:
@@ -330,12 +331,12 @@ def _body(path: str, outcome: _Outcome) -> str:
     text = outcome.answer.text.rstrip()
     if outcome.missing:
         text += f"\n\nNo such note, though the prompt has it in `focus`: {', '.join(outcome.missing)}"
-    targets = [(posixpath.relpath(source.path, posixpath.dirname(path)), source) for source in outcome.sources]
+    targets = [(relative_link(source.path, posixpath.dirname(path)), source) for source in outcome.sources]
     links = [_link(path, source) for target, source in targets if f"]({target}" not in text]
     return f"{text}\n\nFrom memory: {', '.join(links)}" if links else text
 
 
 def _link(path: str, source: _Source) -> str:
     """Return a link to a page from the response at a path, with the page's uuid in the link's title."""
-    target = posixpath.relpath(source.path, posixpath.dirname(path))
+    target = relative_link(source.path, posixpath.dirname(path))
     return format_link(source.title, target, source.uuid, source.anchor)

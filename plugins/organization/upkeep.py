@@ -10,7 +10,7 @@ from itertools import islice
 
 from brainiac import events
 from brainiac.brain import Brain
-from brainiac.clock import iso, parse_iso
+from brainiac.clock import parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
 from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.markdown import find_links
@@ -169,7 +169,7 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
     Returns:
         Whether a page was changed.
     """
-    now, is_changed = iso(brain.clock.now()), False
+    is_changed = False
     # one commit for each page: a conflict on one must not keep the others waiting
     for path in sorted(set(paths) & pages.memories.keys()):
         page = pages.memories[path]
@@ -178,7 +178,7 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
         if not is_as_seen or not history.is_resting(path, brain.clock.now()):
             continue
         try:
-            document = MemoryDocument(page.text, path).with_missing_keys(new_id(), now)
+            document = MemoryDocument(page.text, path).with_missing_keys(new_id(), brain.written_at(path))
             if _is_copy(pages, history, page):
                 document = document.set_meta(uuid=new_id())
         except FormatError:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Event, NoteCaptured
+from brainiac.events import Event, NoteCaptured, PathKind
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import blocks_of, decode_text, tags_in, wiki_links_in
 from brainiac.formats.prompt import arguments, parse_commands
@@ -207,6 +207,7 @@ def _marked_by_repetition(brain: Brain, marked: Marked, event: StmEvent) -> Iter
         hit
         for hit in hits
         if hit.anchor != event.id
+        and brain.tree.kind_of(hit.path) is not PathKind.SOURCE  # what a note of theirs says was not said here
         and (hit.kind == "statement" or hit.speaker == "user")
         and likeness(hit.text, marked.text) >= REPEATED
         and brain.day_of(hit.at) != brain.day_of(event.at)

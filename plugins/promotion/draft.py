@@ -84,6 +84,7 @@ class PageDraft:
     Attributes:
         before: Its text as it was read; None for a new page.
         document: Its text with the changes so far.
+        written: When its file was last written, ISO 8601 UTC; "" for a new page.
         sources: Exchange ids to add to its front matter, in order (a dictionary without values).
         tags: Tags to add, likewise.
         aliases: Aliases to add, likewise.
@@ -94,6 +95,7 @@ class PageDraft:
 
     before: str | None
     document: MemoryDocument
+    written: str = ""
     sources: dict[str, None] = field(default_factory=dict)
     tags: dict[str, None] = field(default_factory=dict)
     aliases: dict[str, None] = field(default_factory=dict)
@@ -130,7 +132,7 @@ class PageDraft:
             keys["emotion"] = self.named.emotion
         if self.named and self.named.summary:
             keys["summary"] = one_line(self.named.summary)
-        return document.with_missing_keys(new_id(), now).set_meta(**keys)
+        return document.with_missing_keys(new_id(), self.written or now).set_meta(**keys)
 
 
 def _longer(memory: Memory, key: str, added: Sequence[str]) -> dict[str, object]:
@@ -182,7 +184,7 @@ class Draft:
             text = self.brain.read_page(path)
             if text is None:
                 return None
-            self.page_drafts[path] = PageDraft(text, MemoryDocument(text, path))
+            self.page_drafts[path] = PageDraft(text, MemoryDocument(text, path), self.brain.written_at(path))
         return self.page_drafts[path]
 
     def opened(self, path: str) -> PageDraft:

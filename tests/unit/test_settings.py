@@ -284,7 +284,7 @@ def test_what_stands_for_a_number_or_a_list_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [each for each, _ in Settings() if each not in ("brain_id", "time_zone", "active_device")]
+    "name", [each for each, _ in Settings() if each not in ("brain_id", "time_zone", "active_device", "sources")]
 )
 def test_every_number_has_a_least_value(name: str) -> None:
     """No number among the settings may be below zero."""

@@ -193,6 +193,12 @@ KINDS = {
     "logs/access.log": PathKind.ACCESS_LOG,
     "logs/journal/laptop-1/2025-09-16.jsonl": PathKind.JOURNAL,
     "logs/other.log": PathKind.OTHER,
+    "Notes/deep/Tea.md": PathKind.SOURCE,
+    "Notes/Tea.png": PathKind.OTHER,
+    "Notes/.trash/Tea.md": PathKind.IGNORED,
+    "../vault/Tea.MD": PathKind.SOURCE,
+    "../vault/.trash/Tea.md": PathKind.OTHER,
+    "../vault-2/Tea.md": PathKind.OTHER,
     "README.md": PathKind.OTHER,
     "inboxes/q.md": PathKind.OTHER,
     "inbox/.q.md": PathKind.IGNORED,
@@ -219,6 +225,7 @@ def test_kind_of_each_place(tree: Tree, path: str, kind: PathKind) -> None:
 
     Seeds: U2.
     """
+    tree.set_sources([tree.root / "Notes", tree.root.parent / "vault"])
     assert kind == tree.kind_of(path)
 
 

@@ -14,6 +14,7 @@ from itertools import islice
 from urllib.parse import unquote
 
 from brainiac.errors import FormatError
+from brainiac.events import PathKind
 from brainiac.formats.frontmatter import split
 from brainiac.formats.prompt import Prompt
 from brainiac.library import Library
@@ -135,7 +136,7 @@ class ShownPages:
     """
 
     def __init__(self, library: Library, gate: Gate | None = None) -> None:
-        self._graph, self._gate = library.recall.links, gate
+        self._graph, self._gate, self._tree = library.recall.links, gate, library.tree
         self._top = library.tree.relative(library.tree.long_term) + "/"
 
     def find(self, link: str, folder: str = "") -> list[LinkedPage]:
@@ -187,7 +188,8 @@ class ShownPages:
         return [self._graph.pages[path] for path in paths if path in self._graph.pages and self._is_shown(path)]
 
     def _is_shown(self, path: str) -> bool:
-        return path.startswith(self._top) and (self._gate is None or self._gate.knows(path))
+        is_note = path.startswith(self._top) or self._tree.kind_of(path) is PathKind.SOURCE
+        return is_note and (self._gate is None or self._gate.knows(path))
 
 
 def _target_and_uuid(link: str) -> tuple[str, str]:
