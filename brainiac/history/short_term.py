@@ -22,6 +22,7 @@ def without_change(before: str, after: str, now: str) -> tuple[str, list[str]]:
     """
     old, new, document = ShortTermDocument(before).memory, ShortTermDocument(after).memory, ShortTermDocument(now)
     problems = _problems_of_added_events(old, new, document.memory)
+    # change by change, not by putting the old text back: what was said or typed since stays
     document = document.without_event(*(event.id for event in new.events if event not in old.events))
     for event in old.events:
         if event not in new.events:

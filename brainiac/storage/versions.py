@@ -371,7 +371,7 @@ class _Merging:
             return self._was_removed(f"<!-- event: {unit.key[1]} -->")
         if unit.key[0] == "item":
             return self._was_removed(unit.key[2])
-        return unit.key[0] == "block" and self._was_removed(unit.text.strip())
+        return unit.key[0] in ("block", "line") and self._was_removed(unit.text.strip() or "\0")
 
     def _of_both(self, base: _Unit | None, first: _Unit, second: _Unit) -> list[_Unit]:
         """Return what stands of a unit that both sides have."""
