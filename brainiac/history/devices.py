@@ -66,4 +66,5 @@ def other_active_devices(brain: Brain) -> list[str]:
     since = (brain.clock.now() - timedelta(days=RECENT_DAYS)).date().isoformat()
     ours = {brain.journal.device, "blobs", *devices_in_folder(brain)}
     folders = (path for path in brain.tree.journal.glob("*/") if path.name not in ours)
+    # by file names, which are days: no journal is read
     return sorted(path.name for path in folders if any(file.stem >= since for file in path.glob("[0-9]*.jsonl")))
