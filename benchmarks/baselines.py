@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -73,10 +74,33 @@ def dense(turns: Sequence[str]) -> Find | None:
         embedder = local_embedder()
     except EmbedderError:
         return None
-    vectors = embedder.embed(list(turns))
+    vectors = _embedded(tuple(turns))
 
     def find(question: str, limit: int) -> Sequence[int]:
-        return [int(number) for number in np.argsort(-(vectors @ embedder.embed([question])[0]))[:limit]]
+        asked = embedder.embed([question], is_query=True)[0]
+        return [int(number) for number in np.argsort(-(vectors @ asked))[:limit]]
+
+    return find
+
+
+@lru_cache(maxsize=2)
+def _embedded(texts: tuple[str, ...]) -> np.ndarray:
+    from brainiac.search.embed import local_embedder
+
+    return local_embedder().embed(texts)
+
+
+def reciprocal_ranks(turns: Sequence[str]) -> Find | None:
+    """BM25 and the local embedder fused by the reciprocals of their ranks."""
+    by_words, by_meaning = okapi(turns), dense(turns)
+    if by_meaning is None:
+        return None
+
+    def find(question: str, limit: int) -> Sequence[int]:
+        scores: Counter[int] = Counter()
+        for found in (by_words(question, 100), by_meaning(question, 100)):
+            scores.update({number: 1 / (60 + place) for place, number in enumerate(found)})
+        return [number for number, _ in scores.most_common(limit)]
 
     return find
 
@@ -143,7 +167,9 @@ def ripgrep(turns: Sequence[str]) -> Find | None:
 BASELINES: dict[str, Callable[[Sequence[str]], Find | None]] = {
     "fts5": fts5,
     "bm25s": bm25s,
+    "trigrams": trigrams,
     "dense": dense,
+    "rrf": reciprocal_ranks,
     "ripgrep": ripgrep,
 }
 

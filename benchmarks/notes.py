@@ -25,7 +25,6 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent.parent)]
 from benchmarks.baselines import Find, bm25s, fts5, okapi, trigrams
-from benchmarks.learning import Example
 from benchmarks.locomo import open_recall
 from brainiac.search.query import searches
 from brainiac.search.search import Recall
@@ -93,17 +92,6 @@ def usual_ways(notes: Path) -> Iterator[tuple[str, Callable[[str], Sequence[str]
     yield "bm25_pages", by_page(okapi(list(texts.values())), list(texts))
     yield "fts5_pages", by_page(fts5(list(texts.values())), list(texts))
     yield "trigrams_paragraphs", by_page(trigrams(parts), names)
-
-
-def examples(questions: Sequence[Question], recall: Recall) -> Iterator[Example]:
-    """Yield the signals of every candidate for every question; every unit of a page that answers counts."""
-    for question in questions:
-        ranked = recall.rank(searches(question.text, ())[0])
-        if ranked is not None:
-            answers = [
-                str(Path(page.page.path).relative_to(LONG_TERM)) in question.pages for page in ranked.units.pages
-            ]
-            yield Example(True, ranked, np.array(answers, np.float64)[ranked.units.page], question, kind="notes")
 
 
 def main() -> None:

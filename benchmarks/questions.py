@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,19 +29,17 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent.parent)]
 from benchmarks.baselines import usual_ways
-from benchmarks.learning import Example
 from brainiac.clock import iso, parse_iso
 from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.formats.page import new_memory
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
-from brainiac.search.documents import page_of
 from brainiac.search.query import searches
-from brainiac.search.rank import Ranked
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
 from brainiac.text.dates import format_date
 from brainiac.tree import LocalPlaces, Tree
 
+SETS = Path(__file__).parent / "data" / "questions"  # those that weights are learned from
 SNOWBALL = {"en": "english", "de": "german", "es": "spanish", "fr": "french", "it": "italian", "pt": "portuguese"}
 IN_SHORT_TERM = 10
 DEPTHS = (1, 3, 5)
@@ -141,25 +139,6 @@ def shares(found: Sequence[Sequence[str]], questions: Sequence[Question]) -> lis
     """Return in how many of a hundred a message that answers stands first, among three and among five."""
     met = [[not q.answers.isdisjoint(ids[:depth]) for depth in DEPTHS] for ids, q in zip(found, questions, strict=True)]
     return [round(100 * float(share), 1) for share in np.mean(met, axis=0)]
-
-
-def examples(given: QuestionSet, recall: Recall) -> Iterator[Example]:
-    """Yield the signals of every candidate for every question."""
-    for question in given.questions:
-        ranked = recall.rank(searches(question.text, ())[0], now=given.asked_at)
-        if ranked is not None:
-            is_evidence = np.array([anchor in question.answers for anchor in anchors(recall, ranked)], np.float64)
-            yield Example(True, ranked, is_evidence, question, kind="facts")
-
-
-def anchors(recall: Recall, ranked: Ranked) -> list[str]:
-    """Return the id of the message that each ranked unit is: a file holds its messages in order."""
-    texts = []
-    for encoded in ranked.units.pages:
-        path = recall.tree.absolute(encoded.page.path)
-        texts.append(page_of(encoded.page.path, path.read_text("utf-8"), recall.tree.kind_of(encoded.page.path)).units)
-    places = zip(ranked.units.page.tolist(), ranked.units.position.tolist(), strict=True)
-    return [texts[page][position].anchor for page, position in places]
 
 
 def measure(given: QuestionSet, folder: Path, embedder: str) -> dict[str, object]:

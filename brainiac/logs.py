@@ -27,7 +27,7 @@ def configure(*, is_verbose: bool = False, is_quiet: bool = False, as_json: bool
     is_read = is_terminal(sys.stderr) and not as_json
     renderers = _for_people(has_colors=True) if is_read else [structlog.processors.JSONRenderer()]
     structlog.configure(
-        processors=[_drop_told, _as_sentence] if is_quiet else [*_processors(), *renderers],
+        processors=[_drop_shown, _as_sentence] if is_quiet else [*_processors(), *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(beneath(sys.stderr) if is_read else sys.stderr),
         cache_logger_on_first_use=True,
@@ -49,8 +49,8 @@ def logger() -> Any:
     return structlog.get_logger("brainiac")
 
 
-def _drop_told(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Drop what goes well, and a plugin's fault, which the command prints as an event; keep a prompt's next attempt."""
+def _drop_shown(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Drop log lines that `run` shows in another way: successes and plugin faults; keep a prompt's next attempt."""
     import structlog
 
     is_retry = event["event"] == "prompt_waits" and event["retry_at"] is not None

@@ -192,6 +192,29 @@ class RecallSettings(_Section):
         return str(language)
 
 
+class ServerSettings(_Section):
+    """What programs on this machine reach: REST, MCP, OpenAI's API. `brainiac mcp` needs none of it."""
+
+    port: int = Field(0, ge=0, le=65535, description="`brainiac run` serves this port; 0: none")
+    host: str = Field(
+        "127.0.0.1",
+        description="another than this machine alone also needs a token of yours in BRAINIAC_SERVER_TOKEN",
+    )
+    hosts: tuple[str, ...] = Field((), strict=False, description="further names under which it is reached")
+    origins: tuple[str, ...] = Field(
+        (), strict=False, description="pages of other places that may call, such as `http://localhost:3000`"
+    )
+
+    @field_validator("origins")
+    @classmethod
+    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse a wildcard, which would let in every page that the person opens."""
+        for origin in origins:
+            if "*" in origin or "://" not in origin or origin.endswith("/"):
+                raise ValueError(f"`{origin}` is no origin; name one such as `http://localhost:3000`, never a wildcard")
+        return origins
+
+
 class PluginSettings(_Section):
     """Which plugins stay out."""
 
@@ -230,6 +253,7 @@ class Settings(_Section):
     promotion: PromotionSettings = PromotionSettings()
     organization: OrganizationSettings = OrganizationSettings()
     recall: RecallSettings = RecallSettings()
+    server: ServerSettings = ServerSettings()
     plugins: PluginSettings = PluginSettings()
 
     @field_validator("time_zone")

@@ -86,6 +86,7 @@ def _note(
     """
     for _ in range(ATTEMPTS):
         with brain.short_term_lock():
+            # read anew at each attempt: the conflict was somebody's save
             document = brain.short_term()
             before = _without_superseded(brain, document, exchange)
             after = _with_exchange(brain, before, exchange, reflection, is_new=is_new)

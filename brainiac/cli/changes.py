@@ -1,4 +1,4 @@
-"""`brainiac digest` and `correct`: what became of memory, and putting a statement of it right."""
+"""The commands `digest` (what changed in memory) and `correct` (replace a wrong statement)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json
 from brainiac.clock import iso
 from brainiac.errors import UserError
-from brainiac.history import correct as putting_right
-from brainiac.history.correct import Offered, offered
+from brainiac.history.correct import PossibleTarget, possible_targets
+from brainiac.history.correct import correct as correct_statement
 from brainiac.history.digest import digest_since
 from brainiac.terminal import say
 
@@ -35,29 +35,31 @@ def digest(
 ) -> None:
     """Tell what memory learned, changed, ended, moved, refused and asked, each with the command that takes it back."""
     with opened_brain(is_reading=True) as brain:
-        told = digest_since(brain, _moment(brain, since))
+        changes = digest_since(brain, _moment(brain, since))
         if as_json:
-            print_json({"lines": [asdict(line) | {"undo": line.undo} for line in told.lines], "private": told.withheld})
+            print_json(
+                {"lines": [asdict(line) | {"undo": line.undo} for line in changes.lines], "private": changes.withheld}
+            )
             return
         day = ""
-        for line in told.lines:
+        for line in changes.lines:
             if (on := brain.day_of(line.at)) != day:
                 day = on
                 say(day)
             say(f"  {line.sentence()}" + (f"  {line.path}" if line.path else ""))
             if line.undo:
                 say(f"      {line.undo}")
-    if told.withheld:
-        say(f"{told.withheld} private changes are not listed.")
-    if not told.lines:
+    if changes.withheld:
+        say(f"{changes.withheld} private changes are not listed.")
+    if not changes.lines:
         say("Nothing became of memory since then.")
 
 
 def _moment(brain: Brain, since: str) -> str:
-    """Return the ISO 8601 moment at which a day begins.
+    """Return the ISO 8601 moment from which changes are shown: the beginning of a day, or so many days ago.
 
     Raises:
-        BadParameter: It is no day.
+        BadParameter: It is no day and no number of days.
     """
     if (since.isdigit() and len(since) < 5) or not since:
         return iso(brain.clock.now() - timedelta(days=int(since or DAYS)))
@@ -74,12 +76,12 @@ def correct(
 ) -> None:
     """Put a statement right: the new wording stands in its place, the former one under History."""
     with opened_brain() as brain:
-        offers = offered(brain, words)
-        if not offers:
+        targets = possible_targets(brain, words)
+        if not targets:
             raise UserError(f"no statement in memory has these words: {words!r}; `brainiac search` shows what was said")
-        chosen = _chosen(offers, words)
+        chosen = _chosen(targets, words)
         text = to or _asked(f"What is so instead of “{chosen.statement.text}”?")
-        event = putting_right.correct(brain, chosen, text)
+        event = correct_statement(brain, chosen, text)
     if as_json:
         before = chosen.statement.text
         print_json({"event": event.id, "path": chosen.memory.path, "before": before, "after": text})
@@ -88,26 +90,31 @@ def correct(
     say(f"The former wording stands under History. `brainiac undo {event.id}` takes it back.")
 
 
-def _chosen(offers: list[Offered], words: str) -> Offered:
+def _chosen(targets: list[PossibleTarget], words: str) -> PossibleTarget:
     """Return the statement that is meant; a person at a terminal chooses among several.
 
     Raises:
         UserError: Several may be meant, and nobody can be asked.
     """
-    if len(offers) == 1:
-        return offers[0]
-    lines = [f"{number}. {offer.statement.text}  ({offer.name})" for number, offer in enumerate(offers, 1)]
+    if len(targets) == 1:
+        return targets[0]
+    lines = [f"{number}. {target.statement.text}  ({target.name})" for number, target in enumerate(targets, 1)]
     if not sys.stdin.isatty():
-        raise UserError(f"{len(offers)} statements may be meant by {words!r}; name one by its id:", *lines)
+        raise UserError(f"{len(targets)} statements may be meant by {words!r}; name one by its id:", *lines)
     for line in lines:
         say(line)
     number = _asked("Which one?")
-    if not number.isdigit() or not 0 < int(number) <= len(offers):
+    if not number.isdigit() or not 0 < int(number) <= len(targets):
         raise UserError("that is none of them; nothing was changed")
-    return offers[int(number) - 1]
+    return targets[int(number) - 1]
 
 
 def _asked(question: str) -> str:
+    """Return the person's answer to a question on the terminal.
+
+    Raises:
+        BadParameter: There is no terminal.
+    """
     if not sys.stdin.isatty():
         raise typer.BadParameter("nobody can be asked here; say what is so with --to")
     return str(typer.prompt(question))

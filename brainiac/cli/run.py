@@ -15,6 +15,7 @@ from brainiac.cli.wording import news
 from brainiac.events import Event
 from brainiac.logs import configure
 from brainiac.pipeline.daemon import Daemon, run_once
+from brainiac.server.app import DEFAULT_PORT, serving
 from brainiac.terminal import is_terminal, one_line, say
 
 
@@ -27,6 +28,9 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="Answer and reflect what is there, then end.")] = False,
     answer_backlog: Annotated[
         bool, typer.Option("--answer-backlog", help="Also when more prompts wait than inbox.backlog_limit.")
+    ] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve a port of this machine: `server.port`, else 4747 (brainiac[server]).")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
     as_json: Annotated[
@@ -47,7 +51,9 @@ def run(
                 return
             if shows_news:
                 tell_events(brain)
-            daemon = Daemon(brain, is_backlog_answered=answer_backlog, tell=say)
+            port = (brain.settings.server.port or DEFAULT_PORT) if serve else None
+            doors = serving(brain, say, port=port)
+            daemon = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors)
             is_clean = daemon.run() and is_clean
             is_replaced = daemon.is_replaced
     if not is_clean:
@@ -60,7 +66,7 @@ def tell_events(brain: Brain) -> None:
 
     def tell(event: Event) -> None:
         if line := news(brain, event):
-            with suppress(OSError):  # a closed terminal must not make the commit fail that is being told
+            with suppress(OSError):  # a closed terminal must not make the commit fail
                 say(f"{local_time(event.at)[11:16]}  {one_line(line)}")
 
     brain.on_event(tell)

@@ -57,6 +57,7 @@ def search(
         took_ms = round((time.perf_counter() - start) * 1000, 1)
         status = brain.recall.status()
         shown = _Shown(text, Analyzer(brain.settings.recall.language, brain.zone))
+        ranked = brain.recall.rank(text) if explain else None
     if as_json:
         hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": shown.excerpt(hit)} for hit in hits]
         print_json({"query": text, "took_ms": took_ms, **_index_state(status), "hits": hits_as_json})
@@ -65,6 +66,8 @@ def search(
         shown.print(place, hit)
     if explain:
         print_table(("hit", "score", "signal", "value", "weight", "adds"), _explained(hits))
+    if ranked and ranked.left_out:
+        say(f"{ranked.left_out} paragraphs of the least promising pages were not ranked: there were too many.")
     _print_remarks(hits, status)
 
 

@@ -22,6 +22,7 @@ from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
+from brainiac.llm.gate import Gate
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.files import locked, set_aside_files
@@ -95,11 +96,17 @@ class Overview:
     plugins: list[PluginStatus]
 
 
-def overview(brain: Brain) -> Overview:
-    """Return the state of a brain; loads no plugin and no model."""
+def overview(brain: Brain, gate: Gate | None = None) -> Overview:
+    """Return the state of a brain; loads no plugin and no model.
+
+    Args:
+        brain: The brain.
+        gate: What may be shown; None for a person, who sees all. What it hides is not even counted.
+    """
     settings, tree = brain.settings, brain.tree
-    inbox = {tree.relative(entry.path) for entry in tree.walk(tree.inbox)}
-    memory = (tree.relative(entry.path) for entry in tree.walk(tree.memory))
+    knows = gate.knows if gate else lambda path: True
+    inbox = {path for entry in tree.walk(tree.inbox) if knows(path := tree.relative(entry.path))}
+    memory = (path for entry in tree.walk(tree.memory) if knows(path := tree.relative(entry.path)))
     counts = Counter(map(tree.kind_of, (*inbox, *memory)))
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
     daemon = _daemon(brain)
@@ -111,11 +118,13 @@ def overview(brain: Brain) -> Overview:
         daemon=daemon,
         model=settings.llm.model,
         counts={name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": exchanges},
-        pending=daemon.pop("pending") if daemon["is_running"] else list(_unanswered(brain, inbox, daemon)),
+        pending=[each for each in daemon.pop("pending") if knows(str(each["prompt"]))]
+        if daemon["is_running"]
+        else list(_unanswered(brain, inbox, daemon)),
         unread=sorted(path for path in inbox if tree.kind_of(path) is PathKind.OTHER),
-        problems=list(_problems(brain)),
+        problems=list(_problems(brain, is_named=gate is None)),
         notices=[*map(str, notices(brain)), *_taken_back(brain, inbox)],
-        faults=_faults(brain),
+        faults=[each if gate is None else {"at": each["at"], "plugin": each["plugin"]} for each in _faults(brain)],
         spent_today_usd=_spent_today_usd(brain),
         budget_usd=settings.llm.daily_budget_usd,
         plugins=survey(brain),
@@ -161,11 +170,17 @@ def _taken_back(brain: Brain, inbox: set[str]) -> Iterator[str]:
             yield f"{path}: its answer was taken back; `brainiac ask --again {path}` asks it again"
 
 
-def _problems(brain: Brain) -> Iterator[str]:
-    """Yield a sentence about each problem: settings, held deletions, other devices, missing identity."""
+def _problems(brain: Brain, *, is_named: bool) -> Iterator[str]:
+    """Yield a sentence about each problem: settings, held deletions, other devices, missing identity.
+
+    Args:
+        brain: The brain.
+        is_named: Name a file that is gone, of which nothing tells any more whether it was private.
+    """
     yield from map(str, setup_problems(brain))
     if held := brain.observed.held_deletions():
-        what = f"{held[0]} and {len(held) - 1} more notes are gone, too many at once to be believed"
+        gone = f"{held[0]} and {len(held) - 1} more notes" if is_named else f"{len(held)} notes"
+        what = f"{gone} are gone, too many at once to be believed"
         yield f"{what}; put them back, or run `brainiac doctor --confirm-deletions` if they are to go"
     if others := other_active_devices(brain):
         yield f"{', '.join(others)} uses this brain too; run `brainiac takeover` on the one that is to work"

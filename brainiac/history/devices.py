@@ -99,6 +99,7 @@ def other_active_devices(brain: Brain) -> list[str]:
     since = (brain.clock.now() - timedelta(days=RECENT_DAYS)).date().isoformat()
     ours = {brain.journal.device, "blobs", *devices_in_folder(brain)}
     folders = (path for path in brain.tree.journal.glob("*/") if path.name not in ours)
+    # by file names, which are days: no journal is read
     return sorted(path.name for path in folders if any(file.stem >= since for file in path.glob("[0-9]*.jsonl")))
 
 
@@ -152,6 +153,7 @@ def _settle_copy(brain: Brain, copy: str, original: str) -> Event | None:
     is_asked, is_declined = _proposal_state(brain, name)
     if is_asked and not is_declined:
         return None  # checked first: below, the whole journal is read
+    # index pages are derived: the next run writes them anew
     is_known = kind is PathKind.INDEX_PAGE or raw == standing or is_declined
     if is_known or copy_hash in _hashes_of(brain, original):
         # nothing is lost: the journal keeps its text, or a person declined it

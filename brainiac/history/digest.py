@@ -1,7 +1,8 @@
 """What memory learned, changed, ended, moved, refused and asked, derived from the journal and the pages.
 
-Words are taken from the pages alone: what was forgotten, purged or taken back stands on none, and is not told. What is
-private is only counted. `logs/digest.md` is written anew after each run, and whenever something is taken out of memory.
+All words come from the pages, never from the journal: what was forgotten or purged is on no page, so it cannot appear
+here. Private changes are only counted. `logs/digest.md` is written anew after each run, and whenever something is
+forgotten or undone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
+from typing import NamedTuple
 
 from brainiac.clock import iso
 from brainiac.errors import BrainiacError, storage_trouble
@@ -45,15 +47,15 @@ KINDS = (MemoryPromoted, MemoryOrganized, ProposalApplied, StatementCorrected)
 
 @dataclass(frozen=True, slots=True)
 class DigestLine:
-    """One thing that was done.
+    """One change of memory, or one question to the person.
 
     Attributes:
         at: When, ISO 8601.
         what: `learned`, `changed`, `ended`, `moved`, `refused` or `asked`.
         text: The statement, or what was moved, refused or asked.
-        before: The former wording, or place; "".
-        path: The page where it stands; "" for what stands on none.
-        title: Of that page.
+        before: The former wording or path; "" where there was none.
+        path: The page that has it; "" for a refusal or a question.
+        title: The title of that page.
         reason: Why it was refused or moved; "".
         event: Id of the event, by which `brainiac undo` takes it back; "" where there is nothing to take back.
     """
@@ -73,18 +75,18 @@ class DigestLine:
         return f"brainiac undo {self.event}" if self.event else ""
 
     def sentence(self) -> str:
-        """Return it for a person, without its page and its undo."""
+        """Return the change as a sentence, without its page and its undo."""
         words = f"“{self.before}” → “{self.text}”" if self.before and self.text else f"“{self.text or self.before}”"
         return f"{self.what}: {words}" + (f" ({self.reason})" if self.reason else "")
 
 
 @dataclass(slots=True)
 class Digest:
-    """What was done since a moment.
+    """The changes of memory since a moment.
 
     Attributes:
         lines: Newest first.
-        withheld: How many more there are that are private.
+        withheld: The number of private changes, which are not among the lines.
     """
 
     lines: list[DigestLine] = field(default_factory=list)
@@ -92,7 +94,7 @@ class Digest:
 
 
 def digest_since(store: Store, since: str) -> Digest:
-    """Return what was done since an ISO 8601 moment on this device and is not taken back."""
+    """Return the changes on this device since an ISO 8601 moment, those that were undone left out."""
     return _Reader(store).read(since)
 
 
@@ -103,57 +105,78 @@ def write_digest(store: Store) -> None:
         text = _rendered(store, digest_since(store, since))
         with storage_trouble():
             _put(store, text)
-    except (BrainiacError, OSError) as error:  # the run that it tells of is done and stands in the journal
+    # the run itself is committed by now: it must not count as failed for want of a report
+    except (BrainiacError, OSError) as error:
         store.log.warning("digest_not_written", problem=str(error))
 
 
+class _Text(NamedTuple):
+    """A statement on a page: the page, its words on one line, and whether they are private."""
+
+    page: Memory | None
+    text: str
+    is_private: bool
+
+
+_NO_TEXT = _Text(None, "", is_private=False)
+
+
 class _Reader:
+    """Collects the lines of a digest from the events of this device's journal."""
+
     def __init__(self, store: Store) -> None:
         self._store, self._pages = store, store.pages()
         self._digest = Digest()
         self._texts = _texts_of(self._pages)
 
     def read(self, since: str) -> Digest:
+        """Return the digest of the events since an ISO 8601 moment."""
         undone = undone_events(self._store)
         for event in self._store.journal.events(kinds=set(KINDS), reverse=True):
             if event.at < since or len(self._digest.lines) >= MAX_LINES:
                 break
             if event.id not in undone:
-                self._take(event)
+                self._add_event(event)
         return self._digest
 
-    def _take(self, event: Event) -> None:
+    def _add_event(self, event: Event) -> None:
+        """Add the lines of one event."""
         match event.what:
             case MemoryPromoted(statements=statements, refused=refused, proposals=proposals):
-                self._take_statements(event, statements)
-                self._take_refused(event, refused)
-                self._take_asked(event, proposals)
+                self._add_statements(event, statements)
+                self._add_refused(event, refused)
+                self._add_proposals(event, proposals)
             case MemoryOrganized(proposals=proposals):
-                self._take_moved(event)
-                self._take_asked(event, proposals)
+                self._add_moves(event)
+                self._add_proposals(event, proposals)
             case ProposalApplied(statements=statements) | StatementCorrected(statements=statements):
-                self._take_statements(event, statements)
+                self._add_statements(event, statements)
 
-    def _take_statements(self, event: Event, rows: Sequence[StatementRecord]) -> None:
+    def _add_statements(self, event: Event, rows: Sequence[StatementRecord]) -> None:
+        """Add a line for each statement that was written, changed or ended.
+
+        One that an event ended on one page and wrote on another in the same words was moved.
+        """
         moved = {row.hash for row in rows if row.operation == "NEW"}
         moved &= {row.replaced.hash for row in rows if row.operation == "DELETE" and row.replaced}
         for row in rows:
             former = row.replaced.hash if row.replaced else ""
             what = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended"}.get(row.operation)
             if what and former not in moved:
-                self._add(event, "moved" if row.hash in moved else what, row, former)
+                self._add_line(event, "moved" if row.hash in moved else what, row, former)
 
-    def _add(self, event: Event, what: str, row: StatementRecord, former: str) -> None:
-        """Add a line for a statement as far as its words stand on a page."""
-        page, text, is_private = self._texts.get(row.hash, (None, "", False))
-        past_page, before, was_private = self._texts.get(former, (None, "", False))
+    def _add_line(self, event: Event, what: str, row: StatementRecord, former: str) -> None:
+        """Add the line of one statement, if a page still has its words, now or in History."""
+        page, text, is_private = self._texts.get(row.hash, _NO_TEXT)
+        past_page, before, was_private = self._texts.get(former, _NO_TEXT)
         if is_private or was_private:
             self._digest.withheld += 1
         elif place := page or past_page:
             line = DigestLine(event.at, what, text, before, place.path, place.title, event=event.id)
             self._digest.lines.append(line)
 
-    def _take_refused(self, event: Event, refused: Iterable[Refused]) -> None:
+    def _add_refused(self, event: Event, refused: Iterable[Refused]) -> None:
+        """Add the operations that a check refused; those whose words may be private are counted."""
         for row in refused:
             if not row.statement:
                 continue  # its words were purged
@@ -164,7 +187,7 @@ class _Reader:
                 self._digest.withheld += 1
 
     def _is_open(self, candidate: str) -> bool:
-        """Return whether all that a candidate was looked for in stands openly, so that its words may be told."""
+        """Return whether no exchange that a candidate was found in is private, so that its words may be shown."""
         analysis = self._store.journal.find(candidate.partition("#")[0])
         if analysis is None or not isinstance(analysis.what, EventsAnalyzed):
             return False
@@ -172,13 +195,14 @@ class _Reader:
 
     @cached_property
     def _open_exchanges(self) -> set[str]:
+        """The ids of the exchanges that are not private, on pages and in short-term memory."""
         pages = (page for page in self._pages.memories.values() if not page.is_private)
         said = [event for page in pages for event in parse_exchanges(page.text)]
         said += self._store.short_term().memory.events
         return {event.id for event in said if not event.is_private}
 
-    def _take_asked(self, event: Event, proposals: Iterable[ProposalRecord]) -> None:
-        """Add what still waits in `review.md`; a line there with the private mark is counted."""
+    def _add_proposals(self, event: Event, proposals: Iterable[ProposalRecord]) -> None:
+        """Add the proposals that still wait in `review.md`; one whose line has the private mark is counted."""
         text = self._store.read_text(self._store.tree.relative(self._store.tree.review)) or ""
         waiting = {tick.id: text[tick.start : tick.end] for tick in find_ticks(text)}
         for proposal in proposals:
@@ -190,7 +214,8 @@ class _Reader:
                 reason = "tick it in memory/review.md"
                 self._digest.lines.append(DigestLine(event.at, "asked", one_line(proposal.what), reason=reason))
 
-    def _take_moved(self, event: Event) -> None:
+    def _add_moves(self, event: Event) -> None:
+        """Add the pages that were moved and still exist."""
         for change in event.changes:
             page = self._pages.pages.get(change.path)
             if change.op != "move" or page is None:
@@ -203,15 +228,15 @@ class _Reader:
             self._digest.lines.append(line)
 
 
-def _texts_of(pages: PageSet) -> Mapping[str, tuple[Memory, str, bool]]:
-    """Return the statements that stand, past ones too, by their hash: page, text and whether it is private."""
-    texts: dict[str, tuple[Memory, str, bool]] = {}
+def _texts_of(pages: PageSet) -> Mapping[str, _Text]:
+    """Return the current and former statements on pages by the hash of their text; of equal ones the private one."""
+    texts: dict[str, _Text] = {}
     for page in pages.pages.values():
         for statement in page.statements:
             is_private = page.is_private or PRIVATE.search(statement.text) is not None
             known = texts.get(text_hash(statement.text))
             if known is None or is_private:
-                texts[text_hash(statement.text)] = page, one_line(statement.text), is_private
+                texts[text_hash(statement.text)] = _Text(page, one_line(statement.text), is_private)
     return texts
 
 
@@ -219,6 +244,7 @@ def _texts_of(pages: PageSet) -> Mapping[str, tuple[Memory, str, bool]]:
 
 
 def _rendered(store: Store, digest: Digest) -> str:
+    """Return the text of `digest.md` without its first line: a heading for each day, a line for each change."""
     parts = [f"# Digest\n\nWhat became of memory in the last {DAYS} days, newest first.\n"]
     if digest.withheld:
         parts.append(f"\n{digest.withheld} private changes are not listed.\n")
@@ -235,7 +261,7 @@ def _rendered(store: Store, digest: Digest) -> str:
 
 
 def _put(store: Store, text: str) -> None:
-    """Put the file in place, atomically; one that a person changed keeps its words under another name."""
+    """Replace `digest.md`; a copy that a person changed is renamed first, so that their words stay."""
     path, disk = store.tree.logs / NAME, Disk()
     if path.exists() and not _is_as_written(content := path.read_text("utf-8", "replace")):
         os.replace(path, path.with_name(f"digest-edited-{content_hash(content.encode())[:8]}.md"))

@@ -26,6 +26,7 @@ def without_change(before: str, after: str, now: str) -> tuple[str, list[str]]:
     """
     old, new, document = ShortTermDocument(before).memory, ShortTermDocument(after).memory, ShortTermDocument(now)
     problems = _problems_of_added_events(old, new, document.memory)
+    # change by change, not by putting the old text back: what was said or typed since stays
     document = document.without_event(*(event.id for event in new.events if event not in old.events))
     for event in old.events:
         if event not in new.events:
@@ -70,6 +71,7 @@ def with_copy(now: str, copy: str, is_removed: Callable[[str], bool]) -> tuple[s
         FormatError: One of them lacks its headings.
     """
     other = ShortTermDocument(copy).memory
+    # a mark that was set on either device counts: too much hidden here rather than shown elsewhere
     hidden = {event.id for event in other.events if is_private_event(event)}
     hidden_items = {item.text for items in _lists(other) for item in items if item.is_private}
     document = ShortTermDocument(mark_events_private(now, lambda placed: placed.event.id in hidden))
@@ -79,6 +81,7 @@ def with_copy(now: str, copy: str, is_removed: Callable[[str], bool]) -> tuple[s
     for event in other.events:
         if standing.get(event.id, event) != event or event.remarks not in now:
             differs.append(event.id)
+        # a copy made before a promotion still has what the promotion moved to pages
         if event.id not in standing and not is_removed(f"<!-- event: {event.id} -->"):
             document = document.with_event(event)
     added = _missing(other, document.memory)

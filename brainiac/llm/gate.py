@@ -314,6 +314,7 @@ class Gate:
         yield from zip((number for number, _ in shown), told, strict=True)
 
     def _shown_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
+        """Yield the hits that may be shown, each with its index among all hits."""
         off_record: dict[str, bool] = {}  # by path, since many hits stand on one page
         for number, hit in enumerate(hits):
             if self._is_kept:

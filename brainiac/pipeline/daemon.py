@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -115,11 +115,18 @@ class Daemon:
         brain: The brain.
         is_backlog_answered: Answer a backlog that would otherwise wait until a person says so.
         tell: Called with sentences for the person who started it.
+        beside: What is to run while it serves, such as its doors.
     """
 
     def __init__(
-        self, brain: Brain, *, is_backlog_answered: bool = False, tell: Callable[[str], None] = lambda sentence: None
+        self,
+        brain: Brain,
+        *,
+        is_backlog_answered: bool = False,
+        tell: Callable[[str], None] = lambda sentence: None,
+        beside: AbstractContextManager[object] | None = None,
     ) -> None:
+        self._beside = beside or nullcontext()
         self._brain, self._is_backlog_answered = brain, is_backlog_answered
         self._held = ExitStack()
         self._is_asked_to_stop, self._is_signalled = threading.Event(), False
@@ -149,9 +156,10 @@ class Daemon:
                 return True
             self._say_plugin_states(self._brain.plugins.status)
             self._say(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
-            # in short waits: a signal that another thread received, or that came just before, does not end the wait
-            while not self._is_asked_to_stop.wait(SIGNAL_SECONDS):
-                pass
+            with self._beside:
+                # in short waits: a signal that another thread received, or that came just before, does not end the wait
+                while not self._is_asked_to_stop.wait(SIGNAL_SECONDS):
+                    pass
             return self.stop()
         finally:
             for each, handler in former.items():

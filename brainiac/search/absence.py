@@ -77,7 +77,7 @@ def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
     def stands(stem: str) -> bool:
         return frequencies[stem] > _LOOKED_AT or places.tell(forms[stem])
 
-    absent = [word for given in words for word in _absent_parts(given, stands)]
+    absent = [part for word in words for part in _absent_parts(word, stands)]
     order = sorted(absent, key=lambda word: (not word.is_name, -len(word.written)))[:MOST_NAMED]
     return list(dict.fromkeys(word.written for word in order))
 

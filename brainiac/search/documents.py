@@ -271,6 +271,7 @@ def _is_links(text: str) -> bool:
 
 def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
     """Yield the paragraphs and statements of a text without exchanges; History, Manifest and links are skipped."""
+    # most texts have no such section, and the search for it is the dearer part
     if "\n## " in body or body.startswith("## "):
         body = _RELATED.sub("", _LEFT_OUT.sub("", body))
     if "<!--" in body:

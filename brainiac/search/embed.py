@@ -424,6 +424,7 @@ class Vectors:
         """Make the missing vectors of a page's units; return whether all have one now."""
         texts = {content_key(unit): unit.text for unit in page.units if self._is_embedded(page.path, unit)}
         missing = self._file.missing(list(texts))
+        # without the lock: a model may take seconds, and queries must not wait for it
         vectors = self._embedded([texts[key] for key in missing]) if missing else None
         if missing and vectors is None:
             return False
@@ -447,6 +448,7 @@ class Vectors:
         try:
             vectors = self._embedder.embed(texts, is_query=is_query)
         except EmbedderError as error:
+            # the reason is shown by `status`; results are lexical until then
             self._problem, self._again_at = str(error), time.monotonic() + _PAUSE_SECONDS
             return None
         self._problem = ""

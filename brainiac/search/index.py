@@ -457,6 +457,7 @@ class EmbeddedIndex:
         if self._writer is not None:
             with contextlib.suppress(ValueError):
                 self._writer.rollback()
+            # the lock of the engine is released with it: the next process may write
             self._writer = None
         self._written.close()
         self._db.close()

@@ -1,7 +1,7 @@
-"""What was said once and no longer holds: hits in raw exchanges are told with what stands in memory instead.
+"""Hits in raw exchanges whose words no longer hold, each with the statement that holds instead.
 
-A raw exchange stays as it was typed. Where a statement that rested on it was replaced, ended or put right since,
-whoever finds the exchange must learn of it: otherwise the old words are taken for what is so.
+A raw exchange stays as it was typed. Where a statement that rested on it was replaced, ended or corrected since, the
+hit says so: otherwise a reader would take the old words for true.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from brainiac.storage.store import Store
 
 
 def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> list[Hit]:
-    """Return hits, those in raw exchanges with what of their words no longer holds.
+    """Return hits; those in raw exchanges have in `former` the words that no longer hold.
 
     Args:
         store: Whose pages and journals are asked.
         hits: The hits.
-        hides_private: Whether what stands on a private page instead must not be told.
+        hides_private: Whether a private statement that holds instead is left out.
     """
     exchanges = {hit.anchor for hit in hits if hit.kind == "exchange" and hit.anchor}
     if not exchanges:
@@ -35,12 +35,12 @@ def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> li
     if not rows:
         return [replace(hit, former=()) if hit.former else hit for hit in hits]
     pages = _Pages(store, hides_private=hides_private)
-    holding = {row.hash for _, row in rows if pages.holds(row)}
-    return [replace(hit, former=tuple(_former(hit, rows, holding, pages))) for hit in hits]
+    current = {row.hash for _, row in rows if pages.holds(row)}
+    return [replace(hit, former=tuple(_former(hit, rows, current, pages))) for hit in hits]
 
 
 def _rows(store: Store, exchanges: Iterable[str]) -> list[tuple[str, StatementRecord]]:
-    """Return the records that state something by exchanges, each with its exchange, oldest first."""
+    """Return the records of statements that rest on exchanges, each with its exchange, oldest first."""
     undone = undone_events(store)  # this follows the journals
     rows = store.projection.query(
         "SELECT wanted.value, event, data FROM statements, json_each(?) wanted"
@@ -52,24 +52,31 @@ def _rows(store: Store, exchanges: Iterable[str]) -> list[tuple[str, StatementRe
 
 
 def _former(
-    hit: Hit, rows: Sequence[tuple[str, StatementRecord]], holding: set[str], pages: _Pages
+    hit: Hit, rows: Sequence[tuple[str, StatementRecord]], current: set[str], pages: _Pages
 ) -> Iterable[Former]:
-    """Yield the words of a hit that no longer hold, each once."""
-    told: set[str] = set()
+    """Yield the words of a hit that no longer hold, each once.
+
+    Args:
+        hit: The hit.
+        rows: The records that rest on any of the exchanges, each with its exchange.
+        current: Hashes of the statements that still hold.
+        pages: Where statements that hold instead are looked up.
+    """
+    seen: set[str] = set()
     said = _folded(hit.text)
     for exchange, row in rows:
-        if exchange != hit.anchor or row.hash in holding or row.hash in told:
+        if exchange != hit.anchor or row.hash in current or row.hash in seen:
             continue
         quotes = [one_line(quoted.quote) for quoted in row.evidence if quoted.exchange == exchange]
         words = next((quote for quote in quotes if _folded(quote) in said), "")
         # without evidence the statement is the person's own words, which the hit may hold besides others
         if words or not quotes:
-            told.add(row.hash)
-            yield Former(words, pages.instead(row))
+            seen.add(row.hash)
+            yield Former(words, pages.successor(row))
 
 
 class _Pages:
-    """The pages on which statements stand, read once for a search."""
+    """The pages of statements, each read once for a search."""
 
     def __init__(self, store: Store, *, hides_private: bool) -> None:
         self._store, self._hides_private = store, hides_private
@@ -82,19 +89,22 @@ class _Pages:
             not statement.is_history and text_hash(statement.text) == row.hash for statement in page.statements
         )
 
-    def instead(self, row: StatementRecord) -> str:
-        """Return what holds in place of a statement; "" where nothing does, or it must not be told."""
+    def successor(self, row: StatementRecord) -> str:
+        """Return the statement that holds in place of another; "" where none does, or it must not be shown."""
         page = self._page(row)
         if page is None:
             return ""
-        past = [each for each in page.statements if each.is_history and text_hash(each.text) == row.hash]
-        blocks = [row.block, *(each.replaced_by for each in past)]
-        now = next((each for each in page.statements if not each.is_history and each.block_id in blocks), None)
+        past = [
+            statement for statement in page.statements if statement.is_history and text_hash(statement.text) == row.hash
+        ]
+        blocks = [row.block, *(statement.replaced_by for statement in past)]
+        now = next((new for new in page.statements if not new.is_history and new.block_id in blocks), None)
         if now is None or (self._hides_private and (page.is_private or PRIVATE.search(now.text))):
             return ""
         return one_line(now.text)
 
     def _page(self, row: StatementRecord) -> Memory | None:
+        """Return the page of a statement, found by its uuid where it was moved; None where it is gone."""
         if row.page not in self._read:
             memory = self._parsed(row.path)
             if memory is None or (memory.uuid or memory.path) != row.page:
@@ -103,6 +113,7 @@ class _Pages:
         return self._read[row.page]
 
     def _parsed(self, path: str) -> Memory | None:
+        """Return the page at a path; None where there is none or it cannot be parsed."""
         try:
             text = self._store.read_page(path) if path else None
             return None if text is None else parse_memory(path, text)
@@ -111,4 +122,5 @@ class _Pages:
 
 
 def _folded(text: str) -> str:
+    """Return a text without case and extra white space, for comparing."""
     return " ".join(text.split()).casefold()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,11 +13,21 @@ from numpy.typing import NDArray
 from brainiac.search.documents import FoundBy, Hit, HitKind, Page, Unit, UnitKind
 from brainiac.search.embed import Vectors
 from brainiac.search.features import ASKS, FEATURES, KIND_SHIFT, NO_DAY, ONLY_ASKS, USER, EncodedPage, signed
-from brainiac.search.index import Asked
+from brainiac.search.index import Asked, Candidates
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query
 from brainiac.search.rank import Ranked, rank
-from brainiac.search.signals import COMMON_SHARE, Matches, Part, Signals, Units, all_signals, link_targets, whole
+from brainiac.search.signals import (
+    COMMON_SHARE,
+    Matches,
+    Part,
+    Signals,
+    Units,
+    all_signals,
+    idf_of,
+    link_targets,
+    whole,
+)
 from brainiac.search.text import Analyzer, Table, holds, plain_words, term_hash
 from brainiac.tree import Tree
 
@@ -25,7 +35,7 @@ _PASSAGES = 128
 _PASSAGES_READ = 1000  # where the text of a hit decides whether it is one
 _PAGES_LISTED = 300
 _VARIANTS, _MOST_VARIED = 64, 24  # of each of so many words: so many that are like it, dead ones among them
-_MAX_UNITS, _LONG_PAGE = 6000, 200
+_MAX_UNITS, _LONG_TALK, _LONG_PROSE = 6000, 200, 24  # of a talk or page with more units the best, with their neighbours
 # Measured (docs/decisions/ranker.md): 2 of 100 words that have nothing to do with a brain come so near in meaning.
 _LEAST_COSINE = 0.3
 # Of two texts at least this much alike, three in four say more of the same.
@@ -112,23 +122,24 @@ class Retrieval:
         pages = [page for page in pages if page.features and (not query.narrowing or query.narrowing.allows(page))]
         table = self._table(pages)
         parts = [whole(page) for page in pages]
-        if query.terms:
-            wanted = np.array([term_hash(term) for term in (*query.terms, *asked.variants)], np.uint32)
-            parts = [
-                _around_matches(part, wanted, near.get(part.page.page.path, ()), table)
-                for part in _parts(pages, query, options, of_questions=of_questions)
-            ]
-        parts = list(_within_time(parts))
-        if not parts:
+        if query.terms and pages:
+            words = _WordsOfPages(pages, table)
+            is_wanted = _wanted(words, query, options, of_questions=of_questions)
+            worth = words.worth(_worth_of(asked, candidates))
+            keys = np.array([key for keys in near.values() for key in keys], np.uint64)
+            worth[np.isin(words.content, keys)] += 1e3  # near in meaning, whatever its words
+            parts = [_best_part(*part) for part in words.by_page(is_wanted, worth)]
+        ranked, left_out = _within_time([part for part in parts if len(part.positions)])
+        if not ranked:
             return None
         # in one order whatever the engine's: of equal hits the same one comes first after a rebuild
-        units = Units(sorted(parts, key=lambda part: part.page.page.path))
+        units = Units(sorted(ranked, key=lambda part: part.page.page.path))
         matches = Matches(units, query, candidates.frequencies, candidates.n_passages, table)
         meaning = vectors.signals(text, units) if vectors else {}
         names = [name for encoded in units.pages for name in link_targets(encoded.page)]
         signals = all_signals(matches, meaning, self._pages.inbound(names), self.analyzer)
         scores, around = rank(units, signals)
-        return Ranked(query, units, scores, signals | around, _found_by(matches, signals))
+        return Ranked(query, units, scores, signals | around, _found_by(matches, signals), left_out)
 
     def _asked(self, query: Query) -> Asked:
         """Return the request to the index: the query's terms, the words like them, and how many passages to look at."""
@@ -219,43 +230,100 @@ class Retrieval:
         return page if page and len(page.units) == encoded.n_units else None
 
 
-def _parts(pages: Sequence[EncodedPage], query: Query, options: Options, *, of_questions: bool) -> Iterator[Part]:
-    """Yield the units of each page that are ranked together, as if the others did not exist.
+class _WordsOfPages:
+    """The words of all candidate pages at once: page by page this took a third of a query's time.
 
     Args:
         pages: Candidates.
+        table: The words of the brain.
+
+    Attributes:
+        rows: The features of all units, `content` their hashes.
+        numbers: The number of each word in the table.
+    """
+
+    def __init__(self, pages: Sequence[EncodedPage], table: Table) -> None:
+        self._pages, self._table = pages, table
+        self.rows = np.frombuffer(b"".join([page.features for page in pages]), FEATURES)
+        self.content = np.frombuffer(b"".join([page.content for page in pages]), np.uint64)
+        self.words = np.frombuffer(b"".join([page.words for page in pages]), np.uint32)
+        self.numbers = table.numbers(self.words)
+        self._owner = np.repeat(np.arange(len(self.rows)), self.rows["size"])
+
+    def worth(self, worth_of: Mapping[str, tuple[int, float]]) -> NDArray[np.float64]:
+        """Return what the words asked for are worth that each unit holds, each of them counted once.
+
+        Args:
+            worth_of: By stem which word of the query it stands for, and what it is worth.
+        """
+        is_there = np.zeros(len(self._table), bool)
+        is_there[self.numbers] = True
+        distinct = np.flatnonzero(is_there)
+        stems, term, value = self._table.stems[distinct], np.zeros(len(is_there), np.int64), np.zeros(len(is_there))
+        for stem, (number, worth) in worth_of.items():
+            same = distinct[stems == term_hash(stem)]
+            term[same], value[same] = number, worth
+        held = np.flatnonzero(value[self.numbers])
+        # the best form of each word in each unit: the last of its kind in this order
+        order = held[np.argsort(value[self.numbers[held]], kind="stable")]
+        of_unit = self._owner[order] * (len(worth_of) + 1) + term[self.numbers[order]]
+        _, last = np.unique(of_unit[::-1], return_index=True)
+        best = order[::-1][last]
+        return np.bincount(self._owner[best], value[self.numbers[best]], len(self.rows)).astype(np.float64)
+
+    def by_page(
+        self, is_wanted: NDArray[np.bool_], worth: NDArray[np.float64]
+    ) -> Iterator[tuple[Part, NDArray[np.float64]]]:
+        """Yield each page with its wanted units, as if nothing else stood there, and what each of them is worth."""
+        end = 0
+        for page in self._pages:
+            start, end = end, end + page.n_units
+            positions = np.flatnonzero(is_wanted[start:end])
+            yield Part(page, positions, np.arange(len(positions))), worth[start + positions]
+
+
+def _wanted(words: _WordsOfPages, query: Query, options: Options, *, of_questions: bool) -> NDArray[np.bool_]:
+    """Return which units are ranked together.
+
+    Args:
+        words: Of the candidates.
         query: What is asked.
         options: With `include_repeats`, what repeats the query in its own words is ranked too.
-        of_questions: Take what a person only asked, else take all other units: an earlier question has all the words
-            of the next one and answers nothing.
+        of_questions: Those that a person only asked, else all others: an earlier question has all the words of the
+            next, and tells nothing.
     """
-    # all pages at once: page by page this took a third of a query's time
-    rows = np.frombuffer(b"".join([page.features for page in pages]), FEATURES)
-    is_wanted = ((rows["flags"] & ONLY_ASKS > 0) & (rows["speaker"] == USER)) == of_questions
+    rows = words.rows
+    is_wanted: NDArray[np.bool_] = ((rows["flags"] & ONLY_ASKS > 0) & (rows["speaker"] == USER)) == of_questions
     # words in quotation marks are looked for as they stand
     if not options.include_repeats and not query.phrases:
-        is_wanted &= ~_repeats(rows, np.frombuffer(b"".join([page.words for page in pages]), np.uint32), query)
-    ends = np.cumsum([page.n_units for page in pages]).tolist()
-    for page, end in zip(pages, ends, strict=True):
-        positions = np.flatnonzero(is_wanted[end - page.n_units : end])
-        yield Part(page, positions, np.arange(len(positions)))
+        is_wanted &= ~_repeats(words, query)
+    return is_wanted
 
 
-def _repeats(rows: NDArray[Any], words: NDArray[np.uint32], query: Query) -> NDArray[np.bool_]:
-    """Return for each unit whether it is a turn of nothing but the query's own words.
+def _repeats(words: _WordsOfPages, query: Query) -> NDArray[np.bool_]:
+    """Return whether each unit is a turn of nothing but the query's own words.
 
-    A statement with the words of a question in another order is no repeat: it answers it ("is X so?", "X is so").
+    A question may ask whether something is so: what was told in the same words, in another order, says that it is.
     """
+    rows, hashes = words.rows, words.words
     asked = [term_hash(token.word) for token in query.tokens]
     ends = np.cumsum(rows["size"])
     starts = ends - rows["size"]
-    # of all words up to each, how many are not the query's: equal at both ends of a unit, it has none of its own
-    new = np.concatenate(([0], np.cumsum(~np.isin(words, asked))))
+    new = np.concatenate(([0], np.cumsum(~np.isin(hashes, asked))))
     is_repeat: NDArray[np.bool_] = (new[ends] == new[starts]) & (rows["flags"] >> KIND_SHIFT & 7 == UnitKind.TURN)
     if query.is_question:
         for number in np.flatnonzero(is_repeat & (rows["flags"] & ASKS == 0)):
-            is_repeat[number] = list(dict.fromkeys(words[starts[number] : ends[number]].tolist())) == asked
+            is_repeat[number] = list(dict.fromkeys(hashes[starts[number] : ends[number]].tolist())) == asked
     return is_repeat
+
+
+def _worth_of(asked: Asked, candidates: Candidates) -> dict[str, tuple[int, float]]:
+    """Return by stem which word of a query it stands for, and what it is worth: the rarer, the more."""
+    counts = np.array([candidates.frequencies.get(term, 0) for term in asked.terms], np.float64)
+    idf = dict(zip(asked.terms, idf_of(counts, max(candidates.n_passages, 1)).tolist(), strict=True))
+    numbers = {term: number for number, term in enumerate(asked.terms, 1)}
+    variants = {stem: (numbers[term], likeness * idf[term] / 2) for stem, (term, likeness) in asked.variants.items()}
+    return variants | {term: (numbers[term], weight) for term, weight in idf.items()}
 
 
 def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
@@ -268,37 +336,29 @@ def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
     return " ".join(word for word in query.text.split() if not plain_words(word) & names) or query.text
 
 
-def _around_matches(part: Part, wanted: NDArray[np.uint32], keys: Sequence[int], table: Table) -> Part:
-    """Return a long page cut to the units that match best, and two neighbours on each side of them.
-
-    Args:
-        part: The page; one of up to `_LONG_PAGE` units is returned whole.
-        wanted: Hashes of the query's stems and of those like them.
-        keys: Content keys of the units nearest in meaning.
-        table: The words of the brain.
-    """
+def _best_part(part: Part, worth: NDArray[np.float64]) -> Part:
+    """Return of a long page the units worth most, and two beside each: whole it would drown the others."""
     page, positions, places = part
-    if len(positions) <= _LONG_PAGE:
+    is_turn = page.rows["flags"][positions] >> KIND_SHIFT & 7 == UnitKind.TURN
+    most = _LONG_TALK if 2 * is_turn.sum() > len(is_turn) else _LONG_PROSE
+    if len(positions) <= most:
         return part
-    sizes = page.rows["size"]
-    is_met = np.isin(table.stems[table.numbers(np.frombuffer(page.words, np.uint32))], wanted)
-    met = np.bincount(np.repeat(np.arange(len(sizes)), sizes), is_met, len(sizes))
-    met[np.isin(np.frombuffer(page.content, np.uint64), np.array(keys, np.uint64))] += len(wanted)
-    met = met[positions]
-    best = np.argsort(-met, kind="stable")[:_LONG_PAGE]
-    is_best = np.zeros(len(met))
-    is_best[best[met[best] > 0]] = 1
+    best = np.argsort(-worth, kind="stable")[:most]
+    is_best = np.zeros(len(positions))
+    is_best[best[worth[best] > 0]] = 1
     around = np.flatnonzero(np.convolve(is_best, np.ones(5), "same") > 0)
     return Part(page, positions[around], places[around])
 
 
-def _within_time(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield candidates, most promising first, cut off after `_MAX_UNITS` units: more cannot be ranked in time."""
-    n_left = _MAX_UNITS
+def _within_time(parts: Iterable[Part]) -> tuple[list[Part], int]:
+    """Return what can be ranked in time, the most promising first, and how many units are left out."""
+    ranked, left, left_out = [], _MAX_UNITS, 0
     for page, positions, places in parts:
-        if size := min(n_left, len(positions)):
-            n_left -= size
-            yield Part(page, positions[:size], places[:size])
+        size = min(left, len(positions))
+        left, left_out = left - size, left_out + len(positions) - size
+        if size:
+            ranked.append(Part(page, positions[:size], places[:size]))
+    return ranked, left_out
 
 
 def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:

@@ -208,6 +208,7 @@ class _Remembered(dict[str, Words]):
         made = self._make(piece)
         if len(piece) <= _LONGEST_REMEMBERED:
             if len(self) >= _MAX_REMEMBERED:
+                # all at once: to drop the oldest would cost each lookup more than analyzing anew
                 self.clear()
             self[piece] = made
         return made
@@ -366,6 +367,7 @@ class Vocabulary:
         """Learn a word."""
         if word not in self._stems:
             with self._mutex:
+                # asked again under the lock: two threads may meet a new word at once
                 if self._learn(word, stem):
                     self._unsaved.append(word)
 
@@ -418,6 +420,7 @@ class Vocabulary:
             Stems with the similarity of their words, see `similarity`.
         """
         table, postings = self.table, self._postings
+        # sorting all trigrams takes long: only when a tenth of the words is new
         if len(table) - postings.n_words > max(_FEW, postings.n_words // 10):
             postings = self._postings = _Postings(table)
         numbers, shared = postings.sharing(table, grams_of(word))

@@ -40,6 +40,7 @@ def earlier_exchanges(store: Store, answered: Answered, prompt: Prompt) -> list[
     for turn in _replied_to(store, prompt):
         turns[turn.prompt.path] = turn
     turns.pop(prompt.path, None)
+    # an answer that is kept might repeat what must be kept nowhere
     shareable = [turn for turn in turns.values() if turn.prompt.remember or not prompt.remember]
     shareable.sort(key=lambda turn: (turn.at, turn.prompt.path))
     return shareable[-MAX_TURNS:]
@@ -52,6 +53,7 @@ def _of_folder(store: Store, answered: Answered, folder: str) -> Iterator[Exchan
         file = f"{folder}/{path.name}"
         for prompt_path in prompt_path_of(file):
             if answer := answered.of(prompt_path):
+                # of two responses to one prompt the recorded one sorts last, and so comes first below
                 responses.append((answer.at, answer.response == file, prompt_path, file))
                 break
             if turn := _exchange(store, prompt_path, file):
@@ -68,6 +70,7 @@ def _replied_to(store: Store, prompt: Prompt) -> Iterator[Exchange]:
     named, base = prompt.reply_to, prompt.path
     while named and len(seen) < MAX_TURNS:
         turn = _named_exchange(store, named, base)
+        # two prompts may name each other
         if turn is None or turn.prompt.path in seen:
             return
         seen.add(turn.prompt.path)

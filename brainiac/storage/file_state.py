@@ -224,8 +224,8 @@ class FileStates:
                 self._apply_change(change, event)
 
     def _apply_change(self, change: RecordedChange, event: Event) -> None:
-        # flags and stamp belong to the version before, so the row is replaced as a whole
         """Replace the row of a changed file."""
+        # flags and stamp belong to the version before, so the row is replaced as a whole
         source = change.source or change.path
         former = next(iter(self._rows("WHERE path = ?", source)), None)
         self._database.executemany("DELETE FROM seen WHERE path = ?", [(source,), (change.path,)])

@@ -84,8 +84,8 @@ def undone_events(store: Store) -> dict[str, str]:
     undone: dict[str, str] = {}
     sql = "SELECT event, undone FROM undoings WHERE device = ? ORDER BY event"
     for event, former in store.projection.query(sql, store.journal.device):
-        for id_ in [id_ for id_, by in undone.items() if by == former]:
-            del undone[id_]  # the undo itself was undone
+        # an undo that is undone itself gives back what it had undone
+        undone = {event_id: undoing for event_id, undoing in undone.items() if undoing != former}
         undone[former] = event
     return undone
 

@@ -385,7 +385,10 @@ class _Plan:
         self.steps.append(Step(op, path, before, after, temporary_beside(path), inode, versions=versions))
 
     def _record(self, change: Change, before: str | None, after: str | None) -> None:
-        """Add what the journal will say of a change; a hash-only text is recorded as gone, or not at all."""
+        """Add the record of a change for the journal.
+
+        A file that becomes hash-only is recorded as deleted; a change between two hash-only texts is not recorded.
+        """
         is_hidden = self._is_hash_only(change.path, change.after)
         if is_hidden and after is not None:
             self.off_record.append(after)

@@ -78,6 +78,7 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, n_found: int) -> Com
         match command.name:
             case "find":
                 continue  # all of them together, below
+            # they would leave a trace in memory of a prompt of which none may stay
             case "todo" | "done" | "remember" if not request.prompt.remember:
                 reply.paragraphs.append(f"Not done, since nothing of this prompt is kept: `/{command.name}`.")
             case "todo" | "done" | "tasks":

@@ -71,6 +71,7 @@ def add_exchanges(
     for event in sorted(events, key=lambda event: (event.at, event.id)):
         try:
             path = filings.page_of(event.id)
+            # one that is on a page stays there, even if its day's page was split or moved since
             if not _has_exchange(draft, path, event.id):
                 path = day_pages.page_for(event)
         except FormatError as error:
@@ -136,6 +137,7 @@ class _DayPages:
     def _last_number(self, first: str) -> int:
         """Return the number of a day's last page, from the names of the files in its folder."""
         folder, name = posixpath.split(first.removesuffix(".md"))
+        # by the folder's names, without reading a page: a busy day may have dozens
         numbered = re.compile(rf"{re.escape(name)}-([2-9]|[1-9]\d+)\.md")
         try:
             names = os.listdir(self._brain.tree.absolute(folder))

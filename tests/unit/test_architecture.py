@@ -28,6 +28,8 @@ WRITERS = {
     "brainiac/search/index.py": "the search index, in the cache",
     "brainiac/search/embed.py": "vectors, in the cache",
     "brainiac/verbs.py": "drops a prompt or a note as a person does",
+    "brainiac/server/address.py": "the token and where the server listens, in the state folder",
+    "brainiac/server/app.py": "the folder of its socket, among the system's temporary files",
     "brainiac/tree.py": "which brain is the default, in the state folder",
     "brainiac/testing.py": "puts a plugin where a person would",
 }
@@ -110,6 +112,7 @@ FLOORS = (
     "brainiac.brain",
     "brainiac.history brainiac.pipeline brainiac.health",
     "brainiac.testing brainiac.verbs brainiac",
+    "brainiac.server",
     "plugins.core_loop plugins.reflection plugins.promotion plugins.organization",
     "brainiac.cli.session brainiac.cli.styling",
     "plugins.promotion.commands plugins.organization.commands brainiac.cli",

@@ -10,7 +10,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.history.correct import correct, offered
+from brainiac.history.correct import correct, possible_targets
 from brainiac.history.digest import digest_since
 from brainiac.history.forget import find_words, forget
 from brainiac.history.undo import undo
@@ -44,8 +44,8 @@ def decide(brain: Brain, *made: dict[str, Any]) -> None:
 
 
 def put_right(brain: Brain) -> None:
-    (offer,) = offered(brain, "640 euros rent")
-    correct(brain, offer, NEW)
+    (target,) = possible_targets(brain, "640 euros rent")
+    correct(brain, target, NEW)
     wait(brain, 3600)
 
 
@@ -55,8 +55,8 @@ def digest_text(brain: Brain) -> str:
 
 def test_a_correction_stands_in_place_and_the_former_wording_under_history(brain: Brain) -> None:
     """One commit, which `undo` takes back."""
-    (offer,) = offered(brain, "rent is 640 euros")
-    event = correct(brain, offer, NEW)
+    (target,) = possible_targets(brain, "rent is 640 euros")
+    event = correct(brain, target, NEW)
     assert ([NEW], [OLD]) == (statements(brain), statements(brain, history=True))
     undo(brain, event)
     assert ([OLD], []) == (statements(brain), statements(brain, history=True))

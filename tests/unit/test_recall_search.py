@@ -583,3 +583,33 @@ def test_a_word_that_heads_a_note_is_no_speaker(folder: Folder) -> None:
 def test_a_day_out_of_reach_is_no_day() -> None:
     """`after:99999999999d` is no fault of the program."""
     assert None is parse_query("after:99999999999999999999d tea", Analyzer("english"), NOW).narrowing.after
+
+
+def test_long_pages_neither_drown_others_nor_vanish_uncounted(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a long page the paragraphs around the matches are ranked; where all are too many, the rest is counted."""
+    filler = "\n\n".join(f"Remark {number} on the weather of the week." for number in range(400))
+    folder.write(f"{CONCRETE}/diary.md", f"# Diary\n\n{filler}\n\nThe kiln fires at 1220 degrees.\n\n{filler}\n")
+    folder.memory("studio", "The kiln stands in the studio.")
+    recall = folder.recall()
+    ranked = recall.rank("How hot does the kiln fire?", now=NOW)
+    assert ranked is not None
+    assert ranked.units.n < 100
+    assert 0 == ranked.left_out
+    assert "The kiln fires at 1220 degrees." == texts(recall, "How hot does the kiln fire?")[0]
+    monkeypatch.setattr("brainiac.search.retrieval._MAX_UNITS", 3)
+    again = recall.rank("How hot does the kiln fire?", now=NOW)
+    assert again is not None
+    assert (3, ranked.units.n - 3) == (again.units.n, again.left_out)
+
+
+def test_a_page_is_found_by_its_title_and_its_section(folder: Folder) -> None:
+    """Words of the title, and of the heading further up in the section, count for a paragraph that lacks them."""
+    folder.write(
+        f"{CONCRETE}/stove.md", "# Wood stove\n\nGeneral remarks.\n\n## Cleaning\n\nOnce a year.\n\nBy Mr Fabel.\n"
+    )
+    folder.write(
+        f"{CONCRETE}/boat.md", "# Boat\n\nGeneral remarks on boats.\n\n## Cleaning\n\nEvery spring, by ourselves.\n"
+    )
+    recall = folder.recall()
+    for asked in ("cleaning the wood stove", "stove cleaning"):
+        assert f"{CONCRETE}/stove.md" == recall.search(asked, now=NOW)[0].path

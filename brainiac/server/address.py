@@ -1,0 +1,162 @@
+"""Where a daemon's server listens and the token that opens it, in the state folder; read by every client of ours.
+
+Only the standard library, so that a thin client stays thin.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import secrets
+import socket
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from brainiac.errors import BrainiacError, UserError
+
+FILE = "server.json"
+TOKEN = "token"
+TOKEN_VARIABLE = "BRAINIAC_SERVER_TOKEN"
+MIN_TOKEN_CHARACTERS = 24
+CONNECT_SECONDS = 2.0
+CALL_SECONDS = 660.0  # longer than `ask` waits
+
+
+class UnreachableError(BrainiacError):
+    """No server of a daemon can be reached; whoever calls may go on without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens.
+
+    Attributes:
+        socket: A Unix socket; "" for none.
+        url: Its address on the network of this machine, such as `http://127.0.0.1:4747`; "" for none.
+        pid: Its process.
+    """
+
+    socket: str = ""
+    url: str = ""
+    pid: int = 0
+
+
+def token_of(state: Path) -> str:
+    """Return the bearer token of a brain on this machine; the first call makes it, readable by this user alone.
+
+    `BRAINIAC_SERVER_TOKEN` in the environment counts instead.
+
+    Raises:
+        UserError: The one in the environment is too short to protect anything.
+    """
+    if given := os.environ.get(TOKEN_VARIABLE, ""):
+        if len(given) < MIN_TOKEN_CHARACTERS:
+            raise UserError(f"{TOKEN_VARIABLE} has {len(given)} characters; at least {MIN_TOKEN_CHARACTERS} are needed")
+        return given
+    path = state / TOKEN
+    with suppress(FileNotFoundError):
+        if token := path.read_text("ascii").strip():
+            return token
+    state.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        aside = state / f"{TOKEN}.{os.getpid()}"
+        aside.unlink(missing_ok=True)
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
+        try:
+            if path.is_file() and not path.read_text("ascii").strip():
+                os.replace(aside, path)  # a crash left it empty
+            else:
+                os.link(aside, path)  # of two processes that make it at once, one wins
+        finally:
+            aside.unlink(missing_ok=True)
+    return path.read_text("ascii").strip()
+
+
+def write_address(state: Path, address: Address) -> None:
+    """Say where the server listens."""
+    aside = state / f"{FILE}.{os.getpid()}"
+    aside.write_text(json.dumps(asdict(address)))
+    os.replace(aside, state / FILE)
+
+
+def read_address(state: Path) -> Address | None:
+    """Return where the last server of a brain said it listens; None where none did."""
+    try:
+        values = json.loads((state / FILE).read_text("utf-8"))
+        return Address(str(values["socket"]), str(values["url"]), int(values["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def remove_address(state: Path) -> None:
+    """Take back what this process said."""
+    address = read_address(state)
+    if address is not None and address.pid == os.getpid():
+        (state / FILE).unlink(missing_ok=True)
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    """HTTP through a Unix socket."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(CONNECT_SECONDS)
+        self.sock.connect(self._path)
+        self.sock.settimeout(self.timeout)
+
+
+def call(state: Path, path: str, body: Any, *, client: str, method: str = "POST") -> dict[str, Any]:
+    """Call the server of a brain's daemon and return its answer.
+
+    Args:
+        state: The brain's state folder.
+        path: Such as `/api/search`.
+        body: Plain values.
+        client: Who asks, such as `mcp:claude-desktop`.
+        method: Of HTTP.
+
+    Raises:
+        UnreachableError: No server was reached, so that nothing was done.
+        UserError: It refused, or the connection broke after it was asked.
+    """
+    connection = _connect(state)
+    headers = {"Authorization": f"Bearer {token_of(state)}", "Content-Type": "application/json"}
+    name = client.encode("ascii", "replace").decode()
+    try:
+        connection.request(method, path, json.dumps(body), headers | {"X-Brainiac-Client": name})
+        response = connection.getresponse()
+        status, values = response.status, json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        # it may have done what it was asked, so that nobody may do it again unasked
+        raise UserError(
+            f"the daemon ended before it answered ({type(error).__name__}); look before asking again"
+        ) from error
+    finally:
+        connection.close()
+    if status != http.HTTPStatus.OK:
+        raise UserError(str(values.get("error", {}).get("message", f"the daemon answered with {status}")))
+    return dict(values)
+
+
+def _connect(state: Path) -> http.client.HTTPConnection:
+    address = read_address(state)
+    if address is None:
+        raise UnreachableError("no daemon of this brain serves")
+    if address.socket:
+        connection: http.client.HTTPConnection = _SocketConnection(address.socket, CALL_SECONDS)
+    else:
+        connection = http.client.HTTPConnection(address.url.removeprefix("http://"), timeout=CALL_SECONDS)
+    try:
+        connection.connect()
+    except OSError as error:
+        raise UnreachableError(f"the daemon of this brain cannot be reached: {error}") from error
+    return connection

@@ -1,0 +1,190 @@
+"""The server of a daemon: one application with all doors, on a Unix socket for this user's own programs and, where the
+settings or `run --serve` name a port, on that port of this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from brainiac.brain import Brain
+from brainiac.errors import UserError
+from brainiac.server.address import (
+    TOKEN_VARIABLE,
+    Address,
+    remove_address,
+    token_of,
+    write_address,
+)
+from brainiac.server.guard import LOOPBACK_NAMES, OBSIDIAN, Guard, error_body, guarded, is_loopback
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+DEFAULT_PORT = 4747
+STOP_SECONDS = 3.0
+START_SECONDS = 30.0
+LOOK_SECONDS = 0.01
+MAX_CONNECTIONS = 512
+
+
+def is_installed() -> bool:
+    """Return whether the packages of the `[server]` extra are there; imports none of them."""
+    from importlib.util import find_spec
+
+    return all(find_spec(name) for name in ("starlette", "uvicorn", "mcp"))
+
+
+@contextmanager
+def serving(brain: Brain, tell: Callable[[str], None], *, port: int | None = None) -> Iterator[None]:
+    """Serve the doors of a daemon's brain for as long as the block runs; a problem with them is told and harms no more.
+
+    Args:
+        brain: The daemon's.
+        tell: Called with sentences for the person who started it.
+        port: Another than `server.port`; None for that one.
+    """
+    settings = brain.settings.server
+    wanted = settings.port if port is None else port
+    if not is_installed():
+        if wanted:
+            tell("No port is served: the packages for that are not installed; `pip install 'brainiac[server]'`.")
+        yield
+        return
+    with ExitStack() as resources:
+        try:
+            _serve(brain, wanted, tell, resources)
+        except (OSError, UserError) as error:
+            resources.close()
+            tell(f"Nothing is served: {error}.")
+        yield
+
+
+def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: ExitStack) -> None:
+    """Open the sockets, start the server, and say where it listens."""
+    settings, state = brain.settings.server, brain.places.state
+    sockets: list[socket.socket] = []
+    path = _unix_socket(sockets, resources) if hasattr(socket, "AF_UNIX") else ""
+    url = ""
+    if port:
+        try:
+            url = _port(settings.host, port, sockets, resources)
+        except (OSError, UserError) as error:
+            tell(f"Port {port} is not served: {error}.")
+    if not sockets:
+        return
+    hosts = {*LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)}
+    guard = Guard(token_of(state), frozenset(hosts), frozenset({OBSIDIAN, *settings.origins}))
+    stopping = threading.Event()
+    _run(guarded(_application(brain, guard, url, stopping.is_set), guard), sockets, resources)
+    resources.callback(stopping.set)
+    write_address(state, Address(path, url, os.getpid()))
+    resources.callback(remove_address, state)
+    if url:
+        tell(f"Serving {url} (REST under /api); `brainiac token` prints its token.")
+
+
+def _unix_socket(sockets: list[socket.socket], resources: ExitStack) -> str:
+    """Open a socket that only this user reaches, and return its path.
+
+    It is in a folder of its own under the system's temporary folder, since the path of a socket may have about a
+    hundred characters only.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="brainiac-"))  # made for this user alone
+    resources.callback(shutil.rmtree, folder, ignore_errors=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    resources.callback(listener.close)
+    listener.bind(str(folder / "s"))
+    sockets.append(listener)
+    return str(folder / "s")
+
+
+def _port(host: str, port: int, sockets: list[socket.socket], resources: ExitStack) -> str:
+    """Open a port and return its URL.
+
+    Raises:
+        UserError: It would be reached from elsewhere, and no token was given for that.
+        OSError: It is taken.
+    """
+    if not is_loopback(host) and not os.environ.get(TOKEN_VARIABLE):
+        raise UserError(
+            f"`server.host: {host}` lets other machines in; for that a token of your own must stand in {TOKEN_VARIABLE}"
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    resources.callback(listener.close)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    sockets.append(listener)
+    return f"http://[{host}]:{port}" if family == socket.AF_INET6 else f"http://{host}:{port}"
+
+
+def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], bool]) -> ASGIApp:
+    """Return all doors as one application."""
+    from starlette.applications import Starlette  # of the [server] extra
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+
+    from brainiac.server.rest import failure, rest_routes
+
+    async def home(request: Request) -> Response:
+        return JSONResponse({"brainiac": "/api/openapi.json", "mcp": "/mcp", "openai": "/v1"})
+
+    async def broken(request: Request, error: Exception) -> Response:
+        brain.log.error("request_failed", path=request.url.path, exc_info=error)
+        return failure(error)
+
+    async def missing(request: Request, error: Exception) -> Response:
+        status = getattr(error, "status_code", 404)
+        return JSONResponse(
+            error_body(f"{request.method} {request.url.path[:200]}: there is no such thing", status), status
+        )
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+
+    routes = [Route("/", home), *rest_routes(brain, guard, lambda: url, is_stopping)]
+    handlers: dict[Any, Any] = {Exception: broken, 404: missing, 405: missing}
+    return Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
+
+
+def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> None:
+    """Run a server in a thread of its own until the resources are given back."""
+    import uvicorn  # of the [server] extra
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # who calls is what the connection says, not what a header claims
+        timeout_graceful_shutdown=1,
+        limit_concurrency=MAX_CONNECTIONS,
+        lifespan="on",
+        ws="none",
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=_run_server, args=(server, sockets), name="server", daemon=True)
+    thread.start()
+    resources.callback(thread.join, STOP_SECONDS)
+    resources.callback(setattr, server, "should_exit", True)
+    deadline = time.monotonic() + START_SECONDS
+    while not server.started:  # it tells in no other way that it listens
+        if not thread.is_alive() or time.monotonic() > deadline:
+            raise UserError("the server did not start; the log tells more")
+        time.sleep(LOOK_SECONDS)
+
+
+def _run_server(server: Any, sockets: list[socket.socket]) -> None:
+    with suppress(SystemExit):  # uvicorn's word for what it has logged
+        server.run(sockets)

@@ -1,0 +1,275 @@
+"""What stands before every door: who may call, from where, and with how much.
+
+In this order: `Host` against an allow-list (a rebound name), `Origin` (a foreign page), the bearer token or the session
+of a browser that logged in once, the size of the body, and its type. Nothing is ever allowed to every origin.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+OBSIDIAN = "app://obsidian.md"
+COOKIE = "brainiac_session"
+LOGIN = "/login"
+MAX_BODY_BYTES = 8_000_000  # a long conversation, sent whole with each turn
+LOGIN_SECONDS = 60.0
+SESSION_SECONDS = 30 * 86_400.0
+_READING = frozenset({"GET", "HEAD"})
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether nothing outside of this machine reaches what listens there."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Logins:
+    """Browsers that logged in: by a code that counts once and for a minute, which becomes a cookie."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._mutex = clock, threading.Lock()
+        self._codes: dict[str, float] = {}
+        self._sessions: dict[str, float] = {}
+
+    def new_code(self) -> str:
+        """Return a code for one login."""
+        code = secrets.token_urlsafe(24)
+        with self._mutex:
+            self._codes[code] = self._clock() + LOGIN_SECONDS
+        return code
+
+    def begin(self, code: str) -> str:
+        """Return a new session for a code, which no longer counts; "" where it never did or is too old."""
+        with self._mutex:
+            if self._codes.pop(code, 0.0) <= self._clock():
+                return ""
+            session = secrets.token_urlsafe(32)
+            self._sessions[session] = self._clock() + SESSION_SECONDS
+            return session
+
+    def has(self, session: str) -> bool:
+        """Return whether a browser that shows this cookie is logged in."""
+        with self._mutex:
+            return self._sessions.get(session, 0.0) > self._clock()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Who may pass.
+
+    Attributes:
+        token: The bearer token.
+        hosts: Names and addresses under which the server is reached, without port.
+        origins: Pages of other places that may call, `app://obsidian.md` among them.
+        logins: Of browsers.
+    """
+
+    token: str
+    hosts: Collection[str] = LOOPBACK_NAMES
+    origins: Collection[str] = (OBSIDIAN,)
+    logins: Logins = field(default_factory=Logins)
+
+    def refusal(self, method: str, path: str, headers: Headers) -> Refusal | None:
+        """Return why a request does not pass; None where it does."""
+        host = _name_of(headers.one("host"))
+        if host is None or host not in self.hosts:
+            return Refusal(421, "this server is not called that; use the address that `brainiac status` shows")
+        origin = headers.one("origin")
+        if headers.count("origin") > 1 or (origin and not self._is_known(origin, headers)):
+            return Refusal(403, "pages of this origin may not call; `server.origins` in system/config.yaml names those")
+        if not self._is_authorized(method, path, headers):
+            return Refusal(401, "a bearer token is needed; `brainiac token` prints it")
+        return _body_refusal(method, headers)
+
+    def _is_known(self, origin: str, headers: Headers) -> bool:
+        """Return whether an origin is ours or one that may call."""
+        return origin in self.origins or _is_own(origin, headers)
+
+    def is_preflight(self, method: str, headers: Headers) -> bool:
+        """Return whether a browser only asks whether it may call; that carries no token."""
+        return method == "OPTIONS" and bool(headers.one("origin") and headers.one("access-control-request-method"))
+
+    def _is_authorized(self, method: str, path: str, headers: Headers) -> bool:
+        if self.is_preflight(method, headers) or (path == LOGIN and method == "GET"):
+            return True
+        scheme, _, token = headers.one("authorization").partition(" ")
+        if scheme.lower() == "bearer" and secrets.compare_digest(token.strip().encode(), self.token.encode()):
+            return True
+        if not self.logins.has(_cookie(headers)):
+            return False
+        # a cookie goes with every request that the browser makes, also with those that another page causes
+        is_ours = headers.one("sec-fetch-site") == "same-origin" or _is_own(headers.one("origin"), headers)
+        return method in _READING or is_ours
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request does not pass.
+
+    Attributes:
+        status: Of HTTP.
+        message: What is wrong, and what to do.
+    """
+
+    status: int
+    message: str
+
+
+class Headers:
+    """The headers of a request."""
+
+    def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
+        self._raw = [(name.lower().decode("latin-1"), value.decode("latin-1")) for name, value in raw]
+
+    def one(self, name: str) -> str:
+        """Return the first value of a header; "" for none."""
+        return next((value for key, value in self._raw if key == name), "")
+
+    def count(self, name: str) -> int:
+        """Return how often a header stands there."""
+        return sum(key == name for key, _ in self._raw)
+
+
+def _name_of(host: str) -> str | None:
+    """Return the name in a `Host` header, without its port; None where it is no host."""
+    try:
+        parts = urlsplit(f"//{host}")
+        return parts.hostname if parts.hostname and not (parts.path or parts.username or parts.query) else None
+    except ValueError:
+        return None
+
+
+def _is_own(origin: str, headers: Headers) -> bool:
+    """Return whether a page comes from this very server."""
+    return origin in (f"http://{headers.one('host')}", f"https://{headers.one('host')}")
+
+
+def _cookie(headers: Headers) -> str:
+    for part in headers.one("cookie").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE:
+            return value
+    return ""
+
+
+def _body_refusal(method: str, headers: Headers) -> Refusal | None:
+    """Return why a body is not read: too large, or of a type that a page's form can send."""
+    length = headers.one("content-length")
+    if length and (not (length.isascii() and length.isdigit()) or int(length) > MAX_BODY_BYTES):
+        return Refusal(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
+    kind = headers.one("content-type").partition(";")[0].strip().lower()
+    has_body = length not in ("", "0") or headers.one("transfer-encoding")
+    if method not in _READING and has_body and kind != "application/json":
+        return Refusal(415, "send application/json")
+    return None
+
+
+def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
+    """Return an application that only those reach whom the guard lets pass."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # a web socket, which nothing here speaks
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        headers, method = Headers(scope["headers"]), scope["method"]
+        if refusal := guard.refusal(method, scope["path"], headers):
+            await _response(refusal.status, refusal.message)(scope, receive, _with_cors(send, guard, headers))
+        elif guard.is_preflight(method, headers):
+            await _preflight(headers)(scope, receive, _with_cors(send, guard, headers))
+        elif scope["path"] == LOGIN and method == "GET":
+            await _login(guard, scope)(scope, receive, send)
+        else:
+            await app(scope, _limited(receive), _with_cors(send, guard, headers))
+
+    return serve
+
+
+class TooLargeError(Exception):
+    """A body without a length turned out too large."""
+
+
+def _limited(receive: Receive) -> Receive:
+    """Return what reads a body and stops where it is too large, for one that did not say its length."""
+    read = 0
+
+    async def limited() -> Message:
+        nonlocal read
+        message = await receive()
+        read += len(message.get("body", b""))
+        if read > MAX_BODY_BYTES:
+            raise TooLargeError
+        return message
+
+    return limited
+
+
+def _with_cors(send: Send, guard: Guard, headers: Headers) -> Send:
+    """Return what answers so that a page of a known origin may read it; and so that nothing is sniffed or stored."""
+    origin = headers.one("origin")
+    extra = [(b"x-content-type-options", b"nosniff"), (b"vary", b"Origin")]
+    if origin in guard.origins:
+        extra.append((b"access-control-allow-origin", origin.encode("latin-1")))
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], *extra]}
+        await send(message)
+
+    return sending
+
+
+def _response(status: int, message: str) -> Any:
+    from starlette.responses import JSONResponse  # of the [server] extra
+
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    return JSONResponse(error_body(message, status), status, headers)
+
+
+def error_body(message: str, status: int) -> dict[str, Any]:
+    """Return an error as every door answers it, in the form that OpenAI's clients read."""
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    return {"error": {"message": message, "type": kind, "param": None, "code": str(status)}}
+
+
+def _preflight(headers: Headers) -> Any:
+    """Return the answer to a browser that asks whether it may call; only a known origin comes this far."""
+    from starlette.responses import Response  # of the [server] extra
+
+    # clients send headers of their own, `x-stainless-os` and a dozen more: those that are asked for are allowed
+    allowed = {
+        "Access-Control-Allow-Methods": "GET, POST, DELETE, OPTIONS",
+        "Access-Control-Allow-Headers": headers.one("access-control-request-headers"),
+        "Access-Control-Max-Age": "600",
+    }
+    if headers.one("access-control-request-private-network"):
+        allowed["Access-Control-Allow-Private-Network"] = "true"
+    return Response(status_code=204, headers=allowed)
+
+
+def _login(guard: Guard, scope: Scope) -> Any:
+    """Return the answer to a browser that was opened with a one-time code: a cookie, and the window."""
+    from starlette.responses import RedirectResponse  # of the [server] extra
+
+    code = parse_qs(scope["query_string"].decode("latin-1")).get("once", [""])[0]
+    session = guard.logins.begin(code)
+    if not session:
+        return _response(403, "this link was used or is too old; `brainiac open` makes another")
+    response = RedirectResponse("/", 303, {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"})
+    response.set_cookie(COOKIE, session, max_age=int(SESSION_SECONDS), httponly=True, samesite="strict")
+    return response

@@ -1,0 +1,250 @@
+"""REST: the verbs, the state of the brain and its events under `/api`, and the schema that says so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from brainiac import __version__
+from brainiac.brain import Brain
+from brainiac.errors import BrainiacError, ConflictError, StorageError, UserError
+from brainiac.events import Event
+from brainiac.health.overview import overview
+from brainiac.llm.gate import Gate
+from brainiac.server.guard import Guard, error_body
+from brainiac.server.tools import TOOLS, ToolCall
+from brainiac.verbs import Caller
+
+CLIENT_HEADER = "x-brainiac-client"
+LOOK_SECONDS = 0.3
+KEEP_ALIVE_SECONDS = 15.0
+MAX_REPLAYED = 1_000  # of the events that a client missed, per turn of the loop
+THREADS = 64  # `ask` and `remember` wait in them
+
+
+class Threads:
+    """Runs what blocks beside the event loop; made inside of it."""
+
+    def __init__(self, number: int = THREADS) -> None:
+        self._limiter = anyio.CapacityLimiter(number)
+
+    async def run(self, function: Callable[[], Any]) -> Any:
+        """Return what a function returns; where the client goes away, it ends by itself."""
+        return await anyio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiter)
+
+
+def caller_of(request: Request, door: str = "api", origin: str = "assistant") -> Caller:
+    """Return who asks: the client as it names itself, else the door it came through."""
+    name = "".join(sign for sign in request.headers.get(CLIENT_HEADER, "") if sign.isprintable())
+    return Caller(name[:80] or door, origin)
+
+
+async def json_of(request: Request) -> dict[str, Any]:
+    """Return the body of a request.
+
+    Raises:
+        UserError: It is no JSON object.
+    """
+    try:
+        body = json.loads(await request.body() or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise UserError("the body is no JSON") from error
+    if not isinstance(body, dict):
+        raise UserError("the body must be a JSON object")
+    return body
+
+
+def failure(error: Exception) -> JSONResponse:
+    """Return an error as a client gets it: what is wrong and what to do, and nothing of the inside."""
+    if isinstance(error, UserError):
+        status, message = 400, "; ".join(error.problems)
+    elif isinstance(error, ConflictError):
+        status, message = 409, "somebody else keeps writing there; try again"
+    elif isinstance(error, StorageError):
+        status, message = 503, "the disk cannot be written now; `brainiac status` tells more"
+    elif isinstance(error, BrainiacError):
+        status, message = 503, str(error)
+    else:
+        status, message = 500, "a bug in brainiac; its log tells more"
+    return JSONResponse(error_body(message, status), status)
+
+
+def rest_routes(brain: Brain, guard: Guard, address: Callable[[], str], is_stopping: Callable[[], bool]) -> list[Route]:
+    """Return what is under `/api`.
+
+    Args:
+        brain: The daemon's.
+        guard: Who made sure that the caller may.
+        address: Returns the server's URL.
+        is_stopping: Returns whether the server is to end, and with it what is streamed.
+    """
+    threads: list[Threads] = []
+
+    def pool() -> Threads:
+        if not threads:
+            threads.append(Threads())
+        return threads[0]
+
+    async def tool(request: Request) -> Response:
+        try:
+            call = ToolCall.parse(request.path_params["tool"], await json_of(request))
+            return JSONResponse(await pool().run(partial(call.run, brain, caller_of(request))))
+        except BrainiacError as error:
+            return failure(error)
+
+    async def status(request: Request) -> Response:
+        return JSONResponse(await pool().run(partial(_status, brain)))
+
+    async def events(request: Request) -> Response:
+        after = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        try:
+            sequence = await pool().run(partial(_sequence, brain, after))
+        except UserError as error:
+            return failure(error)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(_stream(brain, pool(), sequence, is_stopping), 200, headers, "text/event-stream")
+
+    async def login(request: Request) -> Response:
+        return JSONResponse({"url": f"{address()}/login?once={guard.logins.new_code()}"})
+
+    async def described(request: Request) -> Response:
+        return JSONResponse(openapi())
+
+    return [
+        Route("/api/openapi.json", described),
+        Route("/api/status", status),
+        Route("/api/events", events),
+        Route("/api/login", login, methods=["POST"]),
+        Route("/api/{tool}", tool, methods=["POST"]),
+    ]
+
+
+def _status(brain: Brain) -> dict[str, Any]:
+    return asdict(overview(brain, Gate(brain, is_remote=True, is_kept=True)))
+
+
+# --- events --------------------------------------------------------------------------------------------------------
+
+
+def _sequence(brain: Brain, after: str) -> int:
+    """Return the number of the event that a client saw last; that of the newest where it names none.
+
+    Raises:
+        UserError: This brain's journal has no such event.
+    """
+    if not after:
+        return brain.journal.last()[0]
+    event = brain.journal.find(after) if after.isascii() and len(after) <= 64 else None
+    if event is None:
+        raise UserError(f"no event is called {after[:64]!r}; leave it out to begin with what happens next")
+    return event.seq
+
+
+async def _stream(brain: Brain, threads: Threads, sequence: int, is_stopping: Callable[[], bool]) -> AsyncIterator[str]:
+    """Yield events as they are recorded, by whichever process; a comment now and then keeps the line open."""
+    yield "retry: 1000\n\n"
+    silent = 0.0
+    while not is_stopping():
+        sequence, lines = await threads.run(partial(_after, brain, sequence))
+        for line in lines:
+            yield line
+        silent = 0.0 if lines else silent + LOOK_SECONDS
+        if silent > KEEP_ALIVE_SECONDS:
+            silent = 0.0
+            yield ": still here\n\n"
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _after(brain: Brain, sequence: int) -> tuple[int, list[str]]:
+    """Return the events after a number as lines for a client, and the number of the last that was looked at."""
+    if brain.journal.last()[0] <= sequence:
+        return sequence, []
+    gate = Gate(brain, is_remote=True, is_kept=True)
+    lines: list[str] = []
+    for event in brain.journal.events(since_seq=sequence):
+        sequence = event.seq
+        if shown := _shown(brain, gate, event):
+            lines.append(f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(shown, ensure_ascii=False)}\n\n")
+        if len(lines) >= MAX_REPLAYED:
+            break
+    return sequence, lines
+
+
+def _shown(brain: Brain, gate: Gate, event: Event) -> dict[str, Any] | None:
+    """Return what a client is told of an event; None for one that is about nothing it may see.
+
+    Words and numbers of the event stay here: they may be those of a private page. So do the names of files that are
+    gone, since nothing tells any more whether they were private.
+    """
+    paths = [change.path for change in event.changes]
+    shown = [path for path in paths if brain.tree.absolute(path).is_file() and gate.knows(path)]
+    if paths and not shown:
+        return None
+    return {"id": event.id, "at": event.at, "kind": event.kind, "by": event.by, "paths": shown}
+
+
+# --- the schema ----------------------------------------------------------------------------------------------------
+
+
+def openapi() -> dict[str, Any]:
+    """Return what `/api` offers, as OpenAPI 3.1."""
+    schemas = {tool.name: tool.schema() for tool in TOOLS.values()}
+    paths: dict[str, Any] = {
+        f"/api/{tool.name}": {
+            "post": {
+                "operationId": tool.name,
+                "summary": tool.title,
+                "description": tool.description,
+                "requestBody": {"required": True, "content": _content({"$ref": f"#/components/schemas/{tool.name}"})},
+                "responses": _responses(tool.result),
+            }
+        }
+        for tool in TOOLS.values()
+    }
+    state = ("brain", "daemon", "model", "counts", "pending", "problems", "plugins", "spent_today_usd")
+    paths["/api/status"] = {"get": {"operationId": "status", "summary": "Status", "responses": _responses(state)}}
+    paths["/api/login"] = {
+        "post": {"operationId": "login", "summary": "A one-time link for a browser", "responses": _responses(("url",))}
+    }
+    stream = {"200": {"description": "Events as they happen", "content": {"text/event-stream": {}}}}
+    names = [{"name": name, "in": place, "schema": {"type": "string"}} for name, place in _RESUMING]
+    paths["/api/events"] = {
+        "get": {"operationId": "events", "summary": "Events", "parameters": names, "responses": stream}
+    }
+    bearer = {"bearer": {"type": "http", "scheme": "bearer"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Brainiac", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": schemas, "securitySchemes": bearer},
+        "security": [{"bearer": []}],
+    }
+
+
+_RESUMING = (("Last-Event-ID", "header"), ("after", "query"))
+_ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {"error": {"type": "object", "required": ["message", "type", "code"]}},
+}
+
+
+def _content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
+
+
+def _responses(fields: tuple[str, ...]) -> dict[str, Any]:
+    result = {"type": "object", "required": list(fields), "properties": {name: {} for name in fields}}
+    return {
+        "200": {"description": "The answer", "content": _content(result)},
+        "default": {"description": "What is wrong, and what to do", "content": _content(_ERROR)},
+    }

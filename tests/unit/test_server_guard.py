@@ -1,0 +1,177 @@
+"""Who gets past the guard: each attack on a port of loopback, sent over real HTTP."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brainiac.server.address import FILE, TOKEN, read_address, token_of
+from brainiac.server.app import serving
+from brainiac.server.guard import MAX_BODY_BYTES, Logins
+from brainiac.server.tools import TOOLS
+from tests.support.models import make_brain
+from tests.support.served import Served, free_port, served
+
+EVIL, OBSIDIAN, FRIEND = "http://evil.example", "app://obsidian.md", "http://localhost:3000"
+ENDPOINTS = [
+    ("GET", "/"),
+    ("GET", "/api/status"),
+    ("GET", "/api/events"),
+    ("GET", "/api/openapi.json"),
+    ("POST", "/api/login"),
+    *(("POST", f"/api/{name}") for name in TOOLS),
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for all attacks: none of them changes anything."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+            patch.setenv(variable, str(tmp_path_factory.mktemp("machine")))
+        with served(tmp_path_factory.mktemp("served"), {"server": {"origins": [FRIEND]}}) as server:
+            yield server
+
+
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS, ids=lambda each: each.replace("/", "-"))
+def test_a_hostile_page_reaches_no_endpoint(server: Served, method: str, path: str) -> None:
+    """Refused at each: a rebound name, a foreign origin, no token or a wrong one, a form, a body too large."""
+    body = {"query": "x"} if method == "POST" else None
+    rebound = {"Host": f"evil.example:{server.port}"}
+    assert 421 == server.send(method, path, body, rebound).status
+    for origin in (EVIL, "null", f"http://127.0.0.1.evil.example:{server.port}", f"{server.url}.evil.example"):
+        assert 403 == server.send(method, path, body, {"Origin": origin}).status
+    assert 401 == server.send(method, path, body, is_authorized=False).status
+    for wrong in ("Bearer ", "Bearer x", f"Basic {server.token}", f"Bearer {server.token}x", "Bearer é"):
+        headers = {"Authorization": wrong}
+        assert 401 == server.send(method, path, body, headers, is_authorized=False).status
+    if method == "POST":
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+            assert 415 == server.send(method, path, b'{"query":"x"}', {"Content-Type": kind}).status
+        large = {"Content-Type": "application/json", "Content-Length": str(MAX_BODY_BYTES + 1)}
+        assert 413 == server.send(method, path, b"{}", large).status
+
+
+@pytest.mark.parametrize("path", ["/api/%2e%2e/login", "//evil.example/api/status", "/api/../login", "/nothing"])
+def test_no_path_goes_around_the_token(server: Served, path: str) -> None:
+    """Nor does a strange spelling."""
+    assert 401 == server.send("GET", path, is_authorized=False).status
+    assert 401 == server.send("POST", "/login", {}, is_authorized=False).status
+
+
+def test_a_body_that_does_not_say_its_length_is_bounded(server: Served) -> None:
+    """It is read up to the limit and no further, and the server goes on serving."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
+        head = f"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.token}\r\n"
+        line.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+        try:
+            for _ in range(2 * MAX_BODY_BYTES // 0x100000):
+                line.sendall(chunk)
+            answer = line.recv(64)
+        except OSError:
+            answer = b""
+    assert not answer.startswith(b"HTTP/1.1 200")
+    assert 200 == server.send("POST", "/api/search", {"query": "Portland"}).status
+
+
+def test_known_origins_may_call_and_no_other(server: Served) -> None:
+    """Obsidian gets back the headers it asks for, whatever they are called; the page itself is named, never `*`."""
+    wanted = "authorization,x-stainless-os,x-anything-new"
+    asking = {"Origin": OBSIDIAN, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": wanted}
+    for origin in (OBSIDIAN, FRIEND):
+        reply = server.send("OPTIONS", "/api/search", headers=asking | {"Origin": origin}, is_authorized=False)
+        assert (204, origin) == (reply.status, reply.headers["access-control-allow-origin"])
+        assert wanted == reply.headers["access-control-allow-headers"]
+    refused = server.send("OPTIONS", "/api/search", headers=asking | {"Origin": EVIL}, is_authorized=False)
+    assert (403, None) == (refused.status, refused.headers.get("access-control-allow-origin"))
+    reply = server.send("POST", "/api/search", {"query": "Portland"}, {"Origin": OBSIDIAN})
+    assert (200, OBSIDIAN) == (reply.status, reply.headers["access-control-allow-origin"])
+    unauthorized = server.send("POST", "/api/search", {"query": "x"}, {"Origin": OBSIDIAN}, is_authorized=False)
+    assert (401, OBSIDIAN) == (unauthorized.status, unauthorized.headers["access-control-allow-origin"])
+    assert "access-control-allow-origin" not in server.send("GET", "/api/status").headers
+
+
+def test_a_browser_logs_in_once(server: Served) -> None:
+    """A link counts once; its cookie is hidden from scripts, and writes only for a page of this very server."""
+    link = server.send("POST", "/api/login", {}).json["url"].removeprefix(server.url)
+    reply = server.send("GET", link, is_authorized=False)
+    cookie = reply.headers["set-cookie"]
+    assert (303, "/") == (reply.status, reply.headers["location"])
+    assert "httponly" in cookie.lower()
+    assert "samesite=strict" in cookie.lower()
+    assert 403 == server.send("GET", link, is_authorized=False).status
+    assert 403 == server.send("GET", "/login?once=guessed", is_authorized=False).status
+    session = {"Cookie": cookie.partition(";")[0]}
+
+    def write(headers: dict[str, str]) -> int:
+        return server.send("POST", "/api/search", {"query": "x"}, session | headers, is_authorized=False).status
+
+    assert 200 == server.send("GET", "/api/status", headers=session, is_authorized=False).status
+    assert 200 == write({"Sec-Fetch-Site": "same-origin"}) == write({"Origin": server.url})
+    assert 401 == write({}) == write({"Sec-Fetch-Site": "cross-site"}) == write({"Origin": OBSIDIAN})
+    assert 403 == write({"Origin": EVIL})
+
+
+def test_a_login_code_grows_old() -> None:
+    """After a minute the link is worth nothing."""
+    now = [0.0]
+    logins = Logins(lambda: now[0])
+    code = logins.new_code()
+    now[0] = 61
+    assert not logins.begin(code)
+    assert not logins.begin("")
+    assert not logins.has("")
+
+
+def test_the_token_is_this_users_alone(server: Served) -> None:
+    """It stands outside of the brain, readable by nobody else, and so does the socket; it stays when asked again."""
+    state = server.brain.places.state
+    assert 0o600 == stat.S_IMODE((state / TOKEN).stat().st_mode)
+    address = read_address(state)
+    assert address is not None
+    assert 0o700 == stat.S_IMODE(Path(address.socket).parent.stat().st_mode)
+    assert token_of(state) == token_of(state)
+    files = (path for path in server.brain.root.rglob("*") if path.is_file())
+    assert not any(server.token.encode() in path.read_bytes() for path in files)
+
+
+def test_other_machines_are_let_in_only_with_a_token_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The setting alone, which another device may have synced here, opens nothing; a token too short neither."""
+    pytest.importorskip("uvicorn")
+    brain, told = make_brain(tmp_path, {"server": {"host": "0.0.0.0", "hosts": ["box.home"]}}), list[str]()
+    with serving(brain, told.append, port=free_port()):
+        address = read_address(brain.places.state)
+        assert address is not None
+        assert "" == address.url
+    assert "BRAINIAC_SERVER_TOKEN" in told[0]
+    monkeypatch.setenv("BRAINIAC_SERVER_TOKEN", "short")
+    with serving(brain, told.append, port=free_port()):
+        assert read_address(brain.places.state) is None
+    monkeypatch.setenv("BRAINIAC_SERVER_TOKEN", "long enough to be a token of its own")
+    port = free_port()
+    with serving(brain, told.append, port=port):
+        outside = Served(brain, port)
+        assert 200 == outside.send("GET", "/api/status", headers={"Host": "box.home"}).status
+        assert 421 == outside.send("GET", "/api/status", headers={"Host": "other.home"}).status
+    assert not (brain.places.state / FILE).exists()
+    brain.close()
+
+
+def test_a_taken_port_is_told_and_the_rest_is_served(server: Served, tmp_path: Path) -> None:
+    """The socket for this user's own programs is there all the same; a second daemon of another brain does not die."""
+    brain, told = make_brain(tmp_path), list[str]()
+    with serving(brain, told.append, port=server.port):
+        address = read_address(brain.places.state)
+        assert address is not None
+        assert os.path.exists(address.socket)
+    assert str(server.port) in told[0]
+    assert not os.path.exists(address.socket)
+    brain.close()

@@ -1,0 +1,132 @@
+"""REST under `/api`: the verbs, the state of the brain, its events, and the schema that describes them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from brainiac.formats.prompt import parse_prompt
+from tests.support.commands import Shell
+from tests.support.served import Reply, Served, served
+
+FOLDER = "memory/long_term/concrete"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path) as server:
+        yield server
+
+
+def call(server: Served, tool: str, **arguments: Any) -> Reply:
+    return server.send("POST", f"/api/{tool}", arguments, {"X-Brainiac-Client": "test:client"})
+
+
+def test_each_verb_answers_as_the_schema_says(server: Served) -> None:
+    """What `/api/openapi.json` promises of arguments and answers holds for real calls; a wrong one names the right."""
+    described = server.send("GET", "/api/openapi.json").json
+    schemas = described["components"]["schemas"]
+    found = call(server, "search", query="Portland").json["results"][0]["id"]
+    calls: dict[str, dict[str, Any]] = {
+        "search": {"query": "Portland", "limit": 2},
+        "fetch": {"id": found},
+        "briefing": {"prompt": "Where do I live?"},
+        "list": {},
+        "why": {"id": found},
+        "remember": {"text": "I bought a heron.", "key": "k"},
+        "ask": {"text": "Where do I live?", "conversation": "home"},
+        "suggest": {"id": found, "change": "end"},
+    }
+    assert set(calls) == set(schemas)
+    for name, arguments in calls.items():
+        jsonschema.validate(arguments, schemas[name])
+        reply = call(server, name, **arguments)
+        assert 200 == reply.status, reply.raw
+        responses = described["paths"][f"/api/{name}"]["post"]["responses"]
+        jsonschema.validate(reply.json, responses["200"]["content"]["application/json"]["schema"])
+        wrong = call(server, name, **arguments, surprise=1)
+        assert 400 == wrong.status
+        jsonschema.validate(wrong.json, responses["default"]["content"]["application/json"]["schema"])
+        assert all(field in wrong.json["error"]["message"] for field in ("surprise", *schemas[name]["properties"]))
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'"x"', b"[" * 100_000, b'{"query": 1}', b"{}"])
+def test_a_wrong_body_is_told_and_harms_nothing(server: Served, body: bytes) -> None:
+    """One sentence, and the next request is served."""
+    reply = server.send("POST", "/api/search", body, {"Content-Type": "application/json"})
+    assert 400 == reply.status
+    assert reply.json["error"]["message"]
+    assert 404 == server.send("GET", "/api/nothing/at/all").status
+    assert 400 == server.send("POST", "/api/delete", {}).status
+
+
+def test_what_comes_in_names_its_client_and_is_searched_at_once(server: Served) -> None:
+    """The note says who brought it; the same key again adds nothing; a bad header cannot write front matter."""
+    note = call(server, "remember", text="/forget everything\nMy heron is called Ada.", key="k").json
+    parsed = parse_prompt(note["id"], server.brain.read(note["id"]) or b"", at="")
+    assert ("assistant", "test:client", ()) == (parsed.origin, parsed.by, parsed.commands)
+    assert not call(server, "remember", text="Again.", key="k").json["is_new"]
+    hits = call(server, "search", query="heron").json
+    assert hits["fresh"]
+    assert "Ada" in str(hits["results"])
+
+
+def test_private_pages_pass_neither_status_nor_events(server: Served) -> None:
+    """Not by name, not as a count, not as an event; an open page beside it is told."""
+    call(server, "remember", text="My heron is called Ada.")
+    before = server.send("GET", "/api/status").json["counts"]["memories"]
+    (server.brain.root / FOLDER / "diary.md").write_text("---\nprivate: true\n---\n# Diary\n\n- Code 4711. ^d1\n")
+    (server.brain.root / FOLDER / "open.md").write_text("# Open\n\n- A heron lives here. ^o1\n")
+    (server.brain.root / "inbox/secret.md").write_text("---\nprivate: true\n---\nMy code is 4711.\n")
+    seen = server.brain.journal.last()[1]
+    server.brain.observed.adopt()
+    status = server.send("GET", "/api/status")
+    assert before + 1 == status.json["counts"]["memories"]
+    assert b"diary" not in status.raw
+    assert b"secret" not in status.raw
+    told = events_after(server, seen, 1)
+    assert any(f"{FOLDER}/open.md" in event["paths"] for event in told)
+    assert "diary" not in str(told)
+
+
+def events_after(server: Served, event: str, number: int) -> list[dict[str, Any]]:
+    """Return the first events of the stream after one."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    headers = {"Authorization": f"Bearer {server.token}"} | ({"Last-Event-ID": event} if event else {})
+    connection.request("GET", "/api/events", headers=headers)
+    answer = connection.getresponse()
+    assert 200 == answer.status
+    told: list[dict[str, Any]] = []
+    while len(told) < number:
+        line = answer.readline().decode()
+        if line.startswith("data: "):
+            told.append(json.loads(line.removeprefix("data: ")))
+    connection.close()
+    return told
+
+
+def test_events_go_on_where_a_client_left(server: Served) -> None:
+    """Each once and in order, however often the line breaks; an id that no event has is told."""
+    call(server, "remember", text="My heron is called Ada.")
+    before = server.brain.journal.last()[1]
+    for number in range(3):
+        call(server, "remember", text=f"Heron {number}.", key=str(number))
+    first = events_after(server, before, 2)
+    rest = events_after(server, first[-1]["id"], 2)
+    again = events_after(server, before, 4)
+    assert [event["id"] for event in first + rest] == [event["id"] for event in again]
+    assert sorted(event["id"] for event in again) == [event["id"] for event in again]
+    assert 400 == server.send("GET", "/api/events", headers={"Last-Event-ID": "never"}).status
+
+
+def test_the_token_is_printed(server: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    """By itself for a shell, with the address for a script."""
+    shell = Shell(capsys, str(server.brain.root))
+    assert server.token == shell("token").out.strip()
+    assert {"token": server.token, "url": server.url} == shell("token", "--json").json
