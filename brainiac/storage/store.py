@@ -18,6 +18,7 @@ from brainiac.clock import SYSTEM, Clock, day_in, iso
 from brainiac.errors import BlobError, ConflictError, SettingsError, storage_trouble
 from brainiac.events import Change, Event, EventData, PluginEvent
 from brainiac.formats.markdown import decode_text
+from brainiac.formats.prompt import Prompt
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
 from brainiac.settings import MachineSettings, Settings, SettingsFile
@@ -33,6 +34,8 @@ from brainiac.storage.sources import readable_folders
 from brainiac.tree import LocalPlaces, Tree
 
 T = TypeVar("T")
+RECENT_DAYS = 7  # a device that answered nothing for so long does not keep another from answering
+ELDER_SECONDS = 2.0
 ATTEMPTS = 20  # an attempt fails only if somebody else writes one of the files in the same few milliseconds
 
 
@@ -59,6 +62,7 @@ class Store:
         self._machine_file = SettingsFile(self.places.config, MachineSettings)
         self.before_commit: Callable[[], None] | None = None  # raises where this process must stop writing
         self._listeners: list[Callable[[Event], None]] = []
+        self._elder = (float("-inf"), "")  # when was last looked which device is to answer, and which it is
         self._pages: PageSet | None = None  # the last returned set, of which unchanged pages are reused
 
     def _settings_at_start(self, root: Path, is_reading: bool) -> Settings:
@@ -291,12 +295,19 @@ class Store:
         return git_folder(self.root)
 
     @property
+    def git_operation(self) -> str:
+        """What git is in the middle of in this folder, such as "merge"; "" for nothing."""
+        return operation_under_way(self.git) if self.git else ""
+
+    @property
     def waits_for(self) -> str:
         """Why this device must not run the processes now, in words for a person; "" when it is to run them."""
         active = self.settings.active_device
         if active not in (None, self.journal.device):
             return f"{active} runs the processes of this brain; `brainiac takeover` makes it this device"
-        if operation := operation_under_way(self.git) if self.git else "":
+        if active is None and (elder := self._elder_device()):
+            return f"{elder} answers in this brain too, and did so first; `brainiac takeover` makes it this device"
+        if operation := self.git_operation:
             return f"git is in the middle of a {operation} in this folder; finish it (`git status` says how)"
         return ""
 
@@ -304,6 +315,41 @@ class Store:
     def is_active(self) -> bool:
         """Whether this device is to run the processes now."""
         return not self.waits_for
+
+    def answers_here(self, prompt: Prompt) -> bool:
+        """Return whether this device is to answer a prompt: its own wherever they arrive, others where it is active."""
+        return prompt.device == self.journal.device or (self.is_active and not prompt.device)
+
+    def _elder_device(self) -> str:
+        """Return the device that is to answer where several do without a setting that names one; "" for this one.
+
+        Of those that answered in the same period, the one whose first answer is the oldest goes on: all devices see
+        that alike in the journals. One that ended before this one began, as on a machine that was replaced, is none.
+        """
+        now = self.clock.monotonic()
+        if now - self._elder[0] >= ELDER_SECONDS:
+            self._elder = now, self._find_elder() if self.journal.foreign_sizes() else ""
+        return self._elder[1]
+
+    def _find_elder(self) -> str:
+        """Return the device that `_elder_device` names."""
+        self.projection.follow()
+        rows = self.projection.query("SELECT device, min(event), max(event), max(at) FROM exchanges GROUP BY device")
+        spans = {device: (first, last, at) for device, first, last, at in rows}
+        since = iso(self.clock.now() - timedelta(days=RECENT_DAYS))
+        first, last, _ = spans.pop(self.journal.device, ("", "", ""))
+        elder = min(
+            (other_first, device)
+            for device, (other_first, other_last, at) in [*spans.items(), ("", (first, "", ""))]
+            if not device or (at >= since and first and other_last > first and last > other_first)
+        )[1]
+        return "" if elder in self._housemates() else elder
+
+    def _housemates(self) -> set[str]:
+        """Return the devices whose daemons served this very folder from another home; these see each other there."""
+        from brainiac.storage.heartbeat import devices_in_folder  # it takes a store
+
+        return devices_in_folder(self)
 
     def close(self) -> None:
         """Close the open files; the store must not be used afterwards."""
