@@ -34,8 +34,6 @@ from brainiac.storage.sources import readable_folders
 from brainiac.tree import LocalPlaces, Tree
 
 T = TypeVar("T")
-RECENT_DAYS = 7  # a device that answered nothing for so long does not keep another from answering
-ELDER_SECONDS = 2.0
 ATTEMPTS = 20  # an attempt fails only if somebody else writes one of the files in the same few milliseconds
 
 
@@ -62,7 +60,6 @@ class Store:
         self._machine_file = SettingsFile(self.places.config, MachineSettings)
         self.before_commit: Callable[[], None] | None = None  # raises where this process must stop writing
         self._listeners: list[Callable[[Event], None]] = []
-        self._elder = (float("-inf"), "")  # when was last looked which device is to answer, and which it is
         self._pages: PageSet | None = None  # the last returned set, of which unchanged pages are reused
 
     def _settings_at_start(self, root: Path, is_reading: bool) -> Settings:
@@ -321,35 +318,11 @@ class Store:
         return prompt.device == self.journal.device or (self.is_active and not prompt.device)
 
     def _elder_device(self) -> str:
-        """Return the device that is to answer where several do without a setting that names one; "" for this one.
+        """Return another device that is to run the processes where the settings name none; always "" here.
 
-        Of those that answered in the same period, the one whose first answer is the oldest goes on: all devices see
-        that alike in the journals. One that ended before this one began, as on a machine that was replaced, is none.
+        `Library` overrides it.
         """
-        now = self.clock.monotonic()
-        if now - self._elder[0] >= ELDER_SECONDS:
-            self._elder = now, self._find_elder() if self.journal.foreign_sizes() else ""
-        return self._elder[1]
-
-    def _find_elder(self) -> str:
-        """Return the device that `_elder_device` names."""
-        self.projection.follow()
-        rows = self.projection.query("SELECT device, min(event), max(event), max(at) FROM exchanges GROUP BY device")
-        spans = {device: (first, last, at) for device, first, last, at in rows}
-        since = iso(self.clock.now() - timedelta(days=RECENT_DAYS))
-        first, last, _ = spans.pop(self.journal.device, ("", "", ""))
-        elder = min(
-            (other_first, device)
-            for device, (other_first, other_last, at) in [*spans.items(), ("", (first, "", ""))]
-            if not device or (at >= since and first and other_last > first and last > other_first)
-        )[1]
-        return "" if elder in self._housemates() else elder
-
-    def _housemates(self) -> set[str]:
-        """Return the devices whose daemons served this very folder from another home; these see each other there."""
-        from brainiac.storage.heartbeat import devices_in_folder  # it takes a store
-
-        return devices_in_folder(self)
+        return ""
 
     def close(self) -> None:
         """Close the open files; the store must not be used afterwards."""
