@@ -37,7 +37,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, parse_iso
-from brainiac.formats.page import Statement
+from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import Answer, ConsolidateRequest, Consolidation, Evidence, Operation, PageRef, Purpose
 from brainiac.pipeline.daemon import answer_one
 from tests.support.promotions import ScriptedEngine, make_brain, pages
@@ -126,7 +126,7 @@ def run(case: Case, root: Path, origin: str = "person") -> Outcome:
         [statement.text for statement in found if statement.is_history],
         engine.is_asked,
         [row.reason for row in outcome.refused],
-        old_words(brain, case, found) if case.get("old") else None,
+        old_words(brain, case) if case.get("old") else None,
     )
     brain.close()
     return result
@@ -149,13 +149,11 @@ def say(brain: Brain, engine: Planted, number: int, at: str, said: tuple[str, st
     answer_one(brain, path)
 
 
-def old_words(brain: Brain, case: Case, statements: Sequence[Statement]) -> bool:
-    """Return whether search for the question shows the old words, and they stand as past if the operation was done."""
+def old_words(brain: Brain, case: Case) -> bool:
+    """Return whether search for the question shows the old words, and says that they no longer hold."""
     wanted = " ".join(case["old"].split()).casefold()
-    hits = brain.recall.search(case["question"], limit=SHOWN, now=brain.now())
-    is_shown = any(wanted in " ".join(hit.text.split()).casefold() for hit in hits)
-    kept = [row for row in statements if wanted in " ".join(row.text.split()).casefold()]
-    return is_shown and bool(kept)
+    hits = Gate(brain, is_remote=True).hits(brain.recall.search(case["question"], limit=SHOWN, now=brain.now()))
+    return any(wanted in " ".join(hit.text.split()).casefold() and hit.former for hit in hits)
 
 
 # --- judging -------------------------------------------------------------------------------------------------------

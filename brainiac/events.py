@@ -1476,17 +1476,36 @@ class CopySetAside(EventData):
 
 @record
 class CopyMerged(EventData):
-    """Another device's version of short-term memory was merged into it.
+    """Another device's version of a file was merged into it, or became a file of its own.
 
     Attributes:
         copy: Its path.
-        of: The file it was merged into.
-        differs: Ids of events that say something else there; ours stand.
+        of: The file of which it was a copy.
+        differs: Hashes of the texts of statements that both had changed; both stand. Of older journals the ids of
+            events in short-term memory that said something else there.
     """
 
     kind = "copy-merged"
     copy: str
     of: str
+    differs: tuple[str, ...]
+
+
+@record
+class MarkersMerged(EventData):
+    """The two versions that a file with conflict markers held were merged, and the markers are gone.
+
+    Attributes:
+        path: The file.
+        ours: Hash of the version that was checked out.
+        theirs: Hash of the version that was merged into it.
+        differs: Hashes of the texts of statements that both had changed; both stand.
+    """
+
+    kind = "markers-merged"
+    path: str
+    ours: str
+    theirs: str
     differs: tuple[str, ...]
 
 

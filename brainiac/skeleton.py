@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -11,9 +12,9 @@ from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import UserError
 from brainiac.events import new_id
 from brainiac.host.sources import bundled
-from brainiac.settings import Settings, load
+from brainiac.settings import PathSettings, Settings, load
 from brainiac.storage.files import Disk, temporary_beside
-from brainiac.tree import MARKER, Tree, is_brain, is_temporary
+from brainiac.tree import MARKER, NOTE_ENDINGS, Tree, is_brain, is_temporary
 
 DOTFILES = (".gitignore", ".gitattributes", ".stignore")
 SUMMARIES = {
@@ -24,8 +25,42 @@ SUMMARIES = {
 }
 
 
+BESIDE = "Brainiac"  # the folder for those of the brain whose names are taken
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stands in a folder that is to become a brain.
+
+    Attributes:
+        notes: How many Markdown files, hidden ones aside.
+        others: How many other files.
+        places: The folders that the brain will use, by their names in `paths`.
+    """
+
+    notes: int
+    others: int
+    places: dict[str, str]
+
+
+def look_around(root: Path) -> Surroundings:
+    """Return what stands in a folder, and which folders a brain beside it would use: none that holds something."""
+    config = root / "system" / "config.yaml"
+    if config.exists():  # a person wrote it first: the folders are those that it says
+        places = load(config, Settings).paths.model_dump()
+    else:
+        taken = {entry.name.casefold() for entry in root.iterdir() if not entry.is_dir() or any(entry.iterdir())}
+        places = {name: f"{BESIDE}/{name}" if name in taken else name for name in PathSettings.model_fields}
+    tree = Tree(root)
+    files = [entry.name for entry in tree.walk(root)]
+    notes = sum(name.lower().endswith(NOTE_ENDINGS) for name in files)
+    return Surroundings(notes, len(files) - notes, places)
+
+
 def create_brain(root: Path, *, is_shared: bool = False, clock: Clock = SYSTEM) -> list[str]:
     """Make a brain, or add what one lacks; nothing that exists is changed.
+
+    In a folder with notes, its settings name them as a source: they are searched and never written.
 
     Args:
         root: The folder; made when missing.
@@ -47,7 +82,8 @@ def create_brain(root: Path, *, is_shared: bool = False, clock: Clock = SYSTEM) 
             "or add --here to put a brain beside them (nothing that exists is changed)"
         )
     root.mkdir(parents=True, exist_ok=True)
-    made = _write_missing(root, _system_files())
+    around = None if is_whole else look_around(root)
+    made = _write_missing(root, _system_files(around))
     tree = Tree(root, load(root / "system" / "config.yaml", Settings).layout())
     made += _write_missing(root, _memory_files(tree, iso(clock.now())))
     for folder in (tree.notes, tree.archive, tree.plugins, tree.journal):
@@ -55,20 +91,35 @@ def create_brain(root: Path, *, is_shared: bool = False, clock: Clock = SYSTEM) 
     return made
 
 
-def _system_files() -> Iterator[tuple[str, str]]:
-    """Yield path and text of the shipped files; the marker first, so that an interrupted init can be repeated."""
+def _system_files(around: Surroundings | None) -> Iterator[tuple[str, str]]:
+    """Yield path and text of the shipped files.
+
+    Args:
+        around: What stands in the folder; None for a brain that lacks some.
+    """
     system = bundled("system")
-    yield MARKER.as_posix(), (bundled(".") / MARKER).read_text("utf-8")
+    config = "system/config.yaml"
+    settings = config, _config((system / "config.yaml").read_text("utf-8"), around)
+    marker = MARKER.as_posix(), (bundled(".") / MARKER).read_text("utf-8")
+    # What stands first makes a repeated init go on where one was interrupted: the marker says that this is a brain. In
+    # a vault the settings say first which folders it uses, or it would take the person's for its own.
+    yield from (settings, marker) if around and around.notes + around.others else (marker, settings)
     for path in sorted(system.rglob("*")):
         relative = path.relative_to(system)
         if path.is_file() and not any(is_temporary(part) for part in relative.parts):
-            text = path.read_text("utf-8")
-            if relative.name == "config.yaml":
-                text = re.sub(r"^brain_id:.*$", f"brain_id: {new_id()}", text, flags=re.MULTILINE)
-                text = re.sub(r"^(time_zone:) \w+", rf"\1 {machine_zone()}", text, flags=re.MULTILINE)
-            yield f"system/{relative.as_posix()}", text
+            yield f"system/{relative.as_posix()}", path.read_text("utf-8")
     for name in DOTFILES:
         yield name, bundled(name).read_text("utf-8")
+
+
+def _config(text: str, around: Surroundings | None) -> str:
+    """Return the shipped settings with an id and this machine's time zone, and what the folder's own files ask for."""
+    text = re.sub(r"^brain_id:.*$", f"brain_id: {new_id()}", text, flags=re.MULTILINE)
+    text = re.sub(r"^(time_zone:) \w+", rf"\1 {machine_zone()}", text, flags=re.MULTILINE)
+    if around and around.notes:
+        text = re.sub(r"^# sources:.*$", "sources: [.]", text, flags=re.MULTILINE)
+    moved = [f"  {name}: {place}" for name, place in around.places.items() if place != name] if around else []
+    return "\n".join([text, "paths:", *moved, ""]) if moved else text
 
 
 def machine_zone() -> str:

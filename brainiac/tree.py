@@ -27,7 +27,8 @@ _TEMPORARY = re.compile(
         | .* ~                # backups
         | 4913                # vim's test for a writable folder
         | .* \.(?:swp|swx|swo|tmp|temp|part|partial|crdownload|bak|orig|rej|lock)
-        | .*\.sync-conflict-.* | .*\ \(.*conflicted\ copy.*\).*   # Syncthing, Dropbox
+        | .*\.sync-conflict-.* | .*\ \(.*conflicted\ copy.*\).*   # Syncthing; Dropbox, Nextcloud, Obsidian Sync
+        | .*_conflict-\d{8}-\d{4,6}\.\w+ | .*_conflict-\w+-\d{8}-\d{4,6}\.\w+   # older ownCloud
         | ~\$.* | Thumbs\.db | desktop\.ini | __pycache__
         )$""",
     re.VERBOSE | re.IGNORECASE,

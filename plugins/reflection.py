@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from brainiac import hookimpl
 from brainiac.brain import Brain
-from brainiac.errors import ConflictError, ModelError
+from brainiac.errors import ConflictError, FormatError, ModelError
 from brainiac.events import Event, ExchangeOffRecord, ExchangeReflected, create, update
 from brainiac.formats.prompt import Command, Exchange, Prompt, Response, arguments
 from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent, matching
@@ -82,11 +82,14 @@ def _note(
         The event; None where short-term memory does not change.
 
     Raises:
-        ConflictError: In each of `ATTEMPTS` attempts somebody saved short-term memory.
+        ConflictError: In each of `ATTEMPTS` attempts somebody saved short-term memory, or it cannot be read now.
     """
     for _ in range(ATTEMPTS):
         with brain.short_term_lock():
-            document = brain.short_term()
+            try:
+                document = brain.short_term()
+            except FormatError as error:  # git left conflict markers, or a heading is missing: noted when it is mended
+                raise ConflictError([brain.tree.relative(brain.tree.short_term)]) from error
             before = _without_superseded(brain, document, exchange)
             after = _with_exchange(brain, before, exchange, reflection, is_new=is_new)
             if str(after) == str(document):

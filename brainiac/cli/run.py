@@ -66,7 +66,7 @@ def tell_events(brain: Brain) -> None:
 
     def tell(event: Event) -> None:
         if line := news(brain, event):
-            with suppress(OSError):  # a closed terminal must not make the commit fail that is being told
+            with suppress(OSError):  # a closed terminal must not make the commit fail
                 say(f"{local_time(event.at)[11:16]}  {one_line(line)}")
 
     brain.on_event(tell)

@@ -59,6 +59,12 @@ def sentence(event: Event) -> str:
             return f"{_count(len(statements), 'statement')} → released by you"
         case events.NoteMerged():
             return f"{_paths(event)} → your save was merged with what was written meanwhile"
+        case events.CopyMerged(of=path):
+            return f"{path} → what another device wrote was merged into it{_both_stand(event)}"
+        case events.CopySetAside(of=path):
+            return f"{path} → a copy from another device had nothing new, so it is gone"
+        case events.MarkersMerged(path=path):
+            return f"{path} → both versions that git had left in it were merged{_both_stand(event)}"
         case events.NoteMoved() | events.NoteDeleted() | events.NotesDeleted() | events.NoteEdited():
             is_new = event.kind == events.NoteEdited.kind and all(change.op == "create" for change in event.changes)
             return f"{_paths(event)} → {'put there' if is_new else _BY_HAND[event.kind]} by hand"
@@ -123,6 +129,10 @@ def _changes(statements: tuple[StatementRecord, ...]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _both_stand(event: Event) -> str:
+    return "; where both had changed the same, both texts stand" if event.data.get("differs") else ""
 
 
 def _paths(event: Event) -> str:

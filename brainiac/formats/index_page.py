@@ -20,6 +20,7 @@ from brainiac.formats.markdown import (
     splice,
     unescape,
 )
+from brainiac.formats.markers import check_markers
 from brainiac.formats.page import title_of
 
 MANIFEST, RELATED = "Manifest", "Related Memories"
@@ -84,6 +85,7 @@ class IndexDocument:
     """
 
     def __init__(self, text: str, path: str = "") -> None:
+        check_markers(path, text)
         self._text, self._path = text, path
         self._meta, self._offset = split(text, path)
 

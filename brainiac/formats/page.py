@@ -30,6 +30,7 @@ from brainiac.formats.markdown import (
     splice,
     unescape,
 )
+from brainiac.formats.markers import check_markers
 from brainiac.formats.prompt import is_off_record
 
 __all__ = [
@@ -370,8 +371,9 @@ def parse_memory(path: str, text: str) -> Memory:
         text: The whole file.
 
     Raises:
-        FormatError: The front matter is broken.
+        FormatError: The front matter is broken, or the page has conflict markers.
     """
+    check_markers(path, text)
     return _memory_from(path, text, *split(text, path))
 
 

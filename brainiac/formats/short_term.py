@@ -34,6 +34,7 @@ from brainiac.formats.markdown import (
     unescape,
     with_private_marks,
 )
+from brainiac.formats.markers import check_markers
 
 __all__ = ["EMPTY", "Item", "ShortTermDocument", "ShortTermMemory", "StmEvent", "matching", "parse_short_term"]
 
@@ -147,10 +148,11 @@ class ShortTermDocument:
         text: The file as it stands now.
 
     Raises:
-        FormatError: A heading is missing; all that are missing are named.
+        FormatError: It has conflict markers, or a heading is missing; all that are missing are named.
     """
 
     def __init__(self, text: str) -> None:
+        check_markers("memory/short_term.md", text)
         lines = {heading: find_line(text, heading) for heading in HEADINGS}
         missing = [heading for heading, line in lines.items() if line is None]
         if missing:

@@ -25,9 +25,11 @@ from brainiac.formats.markdown import find_events
 from brainiac.formats.page import MemoryDocument
 from brainiac.health.overview import Fix, Problem, setup_problems, unwritable
 from brainiac.history.continuity import faults
+from brainiac.history.copies import find_copies, find_marked, is_marked, settle_versions
 from brainiac.history.purge import apply_tombstones, remains
 from brainiac.pipeline.daemon import is_running
 from brainiac.skeleton import create_brain
+from brainiac.storage.copies import twin_of
 from brainiac.storage.external_edits import MAX_BYTES
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.relinking import with_repaired_links
@@ -42,6 +44,7 @@ def examine(brain: Brain) -> Iterator[Problem]:
     """Yield every problem, in the order in which they are best repaired."""
     yield from check_structure(brain)
     pages = brain.pages()
+    yield from check_versions(brain)
     for check in (check_names, check_front_matter, check_uuids, check_index_pages, check_links):
         yield from check(brain, pages)
     yield from check_short_term(brain)
@@ -160,12 +163,28 @@ def check_leftovers(brain: Brain) -> Iterator[Problem]:
                 yield Problem(brain.tree.relative(path), what, todo, lambda brain: brain.committer.recover())
 
 
+def check_versions(brain: Brain) -> Iterator[Problem]:
+    """Check for conflict copies of sync services, and for conflict markers that git left in a file."""
+    todo = "--fix merges both versions" if brain.is_active else brain.waits_for
+    fix = _merge_versions if brain.is_active else None
+    for copy, original in find_copies(brain):
+        yield Problem(copy, f"is another device's version of {original}", todo, fix)
+    for path in find_marked(brain):
+        yield Problem(path, "holds conflict markers of git", todo, fix)
+
+
+def _merge_versions(brain: Brain) -> None:
+    settle_versions(brain)
+
+
 # --- pages -------------------------------------------------------------------------------------------------
 
 
 def check_front_matter(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     """Check that every page has valid front matter with the keys that a memory must have."""
     for path, error in pages.broken.items():
+        if is_marked(brain, path) or twin_of(brain.tree, path):
+            continue  # `check_versions` names it
         yield Problem(path, error.problem, "mend it by hand: nobody else can tell what was meant")
     for path, page in pages.pages.items():
         if missing := [key for key in KEYS if page.meta.get(key) is None]:
@@ -245,6 +264,8 @@ def check_short_term(brain: Brain) -> Iterator[Problem]:
         try:
             _ = brain.short_term().memory
         except FormatError as error:
+            if is_marked(brain, brain.tree.relative(brain.tree.short_term)):
+                return  # `check_versions` names it
             todo = "put the heading back; what stands there is kept"
             yield Problem(brain.tree.relative(brain.tree.short_term), error.problem, todo)
 

@@ -19,6 +19,7 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError, SettingsError
 from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
+from brainiac.history.copies import is_marked
 from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
@@ -26,6 +27,7 @@ from brainiac.llm.gate import Gate
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.files import locked, set_aside_files
+from brainiac.storage.git import operation_under_way
 from brainiac.storage.heartbeat import recently_seen_daemon, serving_message
 from brainiac.storage.record import undone_events
 from brainiac.storage.runstate import LOCK, read_run_state
@@ -182,6 +184,11 @@ def _problems(brain: Brain, *, is_named: bool) -> Iterator[str]:
         gone = f"{held[0]} and {len(held) - 1} more notes" if is_named else f"{len(held)} notes"
         what = f"{gone} are gone, too many at once to be believed"
         yield f"{what}; put them back, or run `brainiac doctor --confirm-deletions` if they are to go"
+    for path in map(brain.tree.relative, (brain.tree.short_term, brain.tree.review, brain.tree.config)):
+        if is_marked(brain, path):
+            yield f"{path} holds conflict markers of git; `brainiac run` or `doctor --fix` merges both versions"
+    if brain.git and (operation := operation_under_way(brain.git)):
+        yield f"git is in the middle of a {operation} here: nothing is answered or merged until it is finished"
     if others := other_active_devices(brain):
         yield f"{', '.join(others)} uses this brain too; run `brainiac takeover` on the one that is to work"
     if not brain.tree.core_identity.is_file():

@@ -1,13 +1,9 @@
-"""Changes of short-term memory by its parts, never by lines: events by id, items by text, boxes, the summary.
-
-`without_change` reverses an earlier change and keeps later ones; `with_copy` adds what another version has.
-"""
+"""An earlier change of short-term memory is reversed by its parts, never by lines: events, items, summary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from brainiac.formats.discretion import is_private_event, mark_events_private
 from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
 
 
@@ -57,42 +53,6 @@ def _problems_of_added_events(old: ShortTermMemory, new: ShortTermMemory, now: S
         elif standing[event.id] != event:
             problems.append(f"its exchange of {event.at} was edited since")
     return problems
-
-
-def with_copy(now: str, copy: str, is_removed: Callable[[str], bool]) -> tuple[str, list[str]]:
-    """Return short-term memory with the parts that only a copy has, and the names of differing parts not taken over.
-
-    Args:
-        now: The present text.
-        copy: The other version.
-        is_removed: Whether a process removed a text before, so that it must not come back.
-
-    Raises:
-        FormatError: One of them lacks its headings.
-    """
-    other = ShortTermDocument(copy).memory
-    # a mark that was set on either device counts: too much hidden here rather than shown elsewhere
-    hidden = {event.id for event in other.events if is_private_event(event)}
-    hidden_items = {item.text for items in _lists(other) for item in items if item.is_private}
-    document = ShortTermDocument(mark_events_private(now, lambda placed: placed.event.id in hidden))
-    document = document.with_private_items(hidden_items.__contains__)
-    differs = []
-    standing = {event.id: event for event in document.memory.events}
-    for event in other.events:
-        if standing.get(event.id, event) != event or event.remarks not in now:
-            differs.append(event.id)
-        # a copy made before a promotion still has what the promotion moved to pages
-        if event.id not in standing and not is_removed(f"<!-- event: {event.id} -->"):
-            document = document.with_event(event)
-    added = _missing(other, document.memory)
-    document = _with_items(document, [[item for item in items if not is_removed(item.text)] for items in added])
-    document = document.with_done(item.text for item in (*other.goals, *other.tasks) if item.is_done)
-    if other.summary and other.summary != document.memory.summary and not is_removed(other.summary):
-        if document.memory.summary:
-            differs.append("summary")
-        else:
-            document = document.with_summary(other.summary)
-    return str(document), differs
 
 
 def _lists(memory: ShortTermMemory) -> tuple[Sequence[Item], ...]:

@@ -30,9 +30,8 @@ MODULES = {
         "brainiac.llm.context.long_term",
     ),
     "The past, and the running daemon": (
-        "brainiac.history.devices", "brainiac.history.digest", "brainiac.history.forget", "brainiac.history.why",
-        "brainiac.pipeline.daemon",
-        "brainiac.pipeline.dispatch",
+        "brainiac.history.copies", "brainiac.history.devices", "brainiac.history.digest", "brainiac.history.forget",
+        "brainiac.history.why", "brainiac.pipeline.daemon", "brainiac.pipeline.dispatch",
     ),
     "Commands": ("brainiac.cli.session", "brainiac.cli.styling", "brainiac.terminal"),
     "Tests": ("brainiac.testing",),

@@ -192,6 +192,7 @@ class Operation(Result):
         marked_by: What marked the words, where no model judged: `command`, `note`, `key-fact`, `tag`, `link`, `use` or
             `repetition`.
         tags: The person's own, where no model judged.
+        is_doubted: Its text is stated, and the person is asked whether it ends the statement.
     """
 
     action: Literal["new", "replace", "end", "same", "forget"]
@@ -211,6 +212,7 @@ class Operation(Result):
     reasoning: Annotated[str, Field(max_length=500)] = ""
     marked_by: SkipJsonSchema[str] = ""
     tags: SkipJsonSchema[list[str]] = []
+    is_doubted: SkipJsonSchema[bool] = False
 
 
 class Consolidation(Result):

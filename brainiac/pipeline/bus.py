@@ -22,11 +22,14 @@ from brainiac.errors import StorageError, storage_trouble
 from brainiac.events import Action, FileChange, PathKind
 from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
+from brainiac.history.copies import is_marked, settle_versions
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
 from brainiac.pipeline.inbox import Inbox
 from brainiac.pipeline.reconcile import TO_ANSWER, differences, folders_beside, is_free, scan
 from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, is_touched, stamp_from, stamp_of
+from brainiac.storage.copies import original_of, twin_of
 from brainiac.storage.external_edits import NotRestedError
+from brainiac.storage.git import operation_under_way
 
 
 class AccessLogTail:
@@ -79,6 +82,8 @@ class AccessLogTail:
 FOREGROUND_WORKERS = 4
 STOP_SECONDS = 5.0
 MAX_NOTICE_SECONDS = 60.0
+GIT_SECONDS = 2.0  # how often is looked whether git has finished
+VERSIONS_SECONDS = 0.5  # a sync tool brings a copy and its original within that time
 _UNSEEN = (PathKind.IGNORED, PathKind.JOURNAL, PathKind.ACCESS_LOG)
 
 
@@ -97,7 +102,7 @@ class Bus:
         self._is_looking = False
         self._is_stopping = False
         self._agenda = sched.scheduler(brain.clock.monotonic)
-        self._is_log_due = False
+        self._is_log_due = self._are_versions_due = False
         self.settler = Settler(self._pace, lambda path: ends_with_send(brain.tree.absolute(path)))
         self.foreground = KeyedExecutor("foreground", FOREGROUND_WORKERS, self._wake, self._log_bug)
         self.notice = KeyedExecutor("notice", 1, self._wake, self._log_bug)
@@ -227,6 +232,8 @@ class Bus:
         kind = tree.kind_of(relative)
         if kind is PathKind.ACCESS_LOG:
             self._log_grew()
+        if kind is PathKind.IGNORED and original_of(relative) is not None:
+            self._versions_came()
         if kind in _UNSEEN or relative in (".", tree.layout.logs):
             return
         try:
@@ -314,6 +321,19 @@ class Bus:
     def _call_access_log_grew(self, entries: Sequence[AccessEntry]) -> None:
         self.dispatcher.call("access_log_grew", entries=entries)
 
+    def _versions_came(self) -> None:
+        """Schedule one look for conflict copies and markers, when what a sync tool writes has come to rest."""
+        if not self._are_versions_due:
+            self._are_versions_due = True
+            self.later(max(VERSIONS_SECONDS, self._pace().settle_seconds), self._settle_versions)
+
+    def _settle_versions(self) -> None:
+        self._are_versions_due = False
+        self.notice.submit("versions", self._merge_versions)
+
+    def _merge_versions(self) -> None:
+        settle_versions(self._brain)
+
     def _again(self, path: str, seconds: float) -> None:
         """Process a prompt after some seconds, unless it is being changed then: it is processed when finished."""
         self.later(seconds, lambda: None if self.settler.is_waiting(path) else self.ask(path))
@@ -331,6 +351,9 @@ class Bus:
 
     def _notice(self, change: FileChange, attempt: int, *, is_touched: bool) -> None:
         """Record a person's change in the journal and pass it on; after an error try again later."""
+        if self._brain.git and operation_under_way(self._brain.git):  # what git checks out meanwhile is no edit
+            self.later(GIT_SECONDS, lambda: self._submit_notice(change, is_touched=is_touched))
+            return
         try:
             is_tracked = self._brain.tree.is_tracked(change.path)
             with storage_trouble():
@@ -348,6 +371,8 @@ class Bus:
         elif noted is None and change.kind in TO_ANSWER:
             noted = change  # the answering commit recorded it already; it is still a person's change, for the hooks
         if noted is not None:
+            if is_marked(self._brain, change.path) or twin_of(self._brain.tree, change.path):
+                self._versions_came()
             self.pass_on(noted)
         elif change.kind is PathKind.CONFIG:  # written by the command `takeover`, which recorded it
             self.retry()
@@ -383,6 +408,10 @@ class Bus:
             is_meant = pending.prompt in paths if paths is not None else not pending.is_held or is_free(self._brain)
             if is_meant:
                 self.ask(pending.prompt)
+
+    def retry_waiting(self) -> None:
+        """Process the prompts that waited for this device to run the processes; those of a backlog stay held."""
+        self.retry({pending.prompt for pending in self.inbox.pending if pending.is_for_device})
 
     def _look_at_sources(self) -> None:
         """Search and watch other sources where the settings name others, or this machine allows others."""

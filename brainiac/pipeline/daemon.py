@@ -26,7 +26,8 @@ from brainiac.errors import (
     storage_trouble,
 )
 from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, new_id
-from brainiac.history.devices import require_active, settle_copies
+from brainiac.history.copies import settle_versions
+from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
@@ -316,15 +317,17 @@ class Daemon:
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._process_other_devices)
+        if self._brain.is_active:
+            self.bus.retry_waiting()  # another device may have handed over, or git have finished
         self.bus.notice.submit("left", lambda: self.bus.dispatcher.deliver_open_exchanges(LEFT_SECONDS))
         self.bus.rescan()
 
     def _process_other_devices(self) -> None:
-        """Apply purges of other devices, and handle conflict copies of a sync service."""
+        """Apply purges of other devices, and merge conflict copies and files with conflict markers."""
         from brainiac.history.purge import apply_tombstones  # 0.2 s, which `ask` need not wait for
 
         apply_tombstones(self._brain)
-        settle_copies(self._brain)
+        settle_versions(self._brain)
 
     def _check_displaced(self) -> None:
         self.bus.later(DISPLACED_SECONDS, self._check_displaced)

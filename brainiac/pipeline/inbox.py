@@ -40,6 +40,7 @@ from brainiac.formats.prompt import (
     render_error,
     response_path,
 )
+from brainiac.history.copies import is_marked
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.storage.answered import Answer
 
@@ -59,6 +60,7 @@ class Pending:
     Attributes:
         retry_at: ISO 8601 UTC of the next attempt; None when something must change first.
         is_held: It belongs to a backlog that is answered only when a person says so.
+        is_for_device: It waits until this device runs the processes.
     """
 
     prompt: str
@@ -66,6 +68,7 @@ class Pending:
     attempts: int = 0
     retry_at: str | None = None
     is_held: bool = False
+    is_for_device: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -108,6 +111,9 @@ class Inbox:
         """Answer a prompt or capture a note, unless that was done; write an error file where it cannot be parsed."""
         try:
             _check_name(path)
+            if is_marked(self._brain, path):
+                self.hold(path, "holds conflict markers of git; both versions are merged first")
+                return
             prompt = read_prompt(self._brain, path)
             is_answered = prompt is None or self._is_answered(prompt)
             # before anything else: what is private now must leave memory even if the answer fails
@@ -116,9 +122,7 @@ class Inbox:
             if prompt is None or is_answered:
                 self._clear(path)
             elif not self._brain.is_active:
-                self.hold(
-                    path, f"{self._brain.settings.active_device} answers; `brainiac takeover` makes it this device"
-                )
+                self._wait(Pending(path, self._brain.waits_for, is_for_device=True))
             elif prompt.is_capture or not prompt.answer:
                 self._capture(prompt)
             else:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -36,6 +37,7 @@ from brainiac.search.index import (
 )
 from brainiac.search.links import LinkedPage
 from brainiac.search.text import Analyzer
+from brainiac.storage.copies import twin_of
 from brainiac.tree import NOTE_ENDINGS, Tree, is_temporary
 
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
@@ -264,6 +266,8 @@ class Unindexed:
         text = content.decode("utf-8", "replace")
         written = iso(datetime.fromtimestamp(stamp[0] / 1e9, UTC))
         read = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone, written), stamp
+        if twin_of(self._tree, path):  # another device's copy, which is merged soon: its words stand once
+            read = replace(read[0], units=()), stamp
         self._last_read[path] = read
         if len(self._last_read) > _REMEMBERED_PAGES:
             self._last_read.popitem(last=False)

@@ -148,14 +148,18 @@ def call(state: Path, path: str, body: Any, *, client: str, method: str = "POST"
 
 
 def _connect(state: Path) -> http.client.HTTPConnection:
+    """Return a connection to the daemon; only by its Unix socket, behind which nobody else can pose as the daemon.
+
+    Raises:
+        UnreachableError: There is none.
+    """
     address = read_address(state)
-    if address is None:
+    if address is None or not address.socket:
         raise UnreachableError("no daemon of this brain serves")
-    if address.socket:
-        connection: http.client.HTTPConnection = _SocketConnection(address.socket, CALL_SECONDS)
-    else:
-        connection = http.client.HTTPConnection(address.url.removeprefix("http://"), timeout=CALL_SECONDS)
+    connection = _SocketConnection(address.socket, CALL_SECONDS)
     try:
+        if os.stat(os.path.dirname(address.socket)).st_uid != os.getuid():
+            raise UnreachableError("the folder of the daemon's socket belongs to somebody else")
         connection.connect()
     except OSError as error:
         raise UnreachableError(f"the daemon of this brain cannot be reached: {error}") from error

@@ -4,6 +4,7 @@ settings or `run --serve` name a port, on that port of this machine.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import socket
@@ -11,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from brainiac.server.address import (
 from brainiac.server.guard import LOOPBACK_NAMES, OBSIDIAN, Guard, error_body, guarded, is_loopback
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 DEFAULT_PORT = 4747
 STOP_SECONDS = 3.0
@@ -89,7 +90,7 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
     write_address(state, Address(path, url, os.getpid()))
     resources.callback(remove_address, state)
     if url:
-        tell(f"Serving {url} (REST under /api); `brainiac token` prints its token.")
+        tell(f"Serving {url} (REST under /api, MCP at /mcp); `brainiac token` prints its token.")
 
 
 def _unix_socket(sockets: list[socket.socket], resources: ExitStack) -> str:
@@ -149,18 +150,39 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
             error_body(f"{request.method} {request.url.path[:200]}: there is no such thing", status), status
         )
 
+    routes = [Route("/", home), *rest_routes(brain, guard, lambda: url, is_stopping)]
+    sessions = None
+    if url:  # the socket's clients speak REST, and spare the daemon the 40 MB that this takes
+        from brainiac.server.mcp import session_manager
+
+        sessions = session_manager(brain)
+        routes.append(Route("/mcp", _Endpoint(sessions.handle_request)))
+
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        yield
+        async with sessions.run() if sessions else nullcontext():
+            yield
 
-    routes = [Route("/", home), *rest_routes(brain, guard, lambda: url, is_stopping)]
     handlers: dict[Any, Any] = {Exception: broken, 404: missing, 405: missing}
     return Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
+
+
+class _Endpoint:
+    """A route's end that is an application itself, with all methods."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
 
 
 def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> None:
     """Run a server in a thread of its own until the resources are given back."""
     import uvicorn  # of the [server] extra
+
+    # it logs a traceback for each client whose stream ends with the daemon; our own handler logs what is a bug
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
 
     config = uvicorn.Config(
         app,

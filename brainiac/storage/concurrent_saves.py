@@ -80,6 +80,7 @@ class ConcurrentSaves:
             return None
         bases = [base for base in self._possible_bases(versions, ours, save) if is_stale(base[1], ours, save)]
         nearest = min(reversed(bases), key=lambda base: line_distance(base[1], save), default=None)
+        # asked last, since it searches the whole journal; a revert (`git checkout`, undo) stands as it is
         return None if nearest is None or self._is_revert(save) else nearest[0]
 
     def _is_revert(self, text: bytes) -> bool:

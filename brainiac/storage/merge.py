@@ -44,6 +44,19 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes, *, is_ours_first: bool)
     return _merged(base, ours, theirs, partial(_with_both_changes, is_ours_first=is_ours_first))
 
 
+def with_all_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
+    """Merge two versions so that no added or changed line is lost: where both changed the same, both texts stand.
+
+    Args:
+        base: The common earlier version; None where it is not known, then no line counts as removed.
+        ours: The one version, whose lines come first.
+        theirs: The other version.
+    """
+    former = common_lines(ours, theirs) if base is None else base
+    merged = _merged(former, ours, theirs, lambda base, ours, theirs: (_joined(ours, theirs), True))
+    return ours + theirs if merged is None else merged[0]
+
+
 def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     """Return whether a save was made from `base` by an editor that had not loaded our later version.
 

@@ -24,6 +24,7 @@ from brainiac.settings import MachineSettings, Settings, SettingsFile
 from brainiac.storage.commit import Committer
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import locked, read_bytes
+from brainiac.storage.git import git_folder, operation_under_way
 from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, page_text
 from brainiac.storage.projection import FILE, Projection
@@ -284,10 +285,25 @@ class Store:
         """Pass a value through a hook of each plugin in turn; returned unchanged here, `Brain` overrides it."""
         return value
 
+    @cached_property
+    def git(self) -> Path | None:
+        """Git's own folder of the repository that the brain is in; None outside of any."""
+        return git_folder(self.root)
+
+    @property
+    def waits_for(self) -> str:
+        """Why this device must not run the processes now, in words for a person; "" when it is to run them."""
+        active = self.settings.active_device
+        if active not in (None, self.journal.device):
+            return f"{active} runs the processes of this brain; `brainiac takeover` makes it this device"
+        if operation := operation_under_way(self.git) if self.git else "":
+            return f"git is in the middle of a {operation} in this folder; finish it (`git status` says how)"
+        return ""
+
     @property
     def is_active(self) -> bool:
-        """Whether this device is to run the processes: the settings name it, or no device."""
-        return self.settings.active_device in (None, self.journal.device)
+        """Whether this device is to run the processes now."""
+        return not self.waits_for
 
     def close(self) -> None:
         """Close the open files; the store must not be used afterwards."""

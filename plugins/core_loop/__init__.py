@@ -275,6 +275,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         model=response.model,
         led=_leading_words(brain, outcome) if prompt.remember else (),
     )
+    # the answer is to these very words: after a save in between nothing is written, and the new text is answered
     brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: content_hash(raw)})
 
 

@@ -16,7 +16,7 @@ from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.markdown import find_links
 from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
-from brainiac.history.devices import changes_for_copy
+from brainiac.history.copies import changes_for_copy
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.relinking import with_repaired_links
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals

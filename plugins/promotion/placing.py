@@ -83,7 +83,7 @@ def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...])
         operation = operation.model_copy(update={"action": "same"})
     if operation.action == "same":
         return Step(replace(candidate, operation=operation), target.path, targets[:1])
-    if target.is_ours:
+    if target.is_ours and not operation.is_doubted:
         # a person's statement among them stays beside the new wording
         ours = tuple(current for current in targets if current.is_ours)
         return Step(candidate, target.path, ours)

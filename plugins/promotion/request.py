@@ -10,12 +10,15 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property
 
 from pydantic import ValidationError
 
 from brainiac.brain import Brain
+from brainiac.clock import iso
 from brainiac.errors import ModelError
-from brainiac.events import CandidateRecord, Event, EventsAnalyzed
+from brainiac.events import CandidateRecord, Event, EventsAnalyzed, MemoryPromoted
 from brainiac.events import Refused as RefusedCandidate
 from brainiac.formats.markdown import blocks_of
 from brainiac.formats.page import STEPS, Memory
@@ -52,6 +55,7 @@ MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
 MAX_STATEMENTS = 150  # in one call; a memory that has no more is shown whole
 MAX_OF_PAGE = 40  # of them of one page, those most like what was said
 MAX_PAGES = 150
+MAX_DOUBTS = 5  # proposals a week to retire a statement whose end is in doubt
 MAX_STEPS_SHOWN = 1200  # characters of a how-to
 _MAX_HITS = 10  # statements searched for each block of what was said
 _SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
@@ -264,7 +268,7 @@ class Consolidator:
         assert isinstance(result, Consolidation)
         operations: list[Operation | Refused] = []
         for operation in result.operations[:MAX_STATEMENTS]:
-            given = operation.model_dump(warnings=False) | {"marked_by": "", "tags": []}
+            given = operation.model_dump(warnings=False) | {"marked_by": "", "tags": [], "is_doubted": False}
             try:
                 operations.append(Operation.model_validate(given))
             except ValidationError as error:
@@ -297,15 +301,38 @@ class Consolidator:
                 # In doubt both statements stand: its evidence bears the text, only not the change.
                 addition = operation.model_copy(update={"action": "new", "ids": []})
                 if not any(problem.is_hard for problem in self._problems(addition, shown)):
-                    operation, hard = addition, []
+                    operation, hard = self._doubted(operation, shown) or addition, []
             if hard or (problems and not is_last):
                 brief = operation.model_copy(update={"text": operation.text[:MAX_TEXT]})
                 refused.append(Refused(brief, "; ".join(problem.text for problem in hard or problems)))
                 continue
-            if operation.action in ("replace", "end", "forget"):
+            if operation.action in ("replace", "end", "forget") and not operation.is_doubted:
                 shown.changed_ids.update(operation.ids)
             accepted.append(operation)
         return accepted, refused
+
+    def _doubted(self, operation: Operation, shown: Shown) -> Operation | None:
+        """Return an operation that states its text beside its target and asks the person; None where it must not ask.
+
+        It asks about one statement that nothing else of the answer changes, and not more than a handful a week.
+        """
+        known = {statement.id for statement in shown.request.existing}
+        ids = [name for name in operation.ids if name in known - shown.changed_ids][:1]
+        if not ids or operation.action not in ("replace", "end") or self._doubts >= MAX_DOUBTS:
+            return None
+        self._doubts += 1
+        return operation.model_copy(update={"action": "end", "ids": ids, "is_doubted": True})
+
+    @cached_property
+    def _doubts(self) -> int:
+        """How many proposals the runs of the last week made."""
+        since, count = iso(self._brain.clock.now() - timedelta(days=7)), 0
+        for event in self._brain.journal.events(kinds={MemoryPromoted}, reverse=True):
+            if event.at < since:
+                break
+            assert isinstance(event.what, MemoryPromoted)
+            count += len(event.what.proposals)
+        return count
 
     def _problems(self, operation: Operation, shown: Shown) -> list[Problem]:
         """Return what is wrong with an operation, by itself and beside those accepted before it."""

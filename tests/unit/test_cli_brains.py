@@ -74,11 +74,32 @@ def test_init_here_adds_only_what_is_missing(shell: Shell, tmp_path: Path) -> No
     mine = {"thesis.md": "mine", ".gitignore": "*.pdf\n", "system/config.yaml": "# mine\npaths: {inbox: drop}\n"}
     for name, text in mine.items():
         (tmp_path / name).write_text(text)
-    assert 0 == shell("init", str(tmp_path), "--here").code
+    assert 0 == shell("init", str(tmp_path), "--here", "--yes").code
     made = files(tmp_path)
     assert mine == {name: made[name].decode() for name in mine}
     assert (tmp_path / "drop/notes").is_dir()
     assert not (tmp_path / "inbox").exists()
+
+
+def test_init_in_a_vault_says_what_it_will_touch_and_asks(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is made before the person agreed; their folders are not taken over, and their notes are read only."""
+    for path in ("Inbox/Mail.md", "Tea.md", ".obsidian/app.json", "memory/old.md", "img/a.png"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("Assam, says Mira")
+    before = files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    refused = shell("init", "--here")
+    assert 1 == refused.code
+    assert before == files(tmp_path)
+    for words in ("3 notes and 1 other files", "Brainiac/inbox/", "Brainiac/memory/", "never changed", "sources: [.]"):
+        assert words in refused.out
+    assert 0 == shell("init", "--here", "--yes").code
+    hits = shell("search", "assam", "--json", "--brain", str(tmp_path)).json["hits"]
+    assert {"Inbox/Mail.md", "Tea.md", "memory/old.md"} == {hit["path"] for hit in hits}
+    assert before == {path: text for path, text in files(tmp_path).items() if path in before}
+    assert 2 == shell("init").code
 
 
 def test_init_twice_changes_nothing(shell: Shell, tmp_path: Path) -> None:

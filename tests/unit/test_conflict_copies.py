@@ -1,7 +1,8 @@
-"""Copies that sync services make of one file: short-term memory merges, a memory is put before a person."""
+"""Copies that sync services make of one file, and what git leaves in it: both versions become one file again."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,11 +10,15 @@ import pytest
 from brainiac_plugins.organization.upkeep import settle_reviews
 
 from brainiac.brain import Brain
-from brainiac.events import create, update
+from brainiac.events import Event, NoteEdited, RecordedChange, content_hash, create, update
+from brainiac.formats.markers import has_markers
 from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
-from brainiac.history.devices import original_of, settle_copies
-from brainiac.storage.review import find_ticks
+from brainiac.health.doctor import examine, mend
+from brainiac.history.copies import settle_copies, settle_markers, settle_versions
+from brainiac.history.devices import waiting_message
+from brainiac.storage.copies import original_of
+from brainiac.storage.journal import to_line
 from brainiac.testing import make_brain
 from tests.support.pipeline import eventually, running
 
@@ -91,18 +96,13 @@ def test_what_was_promoted_does_not_come_back(brain: Brain) -> None:
     assert ["e4", "e3", "e2"] == [each.id for each in brain.short_term().memory.events]
 
 
-def test_a_remark_that_only_a_copy_has_is_named(brain: Brain) -> None:
-    """What a person wrote below an event on another device is told as what differs, whether the event is known or not;
-    the event itself is taken."""
+def test_a_remark_that_only_a_copy_has_is_kept(brain: Brain) -> None:
+    """What a person wrote below an event on another device stands there, whether the event is known or not."""
     brain.commit("noted", by="x", changes=[update(STM, EMPTY, stm(1))])
-    put(
-        brain,
-        STM_COPY,
-        stm(1, 2).replace('"said 1"\n', '"said 1"\nmine\n').replace('"said 2"\n', '"said 2"\nmine too\n'),
-    )
-    (event,) = settle_copies(brain)
-    assert ["e2", "e1"] == event.data["differs"]
-    assert ["e2", "e1"] == [each.id for each in brain.short_term().memory.events]
+    theirs = stm(1, 2).replace('"said 1"\n', '"said 1"\nmine\n').replace('"said 2"\n', '"said 2"\nmine too\n')
+    put(brain, STM_COPY, theirs)
+    settle_copies(brain)
+    assert ["mine too\n", "mine\n"] == [event.remarks for event in brain.short_term().memory.events]
 
 
 def test_a_half_written_copy_waits(brain: Brain) -> None:
@@ -113,40 +113,106 @@ def test_a_half_written_copy_waits(brain: Brain) -> None:
     assert ["copy-merged"] == [event.kind for event in settle_copies(brain)]
 
 
-def test_a_memorys_copy_is_proposed_once(brain: Brain) -> None:
-    """One line in the review with an id; recall never finds the copy; a second look adds nothing."""
-    brain.commit("made", by="x", changes=[create(PAGE, "# Garden\n\n- Tulips. ^aaaa\n")])
-    put(brain, COPY, "# Garden\n\n- Zinnias. ^bbbb\n")
-    (event,) = settle_copies(brain)
-    review = brain.read_text("memory/review.md") or ""
-    assert 1 == review.count(f"<!-- proposal: {event.data['proposals'][0]['id']} -->")
-    assert [] == settle_copies(brain)
-    assert [] == [hit for hit in brain.recall.search("zinnias") if "Zinnias" in hit.text]
-    assert brain.recall.search("tulips")
+def told_by_another_device(brain: Brain, before: str, after: str) -> None:
+    """Write the journal of a device on which a person made one text of the page from another."""
+    change = RecordedChange("update", PAGE, content_hash(before.encode()), content_hash(after.encode()))
+    event = Event(1, "0199", "2025-09-16T15:30:00Z", NoteEdited.kind, "person", None, {}, (change,))
+    journal = brain.tree.journal / "other-aaaaaa" / "2025-09-16.jsonl"
+    journal.parent.mkdir()
+    journal.write_bytes(to_line(event))
 
 
-def test_a_private_memorys_copy_is_named_to_no_remote_model(brain: Brain) -> None:
-    """Its line in the review bears the mark, and is found by a person's tick as any other."""
-    text = "---\nprivate: true\n---\n# Garden\n\n- Tulips. ^aaaa\n"
+def test_both_versions_of_a_page_stand(brain: Brain) -> None:
+    """The copy goes; of a statement that both changed both texts stand, and the review says so, once and in private
+    where the page is; a second look does nothing."""
+    text = "---\nprivate: true\n---\n# Garden\n\n- Tulips. ^aaaa\n- Roses. ^cccc\n"
     brain.commit("made", by="x", changes=[create(PAGE, text)])
-    put(brain, COPY, text.replace("Tulips", "Zinnias"))
-    settle_copies(brain)
+    brain.commit("edited", by="x", changes=[update(PAGE, text, text.replace("Tulips", "Lilies"))])
+    theirs = text.replace("Tulips", "Zinnias").replace("- Roses. ^cccc\n", "")
+    put(brain, COPY, theirs)
+    told_by_another_device(brain, text, theirs)
+    (event,) = settle_copies(brain)
+    page = brain.read_text(PAGE) or ""
+    assert ("copy-merged", None, False) == (event.kind, brain.read(COPY), "Roses" in page)
+    assert {"Lilies", "Zinnias"} == set(re.findall("Lilies|Zinnias", page))
     review = brain.read_text("memory/review.md") or ""
-    assert [True, False] == ["garden" in line for line in (review, shareable_text(review) or "")]
-    assert 1 == len(find_ticks(review))
+    assert [True, False] == ["Zinnias" in line for line in (review, shareable_text(review) or "")]
+    assert [] == settle_copies(brain)
+    assert brain.recall.search("zinnias")
 
 
-@pytest.mark.parametrize(("mark", "flower"), [("x", "Zinnias"), ("-", "Tulips")])
-def test_a_person_decides(brain: Brain, mark: str, flower: str) -> None:
-    """`[x]` puts the copy in place, `[-]` keeps what stands; either way the copy goes and both texts are kept."""
-    brain.commit("made", by="x", changes=[create(PAGE, "# Garden\n\n- Tulips. ^aaaa\n")])
-    put(brain, COPY, "# Garden\n\n- Zinnias. ^bbbb\n")
+def test_what_lost_on_this_device_is_not_taken_for_old(brain: Brain) -> None:
+    """A sync tool put another version over a person's edit, which stands in the copy: both are kept."""
+    text = "# Garden\n\n- Tulips. ^aaaa\n"
+    brain.commit("made", by="x", changes=[create(PAGE, text)])
+    put(brain, PAGE, text + "- Mine. ^bbbb\n")
+    brain.observed.note_change(PAGE)
+    put(brain, PAGE, text + "- Theirs. ^cccc\n")
+    put(brain, COPY, text + "- Mine. ^bbbb\n")
+    brain.observed.note_change(PAGE)
     settle_copies(brain)
-    put(brain, "memory/review.md", (brain.read_text("memory/review.md") or "").replace("[ ]", f"[{mark}]"))
-    settle_reviews(brain)
+    assert {"Tulips", "Mine", "Theirs"} == set(re.findall(r"^- (\w+)", brain.read_text(PAGE) or "", re.MULTILINE))
+
+
+UUID = "0199aaaa-0000-7000-8000-000000000001"
+
+
+@pytest.mark.parametrize(
+    "name", ["garden 2", "garden (1)", "garden-DESKTOP1", "garden.Conflict", "garden (Adas Konflikt 2025-09-16)"]
+)
+def test_names_that_may_be_meant(brain: Brain, name: str) -> None:
+    """With the page's uuid it is a copy: not found by search, no page of its own, never given a uuid, and merged; with
+    one of its own it is a page like any other."""
+    text = f"---\nuuid: {UUID}\n---\n# Garden\n\n- Tulips. ^aaaa\n"
+    brain.commit("made", by="x", changes=[create(PAGE, text)])
+    path = PAGE.replace("garden", name)
+    put(brain, path, text + "- Zinnias. ^bbbb\n")
+    assert [] == [hit for hit in brain.recall.search("zinnias") if "Zinnias" in hit.text]
+    assert (set(), True) == (brain.pages().pages.keys() & {path}, path in brain.pages().broken)
+    mend(brain, list(examine(brain)))
+    assert UUID in (brain.read_text(path) or UUID)
     settle_copies(brain)
-    assert flower in (brain.read_text(PAGE) or "")
-    assert brain.read(COPY) is None
+    assert (None, True) == (brain.read(path), "Zinnias" in (brain.read_text(PAGE) or ""))
+    put(brain, path, text.replace("0199aaaa", "0199bbbb"))
+    assert [] == settle_copies(brain)
+    assert path in brain.pages().pages
+
+
+def test_two_prompts_of_one_name_are_both_kept(brain: Brain) -> None:
+    """A copy of a prompt that says something else becomes a prompt of its own, called alike on every device."""
+    put(brain, "inbox/q.md", "Where is my key?\n")
+    put(brain, "inbox/q.sync-conflict-20250916-153000-ABCDEFG.md", "Where is my hat?\n")
+    settle_copies(brain)
+    (other,) = (path for path in brain.tree.inbox.glob("q-*.md"))
+    assert "Where is my hat?\n" == other.read_text()
+
+
+@pytest.mark.parametrize("path", [STM, PAGE])
+def test_conflict_markers_are_merged(brain: Brain, path: str) -> None:
+    """Nothing of a file with markers is found, parsed or written between; both sides stand when they are merged."""
+    ours, theirs = (
+        (stm(1), stm(2)) if path == STM else ("# Garden\n\n- Tulips. ^aaaa\n", "# Garden\n\n- Roses. ^bbbb\n")
+    )
+    lines, others = ours.splitlines(keepends=True), theirs.splitlines(keepends=True)
+    same = next(at for at, (line, other) in enumerate(zip(lines, others, strict=False)) if line != other)
+    sides = ["<<<<<<< HEAD\n", *lines[same:], "=======\n", *others[same:], ">>>>>>> other\n"]
+    put(brain, path, "".join([*lines[:same], *sides]))
+    words = ("said", "said") if path == STM else ("tulips", "roses")
+    assert [] == [hit for word in words for hit in brain.recall.search(word) if hit.path == path]
+    assert any(path in str(problem) and "markers" in str(problem) for problem in examine(brain))
+    assert ["markers-merged"] == [event.kind for event in settle_markers(brain)]
+    text = brain.read_text(path) or ""
+    assert all(line in text for line in ("said 1", "said 2") if path == STM)
+    assert not has_markers(text)
+    assert all(brain.recall.search(word) for word in words)
+    assert [] == settle_markers(brain)
+
+
+def test_it_waits_while_git_is_at_work(brain: Brain) -> None:
+    """Nothing is merged or answered in the middle of a rebase, and the reason is said."""
+    (brain.root / ".git" / "rebase-merge").mkdir(parents=True)
+    put(brain, STM_COPY, stm(1))
+    assert ([], True) == (settle_versions(brain), "rebase" in waiting_message(brain))
 
 
 def test_a_copy_of_what_was_known_is_set_aside(brain: Brain) -> None:
@@ -160,13 +226,16 @@ def test_a_copy_of_what_was_known_is_set_aside(brain: Brain) -> None:
     assert "# New\n" == brain.read_text(PAGE)
 
 
-def test_a_copy_of_what_is_gone_is_proposed(brain: Brain) -> None:
-    """A page deleted here and edited there: the person may take it back."""
+@pytest.mark.parametrize(("mark", "is_taken"), [("x", True), ("-", False)])
+def test_a_copy_of_what_is_gone_is_proposed(brain: Brain, mark: str, is_taken: bool) -> None:
+    """A page deleted here and edited there: the person is asked once whether to take it back."""
     put(brain, COPY, "# Garden\n\n- Zinnias. ^bbbb\n")
     settle_copies(brain)
-    put(brain, "memory/review.md", (brain.read_text("memory/review.md") or "").replace("[ ]", "[x]"))
+    assert [] == settle_copies(brain)
+    put(brain, "memory/review.md", (brain.read_text("memory/review.md") or "").replace("[ ]", f"[{mark}]"))
     settle_reviews(brain)
-    assert "Zinnias" in (brain.read_text(PAGE) or "")
+    settle_copies(brain)
+    assert (is_taken, None) == ("Zinnias" in (brain.read_text(PAGE) or ""), brain.read(COPY))
 
 
 def test_only_the_active_device_settles(brain: Brain) -> None:

@@ -14,7 +14,7 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.events import Event, append, create, new_id, observe
 from brainiac.formats.prompt import Exchange, Prompt, Response
-from brainiac.history.devices import settle_copies
+from brainiac.history.copies import settle_copies
 from brainiac.llm.costs import Ledger
 from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import Page, Unit, UnitKind
@@ -170,7 +170,7 @@ def test_page_that_is_dated_anew_has_only_its_new_turns_analyzed() -> None:
 def test_a_conflict_copy_that_waits_has_no_earlier_day_read(brain: Brain) -> None:
     """However long a person takes to decide, looking over reads what was recorded since, not the whole journal."""
     page = "memory/long_term/concrete/garden.md"
-    brain.commit("made", by="x", changes=[create(page, "# Garden\n\n- Tulips. ^aaaa\n")])
+    brain.record("noted", by="x")
     (today,) = brain.journal.folder.glob("*.jsonl")
     earlier = today.with_name("2020-01-01.jsonl")
     today.rename(earlier)

@@ -101,6 +101,20 @@ def test_a_change_without_a_ground_ends_with_both_statements_kept(brain: Brain, 
     assert sorted([OLD, TOLD]) == sorted(found)
     assert [] == statements(brain, history=True)
     assert 1 == len(refused(brain))
+    asked = brain.read_text("memory/review.md") or ""
+    assert (why != "no such id") == (f"Replace “{OLD}” by “{TOLD}" in asked)
+
+
+def test_a_person_is_asked_about_no_more_than_a_handful_of_doubts_a_week(brain: Brain) -> None:
+    """The others are stated beside what stands, and nobody is asked."""
+    evidence = [Evidence(exchange="e1", quote="So it is!")]
+    for name in "abcdefgh":
+        answers(brain, {Purpose.CONSOLIDATE: decided("end", f"Matter {name}.", "Google", evidence=evidence)})
+        tell(brain, f"Is it {name}?", answer="So it is!")
+        promote(brain)
+    asked = brain.read_text("memory/review.md") or ""
+    assert 5 == asked.count("<!-- proposal:")
+    assert OLD in statements(brain)
 
 
 @pytest.mark.parametrize("action", ["replace", "end"])

@@ -1,0 +1,302 @@
+"""Conflict copies and conflict markers become one file again: what both versions say is merged by what things are.
+
+`storage.versions.merge` does it, with the version that both grew from where the journals have it. A copy goes in the
+commit that takes its words over; the journal keeps its text. Where both changed one statement both texts stand, and a
+line in `memory/review.md` says so.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+
+from brainiac.brain import Brain
+from brainiac.errors import ConflictError, FormatError
+from brainiac.events import (
+    Change,
+    CopyFound,
+    CopyMerged,
+    CopyProposal,
+    CopySetAside,
+    Event,
+    MarkersMerged,
+    PathKind,
+    ProposalDeclined,
+    content_hash,
+    create,
+    move,
+    remove,
+    update,
+)
+from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, decode_text, one_line
+from brainiac.formats.markers import Sides, has_markers, split_markers
+from brainiac.formats.page import is_private_note
+from brainiac.formats.short_term import ShortTermDocument
+from brainiac.storage.copies import original_of, possible_originals, twin_of
+from brainiac.storage.lineage import common_version
+from brainiac.storage.review import EMPTY as EMPTY_REVIEW
+from brainiac.storage.review import Proposal, review_change
+from brainiac.storage.versions import Difference, Merge, merge
+
+TAKE = "take-copy"  # the operation of a proposal
+_BY = "kernel"
+_MERGED = frozenset(
+    {
+        PathKind.SHORT_TERM,
+        PathKind.MEMORY,
+        PathKind.ARCHIVED,
+        PathKind.INDEX_PAGE,
+        PathKind.REVIEW,
+        PathKind.CONFIG,
+        PathKind.SYSTEM,
+        PathKind.RESPONSE,
+        PathKind.ERROR,
+    }
+)
+_PROMPTS = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
+_MAX_TOLD = 300  # characters of a statement in `review.md`
+
+
+def settle_versions(brain: Brain) -> list[Event]:
+    """Merge every conflict copy, and every file with conflict markers; only the device that runs the processes does.
+
+    Returns:
+        The events of what was merged, set aside or proposed.
+    """
+    if not brain.is_active:
+        return []
+    return [*settle_copies(brain), *settle_markers(brain)]
+
+
+# --- copies --------------------------------------------------------------------------------------------------------
+
+
+def find_copies(brain: Brain) -> Iterator[tuple[str, str]]:
+    """Yield (copy, original) of every conflict copy in memory, inbox and settings."""
+    for top in (brain.tree.memory, brain.tree.inbox, brain.tree.system):
+        for folder, folders, files in os.walk(top):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            names = set(files)
+            for name in sorted(files):
+                path = brain.tree.relative(os.path.join(folder, name))
+                original = original_of(path)
+                if original is None and any(possible_originals(name, names)):
+                    original = twin_of(brain.tree, path)
+                if original is not None:
+                    yield path, original
+
+
+def settle_copies(brain: Brain) -> list[Event]:
+    """Handle every conflict copy.
+
+    Returns:
+        The events of the copies that were merged, set aside or proposed.
+    """
+    events = []
+    for copy, original in list(find_copies(brain)) if brain.is_active else ():
+        try:
+            event = brain.retry(partial(_settle_copy, brain, copy, original))
+        except (ConflictError, FormatError) as error:  # still being written, or broken: looked at again
+            brain.log.warning("conflict_copy_waits", path=copy, problem=str(error))
+            continue
+        if event is not None:
+            events.append(event)
+    return events
+
+
+def _settle_copy(brain: Brain, copy: str, original: str) -> Event | None:
+    """Merge, set aside or propose one conflict copy; return None where it waits for a person's decision."""
+    raw, standing, kind = brain.read(copy), brain.read(original), brain.tree.kind_of(original)
+    if raw is None or kind not in _MERGED | _PROMPTS:
+        return None
+    if standing is None and kind is not PathKind.SHORT_TERM:
+        return _propose_copy(brain, copy, original, raw) if kind not in _PROMPTS else _as_own_file(brain, copy, raw)
+    standing_text = b"" if standing is None else standing
+    if kind is PathKind.SHORT_TERM:
+        ShortTermDocument(decode_text(raw))  # a copy that is still being written lacks its headings
+    if kind is PathKind.INDEX_PAGE or raw == standing:
+        return brain.commit(CopySetAside(copy=copy, of=original), by=_BY, changes=[remove(copy, raw)])
+    base = common_version(brain, original, standing_text, raw)
+    if kind in _PROMPTS and base not in (standing, raw):
+        return _as_own_file(brain, copy, raw)
+    merged = merge(kind, base, standing_text, raw, _Removals(brain, original).has)
+    if merged.text == standing:
+        return brain.commit(CopySetAside(copy=copy, of=original), by=_BY, changes=[remove(copy, raw)])
+    changes = [remove(copy, raw), _change(original, standing, merged.text)]
+    changes += _review_lines(brain, original, merged)
+    return brain.commit(CopyMerged(copy=copy, of=original, differs=_hashes(merged)), by=_BY, changes=changes)
+
+
+def _as_own_file(brain: Brain, copy: str, raw: bytes) -> Event:
+    """Make a copy of a prompt a prompt of its own, named alike on every device: both may be answered."""
+    original = original_of(copy) or copy
+    stem, ending = posixpath.splitext(original)
+    path = f"{stem}-{content_hash(raw)[:6]}{ending}"
+    changes = [remove(copy, raw)] if brain.read(path) == raw else [move(copy, path, raw)]
+    return brain.commit(CopyMerged(copy=copy, of=original, differs=()), by=_BY, changes=changes)
+
+
+def _propose_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event | None:
+    """Ask whether another device's version of a file that was deleted here is to be taken back."""
+    copy_hash = content_hash(raw)
+    name = content_hash(f"{copy}\n{copy_hash}\nNone".encode())[:24]
+    is_asked, is_declined = _proposal_state(brain, name)
+    if is_declined:
+        return brain.commit(CopySetAside(copy=copy, of=original), by=_BY, changes=[remove(copy, raw)])
+    if is_asked:
+        return None
+    beside = copy.rpartition("/")[2]
+    what = f"Take another device's version of {original}, which is deleted here and stands as {beside}; `-` drops it"
+    proposal = CopyProposal(
+        id=name, what=what, operation=TAKE, copy=copy, copy_hash=copy_hash, path=original, hash=None
+    )
+    changes = review_change(brain, [Proposal(proposal, is_private_note(decode_text(raw)))])
+    return brain.commit(CopyFound(proposals=(proposal,)), by=_BY, changes=changes)
+
+
+def _proposal_state(brain: Brain, name: str) -> tuple[bool, bool]:
+    """Return whether this device has proposed a copy, and whether the person declined it."""
+    brain.projection.follow()
+    ((is_made, is_declined),) = brain.projection.query(
+        "SELECT EXISTS (SELECT 1 FROM proposals WHERE id = ?1 AND device = ?2),"
+        " EXISTS (SELECT 1 FROM decisions WHERE proposal = ?1 AND device = ?2 AND kind = ?3)",
+        name,
+        brain.journal.device,
+        ProposalDeclined.kind,
+    )
+    return is_made, is_declined
+
+
+def changes_for_copy(brain: Brain, proposal: CopyProposal) -> list[Change]:
+    """Return the changes that replace an original by its copy; none where either changed since the proposal."""
+    copy, standing = brain.read(proposal.copy), brain.read(proposal.path)
+    digest = content_hash(standing) if standing is not None else None
+    if copy is None or content_hash(copy) != proposal.copy_hash or digest != proposal.hash:
+        return []
+    return [_change(proposal.path, standing, copy), remove(proposal.copy, copy)]
+
+
+# --- markers -------------------------------------------------------------------------------------------------------
+
+
+def find_marked(brain: Brain) -> Iterator[str]:
+    """Yield the files of memory, inbox and settings that have conflict markers."""
+    for entry in brain.tree.walk(brain.tree.memory, brain.tree.inbox, brain.tree.system):
+        path = brain.tree.relative(entry.path)
+        if brain.tree.kind_of(path) in _MERGED | _PROMPTS and is_marked(brain, path):
+            yield path
+
+
+def is_marked(brain: Brain, path: str) -> bool:
+    """Return whether a file has conflict markers that git left; in a prompt only where git keeps the brain."""
+    if brain.tree.kind_of(path) in _PROMPTS and brain.git is None:
+        return False  # somebody asks about a merge of theirs
+    raw = brain.read(path)
+    return raw is not None and b"<<<<<<<" in raw and has_markers(decode_text(raw))
+
+
+def settle_markers(brain: Brain, paths: Sequence[str] | None = None) -> list[Event]:
+    """Merge the versions that files with conflict markers hold.
+
+    Args:
+        brain: The brain.
+        paths: Those files; None for all that are found.
+
+    Returns:
+        The events.
+    """
+    events = []
+    for path in list(find_marked(brain)) if paths is None else paths:
+        try:
+            event = brain.retry(partial(_settle_marked, brain, path))
+        except (ConflictError, FormatError) as error:
+            brain.log.warning("conflict_markers_wait", path=path, problem=str(error))
+            continue
+        if event is not None:
+            events.append(event)
+    return events
+
+
+def _settle_marked(brain: Brain, path: str) -> Event | None:
+    """Merge the versions that a file with conflict markers holds; None where there are none any more."""
+    raw = brain.read(path)
+    sides = split_markers(decode_text(raw)) if raw is not None else None
+    if raw is None or sides is None:
+        return None
+    ours, theirs = _encoded(sides.ours), _encoded(sides.theirs)
+    merged = merge(brain.tree.kind_of(path), _base_of(brain, path, sides), ours, theirs, _Removals(brain, path).has)
+    event = MarkersMerged(path=path, ours=content_hash(ours), theirs=content_hash(theirs), differs=_hashes(merged))
+    changes = [update(path, raw, merged.text), *_review_lines(brain, path, merged)]
+    return brain.commit(event, by=_BY, changes=changes)
+
+
+def _base_of(brain: Brain, path: str, sides: Sides) -> bytes | None:
+    """Return the version that both sides grew from: git's own, else the journals'."""
+    if sides.base is not None:
+        return _encoded(sides.base)
+    return common_version(brain, path, _encoded(sides.ours), _encoded(sides.theirs))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+# --- both ----------------------------------------------------------------------------------------------------------
+
+
+def _change(path: str, before: bytes | None, after: bytes) -> Change:
+    return create(path, after) if before is None else update(path, before, after)
+
+
+def _hashes(merged: Merge) -> tuple[str, ...]:
+    return tuple(content_hash(_encoded(difference.other)) for difference in merged.differences)
+
+
+def _review_lines(brain: Brain, path: str, merged: Merge) -> list[Change]:
+    """Return the change that adds a line to `memory/review.md` for each statement of which both texts stand."""
+    review = brain.tree.relative(brain.tree.review)
+    if not merged.differences or path == review:
+        return []
+    before = brain.read_text(review)
+    text = EMPTY_REVIEW if before is None or not before.strip() else before
+    is_private = is_private_note(decode_text(merged.text))
+    for difference in merged.differences:
+        line = _review_line(path, difference, is_private=is_private)
+        if line not in text:
+            text += ("" if text.endswith("\n") else "\n") + line
+    if text == before:
+        return []
+    return [_change(review, None if before is None else _encoded(before), _encoded(text))]
+
+
+def _review_line(path: str, difference: Difference, *, is_private: bool) -> str:
+    """Return the line that names both texts; it is the same on every device that merges the same two versions."""
+    kept, other = (one_line(PRIVATE.sub("", text))[:_MAX_TOLD] for text in (difference.kept, difference.other))
+    is_private |= any(PRIVATE.search(text) for text in (difference.kept, difference.other))
+    mark = f" {PRIVATE_MARK}" if is_private else ""
+    return f"- {path}: two devices changed it, and both stand; keep what holds: `{kept}` or `{other}`{mark}\n"
+
+
+class _Removals:
+    """The texts that processes, on any device, removed from a file; what a person removed does not count."""
+
+    def __init__(self, brain: Brain, path: str) -> None:
+        self._brain, self._path = brain, path
+
+    def has(self, text: str) -> bool:
+        """Return whether a process removed a text."""
+        return any(text in before and text not in after for before, after in self._pairs)
+
+    @cached_property
+    def _pairs(self) -> list[tuple[str, str]]:
+        # read only when a copy has something that the original lacks, which is rare
+        events = (event for _, event in self._brain.journal.all_events() if event.by != "person")
+        changes = [change for event in events for change in event.changes]
+        texts = self._brain.kept_text
+        return [
+            (texts(change.before) or "", texts(change.after) or "")
+            for change in changes
+            if change.path == self._path and change.op == "update"
+        ]

@@ -1,0 +1,159 @@
+"""Where the programs that speak MCP keep their servers, and how ours is added to what stands there."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from brainiac.errors import ConflictError, UserError
+
+NAME = "brainiac"
+_KEPT_VARIABLES = ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A program that speaks MCP.
+
+    Attributes:
+        name: As the command names it.
+        file: Its own settings file, for all of this user's projects.
+        key: Under which the file has its servers.
+        then: What the person does next.
+    """
+
+    name: str
+    file: Path
+    key: str
+    then: str
+
+
+def hosts() -> dict[str, Host]:
+    """Return the programs that are known, by name, with their files on this system."""
+    home = Path.home()
+    roaming = Path(os.environ.get("APPDATA") or home / "AppData/Roaming")
+    folder = {"darwin": home / "Library/Application Support", "win32": roaming}.get(
+        sys.platform, Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    )
+    known = (
+        Host("claude-desktop", folder / "Claude/claude_desktop_config.json", "mcpServers", "quit Claude and start it"),
+        Host("claude-code", home / ".claude.json", "mcpServers", "start a new session; `/mcp` shows it"),
+        Host("cursor", home / ".cursor/mcp.json", "mcpServers", "switch it on in Cursor's settings under MCP"),
+        Host("vscode", folder / "Code/User/mcp.json", "servers", "run “MCP: List Servers” and start it"),
+        Host("codex", home / ".codex/config.toml", "mcp_servers", "start a new session; `/mcp` shows it"),
+    )
+    return {host.name: host for host in known}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of a host's file, not yet made.
+
+    Attributes:
+        host: Whose.
+        before: The file as it stands; None where there is none.
+        after: As it is to be.
+    """
+
+    host: Host
+    before: str | None
+    after: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The change, for a person."""
+        name = str(self.host.file)
+        return list(
+            difflib.unified_diff(
+                (self.before or "").splitlines(), self.after.splitlines(), name, name, n=2, lineterm=""
+            )
+        )
+
+    def make(self) -> None:
+        """Write the file.
+
+        Raises:
+            ConflictError: Somebody saved it meanwhile.
+        """
+        file = self.host.file.resolve()  # a link stays one
+        if _text(file) != self.before:
+            raise ConflictError([str(file)])
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside = file.with_name(f"{file.name}.{os.getpid()}.new")
+        aside.write_text(self.after, "utf-8")
+        if self.before is not None:
+            aside.chmod(file.stat().st_mode & 0o777)
+        os.replace(aside, file)
+
+
+def server_entry(root: Path) -> dict[str, Any]:
+    """Return how a host starts our server: absolute, since hosts start it elsewhere and with a bare path."""
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if os.environ.get(name)}
+    arguments = ["-m", "brainiac", "--brain", str(root), "mcp"]
+    return {"command": sys.executable, "args": arguments} | ({"env": kept} if kept else {})
+
+
+def plan(host: Host, root: Path) -> Edit:
+    """Return the change that adds our server to a host's file; everything else in it stays.
+
+    Raises:
+        UserError: The file cannot be read as what it should be; it says what to add by hand.
+    """
+    entry, before = server_entry(root), _text(host.file)
+    after = _in_toml(host, before or "", entry) if host.file.suffix == ".toml" else _in_json(host, before or "", entry)
+    return Edit(host, before, after)
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: is no UTF-8 text; nothing was changed") from error
+
+
+def _in_json(host: Host, text: str, entry: dict[str, Any]) -> str:
+    entry = {"type": "stdio", **entry} if host.name in ("vscode", "claude-code") else entry
+    try:
+        values = json.loads(text) if text.strip() else {}
+        servers = values.setdefault(host.key, {})
+        servers[NAME] = entry
+    except (ValueError, AttributeError, TypeError) as error:
+        by_hand = json.dumps({host.key: {NAME: entry}})
+        raise UserError(
+            f"{host.file}: is no plain JSON (comments?); nothing was changed. Add by hand: {by_hand}"
+        ) from error
+    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+
+
+def _in_toml(host: Host, text: str, entry: dict[str, Any]) -> str:
+    """Return the file with a table of ours at its end, so that not a line of it is touched."""
+    table = [f"[{host.key}.{NAME}]", f"command = {_quoted(entry['command'])}", f"args = {_list(entry['args'])}"]
+    if "env" in entry:
+        table += ["", f"[{host.key}.{NAME}.env]", *(f"{key} = {_quoted(value)}" for key, value in entry["env"].items())]
+    addition = "\n".join(table) + "\n"
+    try:
+        former = tomllib.loads(text).get(host.key, {}).get(NAME)
+    except (tomllib.TOMLDecodeError, AttributeError) as error:
+        raise UserError(f"{host.file}: cannot be read; nothing was changed. Add by hand: {addition}") from error
+    if former == entry:
+        return text
+    if former is not None:
+        raise UserError(f"{host.file}: has another [{host.key}.{NAME}]; put this in its place: {addition}")
+    return text + ("\n" if text and not text.endswith("\n") else "") + ("\n" if text else "") + addition
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)  # a basic string of TOML is one of JSON
+
+
+def _list(texts: Sequence[str]) -> str:
+    return "[" + ", ".join(map(_quoted, texts)) + "]"
