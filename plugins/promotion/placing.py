@@ -154,14 +154,9 @@ class NewPlace:
     def new_page(self, title: str) -> NewPage:
         """Return the page's beginning: its title, and its subject as the first candidate has it."""
         first = self.candidates[0].operation
-        is_user = self.kind != "skill" and first.subject in ("", USER)
-        meta: dict[str, Any] = {"subject": USER if is_user else first.subject or title}
-        if self.kind == "skill":
-            meta = {"subject": title, "subject_type": "workflow"}
-        else:
-            meta["subject_type"] = "person" if is_user else first.subject_type
-        meta |= {"category": first.category} if first.category else {}
-        meta |= {"canonical_key": first.canonical_key} if first.canonical_key else {}
+        subject = title if self.kind == "skill" else first.subject or USER
+        # the page shows what a person or a search uses; what else the model judged stands in the journal
+        meta: dict[str, Any] = {"subject": subject} if subject.casefold() != title.casefold() else {}
         if self.title and self.title.casefold() != title.casefold():
             meta["aliases"] = [self.title]
         texts = [text for row in self.candidates for text in (row.operation.text, *row.operation.steps)]
