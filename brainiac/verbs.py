@@ -780,9 +780,11 @@ def ask(
     folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
     if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not PathKind.PROMPT:
         raise UserError(f"{conversation!r} is no conversation: nothing in that folder is answered")
+    if not brain.is_active and not brain.git_operation:
+        meta["device"] = brain.journal.device  # no other device answers it, whatever arrives there first
     stem = _stem(brain, text, is_named=not (is_private or is_off_record))
     path = brain.tree.relative(_write_new(folder, stem, meta, text))
-    if not brain.is_active:
+    if brain.git_operation:
         return Asked(path, waits=waiting_message(brain))
     return answer(brain, path, caller=caller, stream=stream, on_wait=on_wait)
 

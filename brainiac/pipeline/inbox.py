@@ -121,8 +121,9 @@ class Inbox:
                 self._withdraw_private(prompt)
             if prompt is None or is_answered:
                 self._clear(path)
-            elif not self._brain.is_active:
-                self._record_waiting(Pending(path, self._brain.waits_for, is_for_device=True))
+            elif not self._brain.answers_here(prompt):
+                reason = f"{prompt.device} answers it" if prompt.device else self._brain.waits_for
+                self._record_waiting(Pending(path, reason, is_for_device=True))
             elif prompt.is_capture or not prompt.answer:
                 self._capture(prompt)
             else:

@@ -38,6 +38,7 @@ _VARIANTS, _MOST_VARIED = 64, 24  # of each of so many words: so many that are l
 _MAX_UNITS, _LONG_TALK, _LONG_PROSE = 6000, 200, 24  # of a talk or page with more units the best, with their neighbours
 # Measured (docs/decisions/ranker.md): 2 of 100 words that have nothing to do with a brain come so near in meaning.
 _LEAST_COSINE = 0.3
+_SHARE_OF_NEAREST, _LEAST_AMONG_HITS = 0.8, 0.1
 # Of two texts at least this much alike, three in four say more of the same.
 _NEAR_SHARE, _NEAR_COSINE = 0.3, 0.45
 WAYS: tuple[FoundBy, ...] = ("words", "title", "meaning", "context", "day", "fields")
@@ -367,11 +368,17 @@ def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
     ways = {
         "words": (signals["met"] > 0) | (matches.is_called > 0),
         "title": (signals["titled"] > 0) | (signals["headed"] > 0),
-        "meaning": signals["cosine"] >= _LEAST_COSINE if "cosine" in signals else none,
+        "meaning": none,
         "context": (matches.units.is_labelled > 0) & (signals["window_covered"] > 0),
         "day": signals["day"] >= 1,
         "fields": none if matches.query.terms else ~none,
     }
+    if "cosine" in signals:
+        # that there is anything at all takes a clear sign; then what comes about as near as the nearest is a hit too
+        is_any = any(way.any() for name, way in ways.items() if name != "day")
+        best = float(signals["cosine"].max(initial=0))
+        as_near = max(_SHARE_OF_NEAREST * best, _LEAST_AMONG_HITS) if is_any else _LEAST_COSINE
+        ways["meaning"] = signals["cosine"] >= min(as_near, _LEAST_COSINE)
     found_by = np.full(matches.units.n, -1, np.int8)
     for number, way in reversed(list(enumerate(WAYS))):
         found_by[ways[way]] = number

@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from brainiac.clock import parse_iso
 from brainiac.errors import FormatError
-from brainiac.events import Change, Event, EventUndone, PromptMoved, content_hash, remove
+from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, remove
 from brainiac.formats.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.storage.heartbeat import ended_devices
 from brainiac.storage.journal import from_line
@@ -100,7 +100,7 @@ class Answered:
     def __init__(self, store: Store) -> None:
         self._store, self._projection = store, store.projection
         # other devices whose daemons served this very folder and ended: their open exchanges are finished here
-        self._devices = json.dumps([store.journal.device, *ended_devices(store)])
+        self._devices = [store.journal.device, *ended_devices(store)]
         self.refresh()
 
     def refresh(self) -> None:
@@ -206,14 +206,32 @@ class Answered:
         return bool(self._projection.query("SELECT 1 FROM outcomes WHERE exchange = ? LIMIT 1", exchange))
 
     def undelivered(self) -> list[Event]:
-        """Return the events of this device's exchanges that have no outcome yet."""
+        """Return the events of exchanges that have no outcome yet and are this device's to note.
+
+        Where the settings name this device, the others note nothing: it notes theirs as soon as their files are here.
+        """
         return [from_line(line.encode()) for line in self._undelivered_lines("1 = 1")]
 
+    def _noted_devices(self) -> list[str]:
+        """Return the devices whose exchanges this one notes."""
+        if self._store.settings.active_device != self._store.journal.device:
+            return self._devices
+        return [device for (device,) in self._projection.query("SELECT DISTINCT device FROM exchanges")]
+
+    def _is_here(self, line: str) -> bool:
+        """Return whether the files of an exchange are here: another device's journal may arrive before them."""
+        exchange = from_line(line.encode()).what
+        if not isinstance(exchange, ExchangeEvent):
+            return False
+        paths = [path for path in (exchange.prompt, exchange.response) if path]
+        return all(self._store.tree.absolute(path).is_file() for path in paths)
+
     def _undelivered_lines(self, where: str, *values: str) -> list[str]:
-        """Return the journal lines of this device's exchanges without outcome for which a SQL condition holds."""
-        sql = f"""SELECT line FROM lines JOIN exchanges USING (event)
+        """Return the journal lines of exchanges without outcome for which a SQL condition holds."""
+        sql = f"""SELECT exchanges.device, line FROM lines JOIN exchanges USING (event)
                   WHERE exchanges.device IN (SELECT value FROM json_each(?)) AND {where} ORDER BY event"""
-        return [line for (line,) in self._projection.query(sql, self._devices, *values)]
+        lines = self._projection.query(sql, json.dumps(self._noted_devices()), *values)
+        return [line for device, line in lines if device in self._devices or self._is_here(line)]
 
     def response_target(self, prompt: Prompt) -> Target:
         """Return the path for a prompt's answer and the file that is there now.

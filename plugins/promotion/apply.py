@@ -198,6 +198,8 @@ def _record(draft: Draft, step: Step, page_draft: PageDraft) -> StatementRecord:
         valid_from=operation.valid_from,
         valid_until=operation.valid_until,
         importance=importance_word(operation.importance),
+        category="" if operation.marked_by else operation.category or "",
+        subject_type="" if operation.marked_by else operation.subject_type,
         relevance=operation.relevance.score,
         band="" if operation.marked_by else operation.relevance.band,
         relevance_parts={} if operation.marked_by else parts,

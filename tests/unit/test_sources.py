@@ -14,6 +14,7 @@ from brainiac.llm.gate import Gate
 from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
+from tests.support.vault import make_vault
 
 
 @pytest.fixture
@@ -145,3 +146,24 @@ def test_a_source_is_a_folder_of_the_persons_own(tmp_path: Path, source: str) ->
     """A relative path out of the brain, the brain's own folders and an empty name are refused with the sentence why."""
     with pytest.raises(SettingsError, match="sources"):
         brain_with(tmp_path / "brain", source)
+
+
+def test_foreign_notes_of_many_shapes_stay_as_they_are(shell: Shell, tmp_path: Path) -> None:
+    """A brain in a vault searches, answers, promotes, organizes, repairs: not one byte of the person's changes."""
+    root = tmp_path / "brain"
+    notes = make_vault(root, 150)
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in root.rglob("*") if path.is_file()}
+    assert 0 == Shell(shell.capsys)("init", "--here", "--yes", str(root)).code
+    for number in (3, 7, 79):  # Latin-1 and broken properties too are found by their words
+        hits = shell("search", f"marker{number}x", "--json").json["hits"]
+        assert notes[number] == root / hits[0]["path"]
+    assert "Note 7" in shell("ask", "Where is marker7x?").out
+    for command in (["promote"], ["organize"], ["doctor", "--fix"], ["reindex"]):
+        assert 0 == shell(*command).code, command
+    brain = Brain(root)
+    graph = brain.recall.links
+    assert [brain.tree.relative(notes[other]) for other in (8, 4, 6)] == graph.forward(brain.tree.relative(notes[1]))
+    assert brain.tree.relative(notes[1]) in graph.back(brain.tree.relative(notes[8]))
+    assert [] == graph.orphans()
+    brain.close()
+    assert before == {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before}

@@ -66,6 +66,7 @@ REFUSED = (
     "in the place of these only: put right, or repeated as it is where only a question was asked and it is right. What "
     "you leave out is dropped."
 )
+MAX_ABOUT = 1_200  # characters of a page's summary or of a how-to's steps
 JSON_ONLY = "Answer now, with JSON only."
 WITH_WORKFLOWS = frozenset({Purpose.QUERIES, Purpose.ANSWER})
 PLUGIN_SHARE = 0.1
@@ -190,7 +191,7 @@ def _identity(text: str) -> str:
     return spoken("\n".join(lines).strip()) or "(empty)"
 
 
-# --- sections: the blocks of each purpose, in the order of requirements C1 and C2 (docs/requirements.md) -----------------
+# --- sections: the blocks of each purpose, in the order of requirements C1 and C2 (docs/requirements.md) --------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +299,7 @@ class _Sections:
         parts = []
         for path, statements in lines.items():
             page = named.get(path) or PageName(path, ())
-            about = f". {one_line(page.about)}" if page.about and not statements else ""
+            about = f". {one_line(page.about, MAX_ABOUT)}" if page.about and not statements else ""
             name = f"{one_line(path.removeprefix(top))}: {'; '.join(map(one_line, page.names))}{about}"
             parts.append(quoted("\n".join([name, *statements])))
         return parts
