@@ -17,7 +17,8 @@ from brainiac.formats.markdown import without_quotes
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
-from brainiac.text.numbers import clock_hours, dates_in, months_in, numbers, spelled_numbers
+from brainiac.text.dates import dates_in, months_in
+from brainiac.text.numbers import clock_hours, numbers, spelled_numbers
 from brainiac.text.tokens import likeness, words
 
 MIN_LETTERS = 3  # a shorter word is in most sentences
