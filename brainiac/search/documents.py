@@ -322,7 +322,10 @@ def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
 
 @lru_cache(maxsize=1024)
 def _noon(day: str, zone: tzinfo) -> str:
-    """Return noon of a day as a moment, "" for no date: noon keeps its date when read in a neighbouring time zone."""
+    """Return noon of a day in a time zone as an ISO 8601 moment; "" for no date.
+
+    Noon, because most other time zones have the same date then.
+    """
     try:
         return iso(datetime.fromisoformat(f"{day}T12:00:00").replace(tzinfo=zone))
     except (ValueError, OverflowError):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from brainiac.search.documents import FoundBy, Hit, HitKind, Page, Unit, UnitKind
 from brainiac.search.embed import Vectors
 from brainiac.search.features import ASKS, FEATURES, KIND_SHIFT, NO_DAY, ONLY_ASKS, USER, EncodedPage, signed
-from brainiac.search.index import Asked, Candidates
+from brainiac.search.index import Asked, Candidates, Variant
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query
 from brainiac.search.rank import Ranked, rank
@@ -154,13 +154,13 @@ class Retrieval:
             narrowing=query.narrowing or None,
         )
 
-    def _variants(self, query: Query) -> dict[str, tuple[str, float]]:
-        """Return words like the query's, by stem: which term of the query each may stand for, and how like it is."""
-        variants: dict[str, tuple[str, float]] = {}
+    def _variants(self, query: Query) -> dict[str, Variant]:
+        """Return, by stem, the words of the vocabulary that are like a term of the query and may stand for it."""
+        variants: dict[str, Variant] = {}
         for token in query.tokens[:_MOST_VARIED]:
             if token.stem in query.terms:
                 for stem, similarity in self.analyzer.vocabulary.similar(token.word, _VARIANTS):
-                    variants.setdefault(stem, (token.stem, similarity))
+                    variants.setdefault(stem, Variant(token.stem, similarity))
         return variants
 
     def _table(self, pages: Sequence[EncodedPage]) -> Table:
