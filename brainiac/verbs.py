@@ -348,7 +348,7 @@ def _named_text(brain: Brain, gate: Gate, name: str, caller: Caller) -> tuple[st
     if len(pages) > 1:
         raise UserError(f"{name!r} may mean {', '.join(page.path for page in pages[:5])}; name one by its path")
     for path in [page.path for page in pages] or (name, f"{name}.md"):
-        if (text := gate.note(path)) is not None:
+        if (text := gate.read_note(path)) is not None:
             title = pages[0].title if pages else posixpath.basename(path)
             return title, path, text
     exchanges = Exchanges(brain)
@@ -513,7 +513,7 @@ def list_folder(
 def _about(gate: Gate, path: str, caller: Caller) -> str:
     """Return one line on a page or folder: its title, or its index page's summary; "" where that may not be shown."""
     file = f"{path}_index.md" if path.endswith("/") else path
-    text = gate.note(file, ("memory",))
+    text = gate.read_note(file, tops=("memory",))
     if text is None:
         return ""
     try:
@@ -780,9 +780,11 @@ def ask(
     folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
     if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not PathKind.PROMPT:
         raise UserError(f"{conversation!r} is no conversation: nothing in that folder is answered")
+    if not brain.is_active and not brain.git_operation:
+        meta["device"] = brain.journal.device  # no other device answers it, whatever arrives there first
     stem = _stem(brain, text, is_named=not (is_private or is_off_record))
     path = brain.tree.relative(_write_new(folder, stem, meta, text))
-    if not brain.is_active:
+    if brain.git_operation:
         return Asked(path, waits=waiting_message(brain))
     return answer(brain, path, caller=caller, stream=stream, on_wait=on_wait)
 

@@ -34,7 +34,7 @@ from brainiac.tree import Tree
 _PASSAGES = 128
 _PASSAGES_READ = 1000  # where the text of a hit decides whether it is one
 _PAGES_LISTED = 300
-# Of each of so many words all that are like it: the vocabulary forgets nothing, and the dead would crowd out the living.
+# Of each of so many words all that are like it: the vocabulary forgets nothing, and dead words would crowd out others.
 _VARIANTS, _MOST_VARIED = 20_000, 24
 _MAX_UNITS, _LONG_TALK, _LONG_PROSE = 6000, 200, 24  # of a talk or page with more units the best, with their neighbours
 # Measured (docs/decisions/ranker.md): 2 of 100 words that have nothing to do with a brain come so near in meaning.

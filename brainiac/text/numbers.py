@@ -56,6 +56,12 @@ def dates_in(text: str) -> Iterator[tuple[date, str]]:
             yield from _around_month(text, tokens, number, month)
 
 
+def months_in(texts: Iterable[str]) -> set[int]:
+    """Return the months, 1 to 12, whose names stand in texts, in any language."""
+    tokens = (_folded(token) for text in texts for token in _TOKEN.findall(text))
+    return {month for token in tokens for month in _months().get(token, ())}
+
+
 def clock_hours(text: str) -> dict[str, set[int]]:
     """Return the times of a text at a full, half or quarter hour, each with the hours that may be named when saying it.
 

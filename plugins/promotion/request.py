@@ -1,7 +1,6 @@
-"""One consolidating call: the request, the model's answer, its check by evidence, and its journal entry (I1-I8).
+"""One consolidating call: the request, the model's answer, its check by evidence, and its journal entry.
 
-The journal's `events-analyzed` is the checkpoint: events in it are not sent to a model again, however a run ends
-(seeds R10).
+The journal's `events-analyzed` is the checkpoint: events in it are not sent to a model again, however a run ends.
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ MAX_STATEMENTS = 150  # in one call; a memory that has no more is shown whole
 MAX_OF_PAGE = 40  # of them of one page, those most like what was said
 MAX_PAGES = 150
 MAX_DOUBTS = 5  # proposals a week to retire a statement whose end is in doubt
-MAX_STEPS_SHOWN = 1200  # characters of a how-to
 _MAX_HITS = 10  # statements searched for each block of what was said
 _SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -348,7 +346,8 @@ class Consolidator:
         """Return what the operations on a request may rest on."""
         names = [name for page in shown.request.pages for name in page.names]
         origin = {name: self._origin_of(event.id) for name, event in shown.events.items()}
-        return Sources(shown.events, origin.__getitem__, self._brain.day_of, names)
+        known = [statement.content for statement in shown.request.existing]
+        return Sources(shown.events, origin.__getitem__, self._brain.day_of, names, known)
 
     def _stored(self, operation: Operation, shown: Shown) -> CandidateRecord:
         """Return the journal's record of an operation, with the lasting ids of its exchanges and statements."""
@@ -444,7 +443,7 @@ def _summary(memory: Memory) -> str:
     """Return what a page is shown by: a how-to's steps, a summary, or the beginning of its first current statement."""
     current = [statement for statement in memory.statements if not statement.is_history]
     if steps := [statement.text for statement in current if statement.section == STEPS]:
-        return " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))[:MAX_STEPS_SHOWN]
+        return " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
     return str(memory.meta.get("summary") or "") or next((statement.text[:120] for statement in current), "")
 
 
