@@ -1,6 +1,6 @@
 """Settings: `system/config.yaml` of the brain and, for what must not be synced, this machine's own file.
 
-A file is read again whenever its stat changes, so a change counts from the next request on (seeds R11).
+A file is read again whenever its stat changes, so a change counts from the next request on.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from datetime import date
 
 from brainiac.events import PathKind
 from brainiac.search.documents import page_of
-from brainiac.search.features import EncodedPage, encode, name_mark
+from brainiac.search.features import EncodedPage, Stamp, encode, name_mark
 from brainiac.search.index import Asked, Index
 from brainiac.search.query import Narrowing
 from brainiac.search.text import Analyzer
@@ -24,7 +24,7 @@ _FOLDER = "memory/long_term/concrete"
 def page(name: str, body: str, meta: str = "") -> EncodedPage:
     """Return an encoded memory page of this file name and body, its stamp made of both."""
     text = f"---\nuuid: {name}-uuid\n{meta}---\n# {name}\n\n{body}\n"
-    return encode(page_of(f"{_FOLDER}/{name}.md", text, PathKind.MEMORY), _ANALYZER, (len(name), len(text)))
+    return encode(page_of(f"{_FOLDER}/{name}.md", text, PathKind.MEMORY), _ANALYZER, Stamp(len(name), len(text)))
 
 
 def _paths(

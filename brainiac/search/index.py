@@ -25,7 +25,7 @@ import tantivy
 
 from brainiac.errors import BrainiacError
 from brainiac.search.documents import Page
-from brainiac.search.features import EncodedPage
+from brainiac.search.features import EncodedPage, Stamp
 from brainiac.search.links import Link, LinkedPage
 from brainiac.search.query import Narrowing
 
@@ -519,7 +519,7 @@ def _encoded(row: tuple[Any, ...]) -> EncodedPage:
     page = Page(
         path, title, (), uuid, at, _listed(tags), uses, _links(links), bool(is_archived), aliases=_listed(aliases)
     )
-    return EncodedPage(page, (mtime, size), *arrays)
+    return EncodedPage(page, Stamp(mtime, size), *arrays)
 
 
 def _listed(stored: str) -> tuple[str, ...]:

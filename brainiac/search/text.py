@@ -1,4 +1,4 @@
-"""Words as the index and the ranker see them: one analysis for pages, queries and every engine (design 9).
+"""Words as the index and the ranker see them: one analysis for pages, queries and every engine.
 
 Words carry no positions: phrases are checked on the text itself. What a language knows (stems, stop words) is a help:
 without it words match as they are written, and by the character trigrams that inflected forms, compounds and typos

@@ -96,7 +96,7 @@ class Step:
 
 
 def importance_word(value: float | None) -> str:
-    """Return importance as a word: low below 0.4, high from 0.75 on (seeds I1); "" where no model judged it."""
+    """Return importance as a word: low below 0.4, high from 0.75 on; "" where no model judged it."""
     if value is None:
         return ""
     return "high" if value >= HIGH else "low" if value < LOW else "medium"

@@ -1,4 +1,4 @@
-"""Checks of a model's operation by its evidence, for any language (design 6): quotes, who said them, when, and numbers.
+"""Checks of a model's operation by its evidence, for any language: quotes, who said them, when, and numbers.
 
 An operation with a hard problem is refused. One with a soft problem is sent back once, and accepted if the model
 insists. An operation that passes wrongly loses no words either: the old wording goes to History.

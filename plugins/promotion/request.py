@@ -1,7 +1,6 @@
-"""One consolidating call: the request, the model's answer, its check by evidence, and its journal entry (I1-I8).
+"""One consolidating call: the request, the model's answer, its check by evidence, and its journal entry.
 
-The journal's `events-analyzed` is the checkpoint: events in it are not sent to a model again, however a run ends
-(seeds R10).
+The journal's `events-analyzed` is the checkpoint: events in it are not sent to a model again, however a run ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The assembler: it makes working memory, all that a model sees, from a request (design 7; seeds S2, S3, C1-C4)."""
+"""The assembler: it makes working memory, all that a model sees, from a request."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Assembler:
     """Assembles working memory for one brain.
 
     It remembers the order of pages and lists, so that each request begins like the one before it. Settings and files
-    are read for every request (seeds R11). Thread-safe.
+    are read for every request. Thread-safe.
     """
 
     def __init__(self, library: Library) -> None:
@@ -191,7 +191,7 @@ def _identity(text: str) -> str:
     return spoken("\n".join(lines).strip()) or "(empty)"
 
 
-# --- sections: the blocks of each purpose, in the order of seeds C1 and C2 -----------------------------------------
+# --- sections: the blocks of each purpose, in the order of requirements C1 and C2 (docs/requirements.md) --------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,7 +471,7 @@ def _without_bounds(schema: Any) -> Any:
     return {**rest, **({"properties": properties} if properties else {})}
 
 
-# --- workflows: procedures in `system/workflows/`, started from a prompt's front matter (seeds R4) -----------------
+# --- workflows: procedures in `system/workflows/`, started from a prompt's front matter -----------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -542,7 +542,7 @@ def _listed(procedures: list[Workflow]) -> Block:
 
 
 def is_anthropic(model: str) -> bool:
-    """Return whether a model takes explicit cache marks (seeds R7)."""
+    """Return whether a model takes explicit cache marks."""
     return model.startswith("anthropic/") or "claude" in model
 
 
