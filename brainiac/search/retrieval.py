@@ -34,7 +34,8 @@ from brainiac.tree import Tree
 _PASSAGES = 128
 _PASSAGES_READ = 1000  # where the text of a hit decides whether it is one
 _PAGES_LISTED = 300
-_VARIANTS, _MOST_VARIED = 64, 24  # of each of so many words: so many that are like it, dead ones among them
+# Of each of so many words all that are like it: the vocabulary forgets nothing, and dead words would crowd out others.
+_VARIANTS, _MOST_VARIED = 20_000, 24
 _MAX_UNITS, _LONG_TALK, _LONG_PROSE = 6000, 200, 24  # of a talk or page with more units the best, with their neighbours
 # Measured (docs/decisions/ranker.md): 2 of 100 words that have nothing to do with a brain come so near in meaning.
 _LEAST_COSINE = 0.3
@@ -260,10 +261,14 @@ class _WordsOfPages:
         is_there = np.zeros(len(self._table), bool)
         is_there[self.numbers] = True
         distinct = np.flatnonzero(is_there)
-        stems, term, value = self._table.stems[distinct], np.zeros(len(is_there), np.int64), np.zeros(len(is_there))
-        for stem, (number, worth) in worth_of.items():
-            same = distinct[stems == term_hash(stem)]
-            term[same], value[same] = number, worth
+        asked = np.array([term_hash(stem) for stem in worth_of], np.uint32)
+        of_term, worth = np.array(list(worth_of.values())).T
+        order = np.argsort(asked)
+        stems = self._table.stems[distinct]
+        place = order[np.minimum(np.searchsorted(asked, stems, sorter=order), len(order) - 1)]
+        is_asked = asked[place] == stems
+        term, value = np.zeros(len(is_there), np.int64), np.zeros(len(is_there))
+        term[distinct[is_asked]], value[distinct[is_asked]] = of_term[place[is_asked]], worth[place[is_asked]]
         held = np.flatnonzero(value[self.numbers])
         # the best form of each word in each unit: the last of its kind in this order
         order = held[np.argsort(value[self.numbers[held]], kind="stable")]
