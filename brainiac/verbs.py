@@ -825,7 +825,7 @@ def answer(
         try:
             target = answer_one(brain, path, is_again=is_again)
         except ModelError as error:
-            raise UserError(f"{error.problem} {error.advice}".strip() + f" {_stands(path, error)}") from error
+            raise UserError(f"{error.problem} {error.advice}".strip() + f" {_place_of_prompt(path, error)}") from error
     file = brain.tree.relative(target)
     response = parse_response(file, target.read_bytes())
     prompt = brain.read(path)
@@ -836,7 +836,7 @@ def answer(
     return Asked(path, response)
 
 
-def _stands(path: str, error: ModelError) -> str:
+def _place_of_prompt(path: str, error: ModelError) -> str:
     """Return the sentence that says where a prompt stands that no model answered, and how to ask again."""
     by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
     return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
