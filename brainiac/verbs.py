@@ -348,7 +348,7 @@ def _named_text(brain: Brain, gate: Gate, name: str, caller: Caller) -> tuple[st
     if len(pages) > 1:
         raise UserError(f"{name!r} may mean {', '.join(page.path for page in pages[:5])}; name one by its path")
     for path in [page.path for page in pages] or (name, f"{name}.md"):
-        if (text := gate.note(path)) is not None:
+        if (text := gate.read_note(path)) is not None:
             title = pages[0].title if pages else posixpath.basename(path)
             return title, path, text
     exchanges = Exchanges(brain)
@@ -513,7 +513,7 @@ def list_folder(
 def _about(gate: Gate, path: str, caller: Caller) -> str:
     """Return one line on a page or folder: its title, or its index page's summary; "" where that may not be shown."""
     file = f"{path}_index.md" if path.endswith("/") else path
-    text = gate.note(file, ("memory",))
+    text = gate.read_note(file, tops=("memory",))
     if text is None:
         return ""
     try:

@@ -27,7 +27,7 @@ from brainiac.llm.gate import Gate
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.files import locked, set_aside_files
-from brainiac.storage.heartbeat import recently_seen_daemon, serving_message
+from brainiac.storage.heartbeat import possible_other_daemon, serving_message
 from brainiac.storage.record import undone_events
 from brainiac.storage.runstate import LOCK, read_run_state
 from brainiac.storage.sources import find_sources
@@ -138,7 +138,7 @@ def _daemon(brain: Brain) -> dict[str, Any]:
     try:
         # only a running daemon holds this lock; the report of one that has ended is not used
         with locked(brain.places.state / LOCK, wait_seconds=0):
-            other = recently_seen_daemon(brain)
+            other = possible_other_daemon(brain)
             return {"is_running": False} | ({"elsewhere": serving_message(brain, other)} if other else {})
     except LockedError:
         fields = ("pid", "since", "watch", "problem", "pending")

@@ -272,7 +272,7 @@ def test_pages_about_the_same_become_one(tmp_path: Path) -> None:
 
 
 def test_a_page_that_grew_is_named_and_ordered_anew(tmp_path: Path) -> None:
-    """Four new statements on a page: it gets its title, summary, tags and order; the former title stays as an alias,
+    """Six new statements on a page: it gets its title, summary, tags and order; the former title stays as an alias,
     and every line of it is what it was."""
     brain = make_brain(tmp_path / "b", engine=(engine := ScriptedEngine()))
     tell(brain, "My sister Ruth is a GP.")
@@ -284,7 +284,7 @@ def test_a_page_that_grew_is_named_and_ordered_anew(tmp_path: Path) -> None:
         return Page(kind="concrete", title="Ruth Ames", summary="A doctor.", tags=["family"], emotion="love", order=ids)
 
     engine.answers[Purpose.SYNTHESIZE] = name
-    said = ["Ruth lives in Bath.", "Ruth has a boat.", "Ruth plays chess.", "Ruth paints."]
+    said = [f"Ruth {does}." for does in ("lives in Bath", "has a boat", "plays chess", "paints", "knits", "sails")]
     for text in said:
         tell(brain, f"My sister {text}")
     promote(brain)

@@ -120,7 +120,7 @@ def test_no_link_leads_out_of_a_source(shell: Shell, tmp_path: Path, vault: Path
     for path in ("../vault/linked/keys.md", "../vault/keys.md", "../secret/keys.md"):
         with pytest.raises(ConfinementError):
             brain.read(path)
-        assert Gate(brain, is_remote=False).note(path) is None
+        assert Gate(brain, is_remote=False).read_note(path) is None
     brain.close()
     (tmp_path / "brain/Vault").symlink_to(vault)
     config = tmp_path / "brain/system/config.yaml"
@@ -136,8 +136,8 @@ def test_a_private_note_stays_here(shell: Shell, tmp_path: Path, vault: Path) ->
     assert {"../vault/deep/Well.md", "../vault/Garden.md"} == {hit.path for hit in hits}
     gate = Gate(brain, is_remote=True)
     assert [] == gate.hits(hits)  # the line about the tree has a link to the private note
-    assert gate.note("../vault/deep/Well.md") is None
-    assert "forty" in (Gate(brain, is_remote=False).note("../vault/deep/Well.md") or "")
+    assert gate.read_note("../vault/deep/Well.md") is None
+    assert "forty" in (Gate(brain, is_remote=False).read_note("../vault/deep/Well.md") or "")
     brain.close()
 
 
