@@ -48,6 +48,14 @@ from tests.support.openai_server import Behaviour, Captured, ChatServer, by_requ
 
 DOLLARS = 2 / 1e6, 8 / 1e6  # for a token in and out
 KEYLESS = (Purpose.QUERIES, Purpose.REFLECT)
+# Names whose window litellm knows, one for each purpose, by which the server tells them.
+MODELS = {
+    "gpt-4.1": Purpose.ANSWER,
+    "gpt-4.1-mini": Purpose.CONSOLIDATE,
+    "gpt-4.1-nano": Purpose.SYNTHESIZE,
+    "gpt-4o": Purpose.SUMMARIZE,
+    "gpt-4o-mini": Purpose.ORGANIZE,
+}
 LOOK_SECONDS = 0.2
 Message = Mapping[str, Any]
 
@@ -72,7 +80,7 @@ class Reader:
 
     def serve(self, request: Captured) -> Behaviour:
         """Return what to answer to a request."""
-        purpose = str(request.body["model"]).rpartition("-")[2]
+        purpose = MODELS[str(request.body["model"]).rpartition("/")[2]]
         text = self.reply if purpose == Purpose.ANSWER else self._read(purpose, request)
         return say(text, tokens=(count(request.text), count(text)))
 
@@ -95,7 +103,8 @@ class Reader:
 def settings_of(brain_folder: Path) -> None:
     """Have a model serve a brain as a person sets it, under a name for each purpose by which the server knows it."""
     config = brain_folder / "system/config.yaml"
-    models = {str(purpose): "offline" if purpose in KEYLESS else f"openai/month-{purpose}" for purpose in Purpose}
+    models = {str(purpose): f"openai/{model}" for model, purpose in MODELS.items()}
+    models |= dict.fromkeys(map(str, KEYLESS), "offline")
     llm = {"model": models[Purpose.ANSWER], "models": models, "timeout_seconds": 86_400}  # a reader takes their time
     settings = yaml.safe_load(config.read_text("utf-8"))
     config.write_text(yaml.safe_dump({**settings, "llm": llm}), encoding="utf-8")

@@ -466,6 +466,8 @@ class StatementRecord(Record):
         valid_from: From when it is so, an ISO date.
         valid_until: Until when.
         importance: `low`, `medium` or `high`; none where nobody judged it.
+        category: What kind of fact it is; none where nobody judged it.
+        subject_type: What its subject is: `person`, `project`, …; none where nobody judged it.
         relevance: How near it is to what it replaced, 0 to 0.9.
         band: The same in a word: `HIGH`, `MODERATE`, `LOW` or `NO`.
         relevance_parts: What it is the sum of: `type`, `topic` and `semantic`.
@@ -490,6 +492,8 @@ class StatementRecord(Record):
     valid_from: str = ""
     valid_until: str = ""
     importance: str = ""
+    category: str = ""
+    subject_type: str = ""
     relevance: float = 0.0
     band: str = ""
     relevance_parts: Mapping[str, float] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from brainiac.errors import ConfinementError, NotABrainError
 from brainiac.events import PathKind
 
 MAX_SLUG_BYTES = 80
+_MAX_STEM_BYTES = MAX_SLUG_BYTES - 6  # leaves room for a number
 OUR_TEMPORARY_PREFIX = ".brainiac-"
 NOTE_ENDINGS = (".md", ".markdown")
 MARKER = Path("system") / "core_identity.md"
@@ -351,25 +352,35 @@ def is_temporary(name: str) -> bool:
 
 
 def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
-    """Return an ASCII file stem `[a-z0-9-]` of at most 80 bytes for a title.
+    """Return a file stem of at most 80 bytes for a title: its letters and digits in small, `-` between the words.
 
     Args:
-        title: Any text; an empty or unusable one gives `untitled`.
+        title: Any text, of any script; an empty or unusable one gives `untitled`.
         taken: Stems of the folder's present files; compared casefolded, a number is added on a clash.
     """
-    from slugify import slugify as to_slug  # 20 ms: only writers need it
-
-    stem = to_slug(unicodedata.normalize("NFC", title), max_length=MAX_SLUG_BYTES - 6, word_boundary=True)
-    stem = stem or "untitled"
+    stem = _words_of(title) or "untitled"
+    if len(stem.encode()) > _MAX_STEM_BYTES:
+        cut = stem.encode()[:_MAX_STEM_BYTES].decode("utf-8", "ignore")
+        stem = (cut[: cut.rfind("-")] if "-" in cut else cut).strip("-")
     # Windows cannot open a file of this name, and a synced folder may be read there
     if _RESERVED.match(stem):
         stem += "-note"
     # two names that differ in case alone are one file on macOS and Windows
     occupied = {name.casefold() for name in taken}
     candidate, number = stem, 2
-    while candidate in occupied:
+    while candidate.casefold() in occupied:
         candidate, number = f"{stem}-{number}", number + 1
     return candidate
+
+
+def _words_of(title: str) -> str:
+    """Return the letters and digits of a title in small, with `-` for each run of all else."""
+    stem = ""
+    for character in unicodedata.normalize("NFC", title.lower()):
+        # the vowels of many scripts are marks, which count only after a letter: elsewhere they belong to a symbol
+        is_mark = unicodedata.category(character) in ("Mn", "Mc") and stem[-1:] not in ("", "-")
+        stem += character if character.isalnum() or is_mark else "-"
+    return re.sub("-{2,}", "-", stem).strip("-")
 
 
 @dataclass(frozen=True, slots=True)

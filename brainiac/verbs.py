@@ -349,7 +349,7 @@ def _named_text(brain: Brain, gate: Gate, name: str, caller: Caller) -> tuple[st
     if len(pages) > 1:
         raise UserError(f"{name!r} may mean {', '.join(page.path for page in pages[:5])}; name one by its path")
     for path in [page.path for page in pages] or (name, f"{name}.md"):
-        if (text := gate.note(path)) is not None:
+        if (text := gate.read_note(path)) is not None:
             title = pages[0].title if pages else posixpath.basename(path)
             return title, path, text
     exchanges = Exchanges(brain)
@@ -514,7 +514,7 @@ def list_folder(
 def _about(gate: Gate, path: str, caller: Caller) -> str:
     """Return one line on a page or folder: its title, or its index page's summary; "" where that may not be shown."""
     file = f"{path}_index.md" if path.endswith("/") else path
-    text = gate.note(file, ("memory",))
+    text = gate.read_note(file, tops=("memory",))
     if text is None:
         return ""
     try:
@@ -787,6 +787,8 @@ def ask(
     folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
     if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not PathKind.PROMPT:
         raise UserError(f"{conversation!r} is no conversation: nothing in that folder is answered")
+    if not brain.is_active and not brain.git_operation:
+        meta["device"] = brain.journal.device  # no other device answers it, whatever arrives there first
     is_named = not (is_private or is_off_record)
     name = _turn_name(caller, conversation, key) if key else _stem(brain, text, is_named=is_named)
     if caller.is_person and not key:
@@ -799,7 +801,7 @@ def ask(
     with brain.turn(path, Turn(stream, tuple(earlier))):
         if not is_known:
             _write_new(folder, name, meta, text, is_unique=True)
-        if not brain.is_active:
+        if brain.git_operation:
             return Asked(path, waits=waiting_message(brain))
         return _answer(brain, path, is_again=is_again and is_known, caller=caller, on_wait=on_wait)
 
@@ -855,7 +857,7 @@ def _answer(
         else:
             target = answer_one(brain, path, is_again=is_again)
     except ModelError as error:
-        raise UserError(f"{error.problem} {error.advice}".strip() + f" {_stands(path, error)}") from error
+        raise UserError(f"{error.problem} {error.advice}".strip() + f" {_place_of_prompt(path, error)}") from error
     file = brain.tree.relative(target)
     response = parse_response(file, target.read_bytes())
     prompt = brain.read(path)
@@ -866,7 +868,7 @@ def _answer(
     return Asked(path, response)
 
 
-def _stands(path: str, error: ModelError) -> str:
+def _place_of_prompt(path: str, error: ModelError) -> str:
     """Return the sentence that says where a prompt stands that no model answered, and how to ask again."""
     by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
     return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."

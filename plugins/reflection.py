@@ -1,4 +1,4 @@
-"""Reflection: right after the answer, the exchange is noted in short-term memory (seeds S11)."""
+"""Reflection: right after the answer, the exchange is noted in short-term memory."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
     "token": "server", "mcp": "mcp",
     "sources": "sources",
+    "git": "git", "merge-driver": "git",
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import typer
 
 from brainiac.errors import UserError
 from brainiac.skeleton import DOTFILES, create_brain, look_around
+from brainiac.storage.git import git_folder
 from brainiac.terminal import say
 from brainiac.tree import default_brain, is_brain, set_default_brain
 
@@ -57,6 +58,11 @@ def init(
         say(f"{where} is a brain already and lacks nothing.")
         return
     say(f"Made {len(made)} files in {where}.")
+    if git_folder(where) is not None:
+        from brainiac.cli.git import set_up  # most new brains are in no repository
+
+        set_up(where)
+        say("Git merges them by what they hold; each other clone needs `brainiac git setup` once.")
     say("What next:")
     command = "brainiac" if default_brain() == where else f"brainiac --brain {_quoted(where)}"
     say(f"  {command} ask 'I live in Portland.'     or `{command} chat` for a conversation")

@@ -49,8 +49,7 @@ __all__ = [
 
 # --- statements: list items with a block id, where each lies, and how one is written ---------------------------------
 
-# A retired statement stands under `## History` as `- ~~text~~ (since – until; replaced by ^id) ^id`
-# (F-MEM).
+# A retired statement stands under `## History` as `- ~~text~~ (since – until; replaced by ^id) ^id` (F-MEM).
 
 HISTORY, STEPS = "History", "Steps"
 

@@ -98,6 +98,7 @@ class Prompt:
         is_send: Its last line says that it is finished.
         is_capture: It lies in `inbox/notes/`.
         origin: Whose words these are, one of `ORIGINS`; front matter may name a less trusted one than `person`.
+        device: The device that answers it, alone; "" for the one that runs the processes.
         by: The client that wrote it through a door; "" for a file that a person saved.
         commands: The commands at its head; none where another than the person wrote it.
     """
@@ -119,6 +120,7 @@ class Prompt:
     id: str = ""
     origin: str = ORIGINS[0]
     by: str = ""
+    device: str = ""
     commands: tuple[Command, ...] = ()
 
     @property
@@ -214,6 +216,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         is_send=unsent != body,
         origin=origin,
         by=_client(meta),
+        device=_text(path, meta, "device") or "",
         commands=commands,
     )
 

@@ -27,8 +27,7 @@ from brainiac.llm.gate import Gate
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.files import locked, set_aside_files
-from brainiac.storage.git import operation_under_way
-from brainiac.storage.heartbeat import recently_seen_daemon, serving_message
+from brainiac.storage.heartbeat import possible_other_daemon, serving_message
 from brainiac.storage.record import undone_events
 from brainiac.storage.runstate import LOCK, read_run_state
 from brainiac.storage.sources import find_sources
@@ -139,7 +138,7 @@ def _daemon(brain: Brain) -> dict[str, Any]:
     try:
         # only a running daemon holds this lock; the report of one that has ended is not used
         with locked(brain.places.state / LOCK, wait_seconds=0):
-            other = recently_seen_daemon(brain)
+            other = possible_other_daemon(brain)
             return {"is_running": False} | ({"elsewhere": serving_message(brain, other)} if other else {})
     except LockedError:
         fields = ("pid", "since", "watch", "problem", "pending")
@@ -187,7 +186,7 @@ def _problems(brain: Brain, *, is_named: bool) -> Iterator[str]:
     for path in map(brain.tree.relative, (brain.tree.short_term, brain.tree.review, brain.tree.config)):
         if is_marked(brain, path):
             yield f"{path} holds conflict markers of git; `brainiac run` or `doctor --fix` merges both versions"
-    if brain.git and (operation := operation_under_way(brain.git)):
+    if operation := brain.git_operation:
         yield f"git is in the middle of a {operation} here: nothing is answered or merged until it is finished"
     if others := other_active_devices(brain):
         yield f"{', '.join(others)} uses this brain too; run `brainiac takeover` on the one that is to work"

@@ -1,4 +1,4 @@
-"""Forgets what a person names: an exchange, a conversation, a page, or all that has some words (design 3 and 6).
+"""Forgets what a person names: an exchange, a conversation, a page, or all that has some words.
 
 Statements that rest on the forgotten exchanges alone are removed with them. A statement that rests on others too stays
 and loses this source; its wording from before a merge comes back where it is known. It is one commit, which `undo`

@@ -244,7 +244,7 @@ def memory_pages(brain: Brain) -> Mapping[str, Memory]:
 
 def _shown_page(page: Memory, gate: Gate | None) -> Memory | None:
     """Return a page with what its reader may see of it; None where that is nothing."""
-    text = page.text if gate is None else gate.note(page.path, ("memory",))
+    text = page.text if gate is None else gate.read_note(page.path, tops=("memory",))
     if text is None:
         return None
     return page if text == page.text else parse_memory(page.path, text)
@@ -447,6 +447,7 @@ class Provenance:
         for block in blocks:  # the list grows during the loop
             for change in self._changes:
                 former = change.former
+                # the change wrote this statement, or moved the one before it to History under this id
                 if block in (change.block, former.history) and former.block and former.block not in blocks:
                     blocks.append(former.block)
         return blocks
@@ -578,7 +579,7 @@ def origin_of_item(brain: Brain, named: str, gate: Gate | None = None) -> Chain 
         return None
     path = brain.tree.relative(brain.tree.short_term)
     paragraphs = [part.strip() for part in memory.summary.split("\n\n") if text in part]
-    step = _noted(brain, text, [text, *paragraphs]) or _first_writer(brain, path, text)
+    step = _noted(brain, text, [text, *paragraphs]) or _latest_writing(brain, path, text)
     if step and gate:
         sources = (Exchanges(brain).shown(said.exchange, gate) for said in step.sources)
         step = replace(step, sources=tuple(filter(None, sources)))
@@ -602,21 +603,17 @@ def _noted(brain: Brain, text: str, written: list[str]) -> Step | None:
     return Step(event, at, kind, by, "written", after=text, device=device, sources=sources)
 
 
-def _first_writer(brain: Brain, path: str, text: str) -> Step | None:
-    """Return the step that first wrote a text; None for none.
+def _latest_writing(brain: Brain, path: str, text: str) -> Step | None:
+    """Return the last change that added a text to the file at a path, by a process if there is one; None for none.
 
-    Args:
-        brain: The brain.
-        path: The page.
-        text: The text.
+    A process is preferred to a person because what a process of another device wrote arrives here as a person's save.
     """
-    steps = list(_writers(brain, path, text))
-    # what a process of another device wrote arrives here as a person's save: the process is named
+    steps = list(_writings(brain, path, text))
     return next((step for step in steps if step.by != "person"), steps[0] if steps else None)
 
 
-def _writers(brain: Brain, path: str, text: str) -> Iterator[Step]:
-    """Yield the changes that added a line to short-term memory, newest first, this device's before others'."""
+def _writings(brain: Brain, path: str, text: str) -> Iterator[Step]:
+    """Yield the changes that added a text to the file at a path, newest first, this device's before others'."""
     own = (("", event) for event in brain.journal.events(reverse=True))
     for device, event in chain(own, reversed(list(brain.journal.foreign_events()))):
         for change in event.changes:

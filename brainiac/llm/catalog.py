@@ -1,7 +1,7 @@
 """Facts about a model by its name: window, prices, tokens, the endpoint that serves it, and its key.
 
 Endpoints and keys come from the environment or this machine's own config, never from the tree, since a synced
-`config.yaml` must not send a key to a stranger (design 5).
+`config.yaml` must not send a key to a stranger.
 """
 
 from __future__ import annotations

@@ -386,7 +386,7 @@ class Gate:
         shown = {}
         for name, about in folders.items():
             if self.knows(f"{top}/{name}"):
-                page = self.note(f"{top}/{name}/_index.md", ("memory",)) if about else ""
+                page = self.read_note(f"{top}/{name}/_index.md", tops=("memory",)) if about else ""
                 shown[name] = about if page is not None and _folded(about) in _folded(page) else ""
         return shown
 
@@ -411,7 +411,7 @@ class Gate:
             self._is_visible[path] = not is_hidden(self._tree, path)
         return self._is_visible[path]
 
-    def note(self, path: str, tops: Sequence[str] = ("memory", "inbox")) -> str | None:
+    def read_note(self, path: str, tops: Sequence[str] = ("memory", "inbox")) -> str | None:
         """Return the text of a note; None where it may not be shown or does not exist.
 
         Args:

@@ -1,4 +1,4 @@
-"""The gateway: the one way to every model; it picks the engine for a request (design 8)."""
+"""The gateway: the one way to every model; it picks the engine for a request."""
 
 from __future__ import annotations
 

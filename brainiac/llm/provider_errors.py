@@ -1,4 +1,4 @@
-"""The meaning of providers' errors: whether waiting helps, and what a person can do (seeds P3, design 8).
+"""The meaning of providers' errors: whether waiting helps, and what a person can do.
 
 One table has all exception classes of litellm; a test fails when the installed version has a class that is not in it.
 """

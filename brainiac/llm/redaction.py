@@ -1,4 +1,4 @@
-"""Redaction: secrets are taken out of a text before it is kept or sent, by their form alone (design 1.10, 3).
+"""Redaction: secrets are taken out of a text before it is kept or sent, by their form alone.
 
 Keys and tokens are found by detect-secrets, other secrets by the patterns below. A secret that is only described in
 words is not found.

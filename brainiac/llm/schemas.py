@@ -163,6 +163,7 @@ class PageRef(Result):
         folder: Below `concrete/` or `skills/`, of a new page.
         title: Of a new page; of an existing one its new title, "" to keep the present one.
         aliases: Other names of its subject.
+        summary: Of a new page, what it is about in one line.
         merge: Paths of pages on the same subject, whose statements move to this page.
         is_whole: Whether the operation's text is the whole body of a page of its own.
     """
@@ -172,6 +173,7 @@ class PageRef(Result):
     folder: Annotated[str, Field(max_length=200)] = ""
     title: Annotated[str, Field(max_length=200)] = ""
     aliases: Annotated[list[Annotated[str, Field(max_length=120)]], Field(max_length=8)] = []
+    summary: Annotated[str, Field(max_length=200)] = ""
     merge: Annotated[list[str], Field(max_length=8)] = []
     is_whole: SkipJsonSchema[bool] = False
 
@@ -192,7 +194,7 @@ class Operation(Result):
         marked_by: What marked the words, where no model judged: `command`, `note`, `key-fact`, `tag`, `link`, `use` or
             `repetition`.
         tags: The person's own, where no model judged.
-        is_doubted: Its text is stated, and the person is asked whether it ends the statement.
+        is_doubted: Of an `end`: `text` is added, and a line of `memory/review.md` asks the person whether `ids` end.
     """
 
     action: Literal["new", "replace", "end", "same", "forget"]

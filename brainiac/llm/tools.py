@@ -1,4 +1,4 @@
-"""The tools of an answering model, to read more of memory than was retrieved: confined and bounded (seeds R3, R8)."""
+"""The tools of an answering model, to read more of memory than was retrieved: confined and bounded."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Toolbox:
     def _read(self, parameters: ReadMemory) -> str:
         """Return a page, shortened to `RESULT_TOKENS`."""
         page = self._page(parameters.id)
-        text = self._gate.note(page.path, ("memory",))
+        text = self._gate.read_note(page.path, tops=("memory",))
         if text is None:
             raise _ToolError(f"no memory `{parameters.id}`.")
         self._note_read(page.path)
@@ -208,7 +208,7 @@ class Toolbox:
         """Return an exchange from the page of a day among the hits of this answer; None where no hit has it."""
         for hit in self._hits:
             if hit.kind == "exchange" and hit.anchor == exchange_id:
-                for event in parse_exchanges(self._gate.note(hit.path, ("memory",)) or ""):
+                for event in parse_exchanges(self._gate.read_note(hit.path, tops=("memory",)) or ""):
                     if event.id == exchange_id:
                         self._note_read(hit.path)
                         return event

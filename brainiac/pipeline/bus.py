@@ -29,7 +29,6 @@ from brainiac.pipeline.reconcile import TO_ANSWER, differences, folders_beside, 
 from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, is_touched, stamp_from, stamp_of
 from brainiac.storage.copies import original_of, twin_of
 from brainiac.storage.external_edits import NotRestedError
-from brainiac.storage.git import operation_under_way
 
 
 class AccessLogTail:
@@ -226,7 +225,10 @@ class Bus:
         return min(due) - now if due else None
 
     def _check_path(self, path: str) -> None:
-        """Note the present stamp of a file, or of all files in a folder."""
+        """Pass the present stamp of a file, or of each file in a folder, to the settler.
+
+        A grown access log and a conflict copy of a sync tool are looked at besides.
+        """
         tree = self._brain.tree
         relative = tree.relative(path)
         kind = tree.kind_of(relative)
@@ -351,7 +353,7 @@ class Bus:
 
     def _notice(self, change: FileChange, attempt: int, *, is_touched: bool) -> None:
         """Record a person's change in the journal and pass it on; after an error try again later."""
-        if self._brain.git and operation_under_way(self._brain.git):  # what git checks out meanwhile is no edit
+        if self._brain.git_operation:  # what git checks out meanwhile is no edit
             self.later(GIT_SECONDS, lambda: self._submit_notice(change, is_touched=is_touched))
             return
         try:

@@ -437,7 +437,6 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         UserError: There is nothing to answer, no plugin answered, or another device does.
         ModelError: No model could serve.
     """
-    require_active(brain)
     require_alone(brain)
     # a running daemon did this at its start
     if not is_running(brain):
@@ -445,6 +444,9 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
     prompt = read_prompt(brain, path)
     if prompt is None:
         raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
+    if not brain.answers_here(prompt):
+        require_active(brain)
+        raise UserError(f"{path}: {prompt.device} answers it, as its `device` says")
     known = brain.answered.of(path)
     if prompt.private or not prompt.remember:
         from brainiac.history.private import withdraw_private  # most prompts never need it
@@ -507,7 +509,12 @@ def capture_one(brain: Brain, path: str) -> None:
 
 
 def _reflect(brain: Brain, event: Event) -> None:
-    """Hand an exchange to the plugins; where that fails, the next daemon hands it out again."""
+    """Hand an exchange to the plugins; where that fails, the next daemon hands it out again.
+
+    On a device that does not run the processes nothing is handed out: the one that does finds it in the journal.
+    """
+    if not brain.is_active:
+        return
     exchange = exchange_of(brain, event)
     try:
         if exchange is not None:

@@ -357,7 +357,7 @@ def exchange_of(brain: Brain, event: Event) -> Exchange | None:
     except FormatError:
         return None
     prompt = _with_present_privacy(brain, prompt)
-    return Exchange(event.id, prompt, response, event.at, brain.answered.superseded_by(event.id))
+    return Exchange(event.id, prompt, response, event.at, brain.answered.previous_version(event.id))
 
 
 def _with_present_privacy(brain: Brain, prompt: Prompt) -> Prompt:

@@ -97,7 +97,7 @@ class Inbox:
 
     def hold(self, path: str, reason: str, *, is_backlog: bool = False) -> None:
         """Let a prompt wait until something changes; a prompt of a backlog waits until a person says so."""
-        self._wait(Pending(path, reason, is_held=is_backlog))
+        self._record_waiting(Pending(path, reason, is_held=is_backlog))
 
     def take(self, path: str) -> None:
         """Process a finished prompt or note; where the disk fails, try again later."""
@@ -121,8 +121,9 @@ class Inbox:
                 self._withdraw_private(prompt)
             if prompt is None or is_answered:
                 self._clear(path)
-            elif not self._brain.is_active:
-                self._wait(Pending(path, self._brain.waits_for, is_for_device=True))
+            elif not self._brain.answers_here(prompt):
+                reason = f"{prompt.device} answers it" if prompt.device else self._brain.waits_for
+                self._record_waiting(Pending(path, reason, is_for_device=True))
             elif prompt.is_capture or not prompt.answer:
                 self._capture(prompt)
             else:
@@ -268,7 +269,7 @@ class Inbox:
         seconds = min(max_seconds, 2.0 ** min(attempts - 1, 10)) * random.uniform(1.0, 1.25)
         seconds = max(seconds, min_seconds)
         retry_at = iso(self._brain.clock.now() + timedelta(seconds=seconds))
-        self._wait(Pending(path, reason, attempts, retry_at))
+        self._record_waiting(Pending(path, reason, attempts, retry_at))
         self._again(path, seconds)
 
     def _refuse(self, path: str, what: str, why: str, todo: str) -> None:
@@ -313,7 +314,7 @@ class Inbox:
         except OSError:
             return False  # it cannot be read, so the reason cannot quote it
 
-    def _wait(self, pending: Pending) -> None:
+    def _record_waiting(self, pending: Pending) -> None:
         """Record that a prompt waits and why, for `status`."""
         with self._mutex:
             self._pending[pending.prompt] = pending

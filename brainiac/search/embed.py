@@ -43,7 +43,8 @@ _BATCH = 32
 _NEAREST = 100  # units by meaning that join the candidates of the words
 _PAUSE_SECONDS = 60.0  # nobody shall wait again and again for a model that fails
 _MOST_PARTS = 65_536
-_PRIOR_ROWS = 10  # a mean of few vectors is hardly that of all there will be
+# A mean of few vectors says little about those to come: it is drawn to zero as if so many zero vectors were among them.
+_PRIOR_ROWS = 10
 _GOOD_COSINE = 0.6  # what comes so near counts in full; a query that nothing is near to lifts nothing
 
 
@@ -286,7 +287,7 @@ class VectorFile:
         self._keys = np.empty(0, np.uint64)
         self._vectors: Matrix = np.empty((0, 0), np.float32)
         self._centre: Matrix = np.zeros(0, np.float32)
-        self._lengths: Matrix = np.empty(0, np.float32)  # of the vectors without the centre
+        self._lengths: Matrix = np.empty(0, np.float32)  # distance of each vector from the centre
         self._read()
 
     def _read(self) -> None:
@@ -341,7 +342,7 @@ class VectorFile:
         rows = np.array([self._rows.get(int(key), -1) for key in keys])
         cosines, has_vector = np.zeros(len(keys)), rows >= 0
         if has_vector.any():
-            cosines[has_vector] = self._cosines(rows[has_vector], self._centred(vector))
+            cosines[has_vector] = self._cosines(rows[has_vector], self._direction_to(vector))
         return cosines, has_vector
 
     def nearest(self, vector: Matrix, limit: int) -> list[int]:
@@ -349,7 +350,7 @@ class VectorFile:
         if not len(self._keys):
             return []
         # all are compared: a graph saves little beside embedding the query (docs/decisions/search-engine.md)
-        direction = self._centred(vector)
+        direction = self._direction_to(vector)
         products = self._vectors @ direction
         rows = np.argpartition(-products, min(2 * limit, len(products) - 1))[: 2 * limit]
         rows = rows[np.argsort(-products[rows], kind="stable")]
@@ -357,22 +358,26 @@ class VectorFile:
         keys: list[int] = self._keys[rows[best]].tolist()
         return keys
 
-    def _centred(self, vector: Matrix) -> Matrix:
-        """Return the unit vector from the mean of all vectors to this one; mean and `_lengths` are updated first."""
-        count = len(self._vectors)
-        # the mean of very many vectors hardly moves with one more: lengths are measured anew at each hundredth
-        if len(self._lengths) < count and len(self._lengths) < 0.99 * count:
-            self._centre = self._vectors.sum(0) / np.float32(count + _PRIOR_ROWS)
-            self._lengths = np.empty(0, np.float32)
-        if len(self._lengths) < count:
-            new = self._vectors[len(self._lengths) :] - self._centre
-            self._lengths = np.concatenate((self._lengths, np.linalg.norm(new, axis=1)))
-        moved = vector - self._centre
-        direction: Matrix = moved / max(float(np.linalg.norm(moved)), 1e-9)
+    def _direction_to(self, vector: Matrix) -> Matrix:
+        """Return the unit vector that points from the mean of all vectors to this one."""
+        self._update_mean()
+        difference = vector - self._centre
+        direction: Matrix = difference / max(float(np.linalg.norm(difference)), 1e-9)
         return direction
 
+    def _update_mean(self) -> None:
+        """Measure the distances of vectors added since the last call; take a new mean where they are over 1 %."""
+        count, measured = len(self._vectors), len(self._lengths)
+        # the mean of very many vectors hardly moves with one more, and a new one changes all distances
+        if measured < 0.99 * count:
+            self._centre = self._vectors.sum(0) / np.float32(count + _PRIOR_ROWS)
+            self._lengths, measured = np.empty(0, np.float32), 0
+        if measured < count:
+            distances = np.linalg.norm(self._vectors[measured:] - self._centre, axis=1)
+            self._lengths = np.concatenate((self._lengths, distances))
+
     def _cosines(self, rows: NDArray[Any], direction: Matrix) -> Matrix:
-        """Return the centred cosine of some rows with a direction that `_centred` returned."""
+        """Return the centred cosine of some rows with a direction that `_direction_to` returned."""
         # (v - c)·d as v·d - c·d: no copy of the rows without the centre is made
         ahead: Matrix = self._vectors[rows] @ direction - self._centre @ direction
         lengths: Matrix = np.maximum(self._lengths[rows], np.float32(1e-9))
@@ -420,7 +425,7 @@ class Vectors:
                 lacking.append(path)
         return lacking
 
-    def take_in(self, page: Page) -> bool:
+    def embed_page(self, page: Page) -> bool:
         """Make the missing vectors of a page's units; return whether all have one now."""
         texts = {content_key(unit): unit.text for unit in page.units if self._is_embedded(page.path, unit)}
         missing = self._file.missing(list(texts))

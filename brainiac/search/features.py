@@ -54,13 +54,23 @@ _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 _URL = re.compile(r"\]\([^)\s]*\)|https?://\S+")
 
 
+class Stamp(NamedTuple):
+    """The state of a file as it was read; while it is the same, the file was not written."""
+
+    modified_ns: int
+    size: int
+
+
+NO_STAMP = Stamp(0, 0)  # of a page that was read from no file
+
+
 @dataclass(slots=True)
 class EncodedPage:
     """A page without its text.
 
     Attributes:
         page: Path, title and the like; its `units` are empty.
-        stamp: Modification time in ns and size of the file it was read from.
+        stamp: Of the file it was read from.
         words: uint32 hashes of the words of all units in order.
         heading: uint32 hashes of the words of title, other names and tags.
         features: A row of `FEATURES` a unit.
@@ -69,7 +79,7 @@ class EncodedPage:
     """
 
     page: Page
-    stamp: tuple[int, int]
+    stamp: Stamp
     words: bytes
     heading: bytes
     features: bytes
@@ -94,27 +104,28 @@ class EncodedPage:
         return (int(days.min()), int(days.max())) if len(days) else (MAX_DAY, NO_DAY)
 
 
-def encode(page: Page, analyzer: Analyzer, stamp: tuple[int, int] = (0, 0)) -> EncodedPage:
-    """Analyze a page's units; the page's own text is not kept."""
-    # folders count for finding the page, as `path:` would, but are no name of it
-    names, folders = analyzer.words(" ".join((page.title, *page.aliases, *page.tags))), _folder_words(page)
-    # a log of exchanges is encoded again after each of them: what stood there before need not be
-    units = [
-        (_known_unit if unit.kind is UnitKind.TURN and len(unit.text) <= _REMEMBERED_LENGTH else _encoded_unit)(
-            unit, unit.at or page.at, analyzer
-        )
-        for unit in page.units
-    ]
+def encode(page: Page, analyzer: Analyzer, stamp: Stamp = NO_STAMP) -> EncodedPage:
+    """Return a page as the index keeps it: its words hashed, a row of features for each unit, no text.
+
+    Args:
+        page: The page with its units.
+        analyzer: The brain's language.
+        stamp: Of the file it was read from.
+    """
+    names = analyzer.words(" ".join((page.title, *page.aliases, *page.tags)))
+    # a query finds a page by its folders too, as `path:` does; not in `heading`, since they are no name of the page
+    folders = _folder_words(page)
+    units = [_encoded_or_remembered(unit, unit.at or page.at, analyzer) for unit in page.units]
     marks = [f"#{tag.casefold()}" for tag in page.tags] + [name_mark(name, analyzer) for name in names_of(page)]
     head = " ".join(filter(None, (names.stems, analyzer.words(folders).stems, *marks)))
     return EncodedPage(
-        replace(page, units=()),
-        stamp,
-        b"".join([unit.words for unit in units]),
-        names.hashes,
-        b"".join([unit.features for unit in units]),
-        b"".join([unit.content for unit in units]),
-        tuple(_passages(head, units)),
+        page=replace(page, units=()),
+        stamp=stamp,
+        words=b"".join([unit.words for unit in units]),
+        heading=names.hashes,
+        features=b"".join([unit.features for unit in units]),
+        content=b"".join([unit.content for unit in units]),
+        passages=tuple(_passages(head, units)),
     )
 
 
@@ -124,7 +135,7 @@ def names_of(page: Page) -> list[str]:
 
 
 def name_mark(name: str, analyzer: Analyzer) -> str:
-    """Return the mark that a page with a name bears in the index; "" for a name without words."""
+    """Return the mark that a page with a name has in the index; "" for a name without words."""
     return mark_of(analyzer.tokens(name))
 
 
@@ -181,6 +192,15 @@ def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
 
 
 _known_unit = lru_cache(maxsize=4096)(_encoded_unit)
+
+
+def _encoded_or_remembered(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
+    """Return a unit as its page is stored, from the cache where it is an exchange's turn of usual length.
+
+    A log of exchanges is encoded again after each new exchange; its earlier turns are the same as before.
+    """
+    is_remembered = unit.kind is UnitKind.TURN and len(unit.text) <= _REMEMBERED_LENGTH
+    return _known_unit(unit, at, analyzer) if is_remembered else _encoded_unit(unit, at, analyzer)
 
 
 def signed(number: int) -> int:

@@ -1,4 +1,4 @@
-"""Pages by query, always as the files are now: those of the index, and files that it does not have yet (design 9).
+"""Pages by query, always as the files are now: those of the index, and files that it does not have yet.
 
 Whatever was written is found by the next query. Changed files are read before it is answered; while there are too many
 of them (a first start, a damaged index) they are scanned for its words. What was read is written into the index a
@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError
 from brainiac.search.documents import SEARCHED, Page, page_of
 from brainiac.search.embed import Vectors
-from brainiac.search.features import EncodedPage, encode
+from brainiac.search.features import EncodedPage, Stamp, encode
 from brainiac.search.index import (
     DAMAGED,
     Asked,
@@ -49,7 +49,6 @@ _BATCH = 200
 _WRITTEN_PAGES = 4000  # while building, so many are written at once
 _PLAIN_NAME = re.compile(r"(?!4913$)[A-Za-z0-9_-]+(?:\.md)?$")  # as a rule; nothing temporary is called so
 
-Stamp: TypeAlias = tuple[int, int]
 T = TypeVar("T")
 
 
@@ -62,7 +61,7 @@ def stamp_of(tree: Tree, path: str) -> Stamp | None:
         status = os.lstat(tree.absolute(path))
     except OSError:
         return None
-    return (status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else None
+    return Stamp(status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else None
 
 
 def searched_files(tree: Tree) -> dict[str, Stamp]:
@@ -85,7 +84,7 @@ def _source_stamps(tree: Tree) -> dict[str, Stamp]:
     for entry in tree.source_notes():
         with contextlib.suppress(OSError):  # gone since the folder was listed
             status = entry.stat(follow_symlinks=False)
-            stamps[tree.relative(entry.path)] = status.st_mtime_ns, status.st_size
+            stamps[tree.relative(entry.path)] = Stamp(status.st_mtime_ns, status.st_size)
     return stamps
 
 
@@ -104,7 +103,7 @@ def _look_into(folder: str, relative: str, stamps: dict[str, Stamp]) -> list[tup
                 if name.endswith(".md"):
                     with contextlib.suppress(OSError):  # gone since the folder was listed
                         status = entry.stat(follow_symlinks=False)
-                        stamps[f"{relative}/{name}"] = status.st_mtime_ns, status.st_size
+                        stamps[f"{relative}/{name}"] = Stamp(status.st_mtime_ns, status.st_size)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append((entry.path, f"{relative}/{name}"))
     return folders
@@ -132,7 +131,7 @@ class Unindexed:
     def __init__(self, tree: Tree, analyzer: Analyzer, on_read: Callable[[str], None]) -> None:
         self._tree, self._analyzer, self._on_read = tree, analyzer, on_read
         self._short_term = tree.relative(tree.short_term)
-        self._short_term_seen: Stamp | None = None
+        self._short_term_seen: tuple[int, int] | None = None
         self._last_read: OrderedDict[str, tuple[Page, Stamp]] = OrderedDict()  # hits need their texts
         self._noted: deque[str] = deque()
         self.pages: dict[str, EncodedPage | None] = {}
@@ -143,7 +142,7 @@ class Unindexed:
         """Note that a file, or a folder of files, has changed; never waits for a lock."""
         self._noted.append(path)
 
-    def take_notes(self) -> None:
+    def collect_noted(self) -> None:
         """Put noted files that differ from what was read into `unread`; for a noted folder ask for a rescan."""
         while self._noted:
             path = self._noted.popleft()
@@ -160,11 +159,11 @@ class Unindexed:
         tops = (self._tree.memory, *self._tree.sources)
         return any(map(Path(os.path.normpath(self._tree.absolute(path))).is_relative_to, tops))
 
-    def compare(self, indexed: Mapping[str, Stamp]) -> None:
+    def compare(self, indexed: Mapping[str, tuple[int, int]]) -> None:
         """Put every file that differs from its state in the index into `unread`.
 
         Args:
-            indexed: Stamp of each page of the index.
+            indexed: Stamp of each page of the index, as any engine returns it.
         """
         seen = {path: stamp for path, stamp in indexed.items() if path not in self.pages}
         seen |= {path: page.stamp for path, page in self.pages.items() if page}
@@ -182,17 +181,17 @@ class Unindexed:
 
     def catch_up(self) -> bool:
         """Read what changed, if it is little enough to be read before answering; return whether anything was."""
-        self.take_notes()
+        self.collect_noted()
         if stamp_of(self._tree, self._short_term) != self._short_term_seen:
             self.unread[self._short_term] = None
         if self._short_term in self.unread:  # what was said a moment ago stands there: it never waits
-            self.take_in({self._short_term: self.encoded(self._short_term)})
+            self.record_read({self._short_term: self.encoded(self._short_term)})
         if not self.unread or len(self.unread) > READ_AT_ONCE:
             return False
-        self.take_in({path: self.encoded(path) for path in self.unread})
+        self.record_read({path: self.encoded(path) for path in self.unread})
         return True
 
-    def take_in(self, pages: Mapping[str, EncodedPage | None]) -> None:
+    def record_read(self, pages: Mapping[str, EncodedPage | None]) -> None:
         """Record pages that were read, but not one whose file changed meanwhile: it stays unread."""
         for path, page in pages.items():
             # what is not unread any more was read by another thread too, and may stand in the index already
@@ -209,7 +208,7 @@ class Unindexed:
                 del self.pages[path]
 
     @property
-    def is_much(self) -> bool:
+    def is_write_due(self) -> bool:
         """Whether the pages should be written into the index without waiting for more."""
         return len(self._noted) + len(self.unread) > READ_AT_ONCE or len(self.pages) > _MOST_HELD
 
@@ -231,7 +230,7 @@ class Unindexed:
             passages = [passage for text in page.passages if required <= (passage := set(text.split()))]
             met = max((len(wanted & passage) for passage in passages), default=0)
             if met or (passages and not asked.terms):
-                matching.append((-met, -page.stamp[0], page.page.path, page))
+                matching.append((-met, -page.stamp.modified_ns, page.page.path, page))
         return [page for *_, page in sorted(matching, key=lambda entry: entry[:3])]
 
     def _scan(self, words: Sequence[str]) -> list[EncodedPage]:
@@ -245,7 +244,7 @@ class Unindexed:
             met = sum(1 for pattern in patterns if pattern.search(content))
             stamp = stamp_of(self._tree, path)
             if stamp and (met or not patterns):
-                scored.append((-met, -stamp[0], path))
+                scored.append((-met, -stamp.modified_ns, path))
         best = sorted(scored)[:_SCANNED_PAGES]
         return [page for *_, path in best if (page := self.encoded(path))]
 
@@ -264,7 +263,7 @@ class Unindexed:
         if stamp is None or content is None:
             return None
         text = content.decode("utf-8", "replace")
-        written = iso(datetime.fromtimestamp(stamp[0] / 1e9, UTC))
+        written = iso(datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC))
         read = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone, written), stamp
         if twin_of(self._tree, path):  # another device's copy, which is merged soon: its words stand once
             read = replace(read[0], units=()), stamp
@@ -478,7 +477,7 @@ class Pages:
     def read_all(self) -> None:
         """Read every file that is not yet read; may take long after a first start."""
         self.catch_up()
-        while self._take_in():
+        while self._read_batch():
             pass
 
     def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
@@ -487,7 +486,7 @@ class Pages:
         with self._writing, self._mutex:
             self._start_anew()
             total = len(self._unindexed.unread)
-        while self._take_in() and not self._stopping.is_set():
+        while self._read_batch() and not self._stopping.is_set():
             if progress:
                 progress(total - len(self._unindexed.unread), total)
         self.flush()
@@ -495,17 +494,17 @@ class Pages:
         self._embed(progress)
         return total
 
-    def _take_in(self) -> bool:
-        """Read a batch of unread files; return whether there were any."""
+    def _read_batch(self) -> bool:
+        """Read a batch of unread files; write all that were read once they are many. Return whether any was unread."""
         with self._mutex:
-            self._unindexed.take_notes()
+            self._unindexed.collect_noted()
             batch = list(self._unindexed.unread)[:_BATCH]
-        # read without the lock, so that queries go on; `take_in` leaves out what changed meanwhile
+        # read without the lock, so that queries go on; `record_read` leaves out what changed meanwhile
         pages = {path: self._unindexed.encoded(path) for path in batch}
         with self._mutex:
-            self._unindexed.take_in(pages)
-            is_much = len(self._unindexed.pages) >= _WRITTEN_PAGES
-        if is_much:
+            self._unindexed.record_read(pages)
+            is_full = len(self._unindexed.pages) >= _WRITTEN_PAGES
+        if is_full:
             self.flush()
         return bool(batch)
 
@@ -517,7 +516,7 @@ class Pages:
                 path = next(iter(self._unembedded))
                 self._unembedded.pop(path, None)
                 read = self._unindexed.read_page(path)
-                if read and not self._vectors.take_in(read[0]):
+                if read and not self._vectors.embed_page(read[0]):
                     self._unembedded[path] = None  # tried again with the next change
                     return
                 done += 1
@@ -554,12 +553,12 @@ class Pages:
         while not self._stopping.is_set():
             self._wake.wait()
             self._wake.clear()
-            while not (self._stopping.is_set() or self._unindexed.is_much or self._is_rebuilding):
-                self._take_in()
+            while not (self._stopping.is_set() or self._unindexed.is_write_due or self._is_rebuilding):
+                self._read_batch()
                 if not self._wake.wait(_SETTLE_SECONDS):
                     break
                 self._wake.clear()
-            while not (self._is_rebuilding or self._stopping.is_set()) and self._take_in():
+            while not (self._is_rebuilding or self._stopping.is_set()) and self._read_batch():
                 pass
             if not self._stopping.is_set():
                 self.flush()

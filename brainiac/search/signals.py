@@ -131,9 +131,9 @@ class Units:
         is_apart: NDArray[np.bool_] = (np.diff(self.page) > 0) | (turn[1:] != turn[:-1]) | (turn[1:] & is_later)
         return is_apart
 
-    def flag(self, bit: int) -> Vector:
-        """Return 1 for each unit that has a flag of `features`."""
-        has_flag: Vector = ((self.features["flags"] & bit) > 0).astype(np.float64)
+    def flag(self, mask: int) -> Vector:
+        """Return for each unit 1 where it has the flag of a mask (a constant of `features.py`), else 0."""
+        has_flag: Vector = ((self.features["flags"] & mask) > 0).astype(np.float64)
         return has_flag
 
     def shift(self, values: Vector, by: int) -> Vector:

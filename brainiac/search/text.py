@@ -1,4 +1,4 @@
-"""Words as the index and the ranker see them: one analysis for pages, queries and every engine (design 9).
+"""Words as the index and the ranker see them: one analysis for pages, queries and every engine.
 
 Words carry no positions: phrases are checked on the text itself. What a language knows (stems, stop words) is a help:
 without it words match as they are written, and by the character trigrams that inflected forms, compounds and typos
@@ -270,8 +270,9 @@ def _language_tools(language: str) -> tuple[Callable[[str], str], Callable[[str]
     import tantivy  # heavy, and not needed for what is shown around a match
 
     def built(name: str) -> Any:
+        """Return an analyzer of the engine with one filter for the language; None where it has no such filter."""
         raw = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw())
-        with contextlib.suppress(ValueError):  # the engine has none for this language
+        with contextlib.suppress(ValueError):
             return raw.filter(getattr(tantivy.Filter, name)(language)).build()
 
     stemmer, stopper = built("stemmer"), built("stopword")

@@ -1,1 +1,1 @@
-"""The doors of a daemon: REST, MCP and an OpenAI-compatible endpoint, behind one guard (design 12)."""
+"""The doors of a daemon: REST, MCP and an OpenAI-compatible endpoint, behind one guard."""

@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from brainiac.clock import parse_iso
 from brainiac.errors import FormatError
-from brainiac.events import Change, Event, EventUndone, PromptMoved, content_hash, remove
+from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, remove
 from brainiac.formats.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.storage.heartbeat import ended_devices
 from brainiac.storage.journal import from_line
@@ -76,8 +76,8 @@ class _PathHistory:
 
     Attributes:
         answers: To the prompt that is there, oldest first: to each revision, also those at paths it had before.
-        gone: Those to what stood there last, where that went.
-        gone_at: When it went, ISO 8601.
+        removed: To the prompt that was there last, where its file was removed.
+        removed_at: When it was removed, ISO 8601; "" where it was not.
     """
 
     answers: tuple[Answer, ...] = ()
@@ -100,7 +100,7 @@ class Answered:
     def __init__(self, store: Store) -> None:
         self._store, self._projection = store, store.projection
         # other devices whose daemons served this very folder and ended: their open exchanges are finished here
-        self._devices = json.dumps([store.journal.device, *ended_devices(store)])
+        self._devices = [store.journal.device, *ended_devices(store)]
         self.refresh()
 
     def refresh(self) -> None:
@@ -161,8 +161,8 @@ class Answered:
 
     def knows_response(self, prompt_path: str, response_hash: str) -> bool:
         """Return whether this response to this prompt was seen before."""
-        place = self._history(prompt_path)
-        return any(answer.response_hash == response_hash for answer in (*place.removed, *place.answers))
+        history = self._history(prompt_path)
+        return any(answer.response_hash == response_hash for answer in (*history.removed, *history.answers))
 
     def moved_from(self, prompt: Prompt) -> Answer | None:
         """Return the answer of a prompt that was moved to its present path and whose response was not.
@@ -174,12 +174,10 @@ class Answered:
             return standing if self.is_response_elsewhere(prompt.path) else None
         rows = self._projection.query("SELECT prompt, prompt_id, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
         paths = {self._present_path(*row) for row in rows} | {path for path, _, _ in rows}
-        candidates = [
-            answer
-            for place in map(self._history, paths)
-            for answer in (place.answers or (place.removed if self._is_recent(place.removed_at) else ()))[-1:]
-            if answer.prompt_sha256 == prompt.sha256
-        ]
+        candidates: list[Answer] = []
+        for history in map(self._history, paths):
+            removed = history.removed if self._is_recent(history.removed_at) else ()
+            candidates += [a for a in (history.answers or removed)[-1:] if a.prompt_sha256 == prompt.sha256]
         # a file is looked for at each path where this very text was answered
         absent = [answer for answer in candidates if not os.path.isfile(self._store.tree.absolute(answer.prompt))]
         return max(absent, key=lambda answer: answer.exchange, default=None)
@@ -189,8 +187,9 @@ class Answered:
         answer = self.of(path)
         return answer is not None and answer.response is not None and path not in prompt_path_of(answer.response)
 
-    def superseded_by(self, exchange: str) -> str | None:
-        """Return the exchange of which an exchange is the revision; None where it is the first."""
+    def previous_version(self, exchange: str) -> str | None:
+        """Return the exchange that this one revises; None where it is the first."""
+        # ids sort by time: of the same prompt's exchanges the greatest id below this one is the version before
         rows = self._projection.query(
             "SELECT max(event) FROM exchanges WHERE event < ?1"
             " AND prompt_id = (SELECT prompt_id FROM exchanges WHERE event = ?1)",
@@ -207,14 +206,32 @@ class Answered:
         return bool(self._projection.query("SELECT 1 FROM outcomes WHERE exchange = ? LIMIT 1", exchange))
 
     def undelivered(self) -> list[Event]:
-        """Return the events of this device's exchanges that have no outcome yet."""
+        """Return the events of exchanges that have no outcome yet and are this device's to note.
+
+        Where the settings name this device, the others note nothing: it notes theirs as soon as their files are here.
+        """
         return [from_line(line.encode()) for line in self._undelivered_lines("1 = 1")]
 
+    def _noted_devices(self) -> list[str]:
+        """Return the devices whose exchanges this one notes."""
+        if self._store.settings.active_device != self._store.journal.device:
+            return self._devices
+        return [device for (device,) in self._projection.query("SELECT DISTINCT device FROM exchanges")]
+
+    def _is_here(self, line: str) -> bool:
+        """Return whether the files of an exchange are here: another device's journal may arrive before them."""
+        exchange = from_line(line.encode()).what
+        if not isinstance(exchange, ExchangeEvent):
+            return False
+        paths = [path for path in (exchange.prompt, exchange.response) if path]
+        return all(self._store.tree.absolute(path).is_file() for path in paths)
+
     def _undelivered_lines(self, where: str, *values: str) -> list[str]:
-        """Return the journal lines of this device's exchanges without outcome for which a SQL condition holds."""
-        sql = f"""SELECT line FROM lines JOIN exchanges USING (event)
+        """Return the journal lines of exchanges without outcome for which a SQL condition holds."""
+        sql = f"""SELECT exchanges.device, line FROM lines JOIN exchanges USING (event)
                   WHERE exchanges.device IN (SELECT value FROM json_each(?)) AND {where} ORDER BY event"""
-        return [line for (line,) in self._projection.query(sql, self._devices, *values)]
+        lines = self._projection.query(sql, json.dumps(self._noted_devices()), *values)
+        return [line for device, line in lines if device in self._devices or self._is_here(line)]
 
     def response_target(self, prompt: Prompt) -> Target:
         """Return the path for a prompt's answer and the file that is there now.
@@ -263,33 +280,33 @@ class Answered:
 
     def _history(self, path: str, until: _Moment = _NOW) -> _PathHistory:
         """Return the answers at a path as they were before some moment, by replaying what happened there."""
-        place = _PathHistory()
+        history = _PathHistory()
         for step in self._history_steps(path, until):
             if isinstance(step, Answer):
-                place = replace(place, answers=(*place.answers, step))
-            elif step.path == path and step.source is not None:
-                place = self._with_arrival(place, step)
-            elif step.source is not None:
-                place = _PathHistory()
-            elif step.op == "remove":
-                place = _PathHistory((), place.answers or place.removed, step.at if place.answers else place.removed_at)
-            elif not place.answers:  # its removal was undone: the answers from before count again
+                history = replace(history, answers=(*history.answers, step))
+            elif step.path == path and step.source is not None:  # a prompt moved here
+                history = self._with_arrival(history, step)
+            elif step.source is not None:  # the prompt moved away
+                history = _PathHistory()
+            elif step.op == "remove" and history.answers:
+                history = _PathHistory((), history.answers, step.at)
+            elif step.op != "remove" and not history.answers:  # its removal was undone: the answers before it count
                 former = self._history(path, (str(step.about), 0)).answers[-1:]
-                place = _PathHistory(former) if former and former[0].prompt_hash == step.after else place
-        return place
+                history = _PathHistory(former) if former and former[0].prompt_hash == step.after else history
+        return history
 
-    def _with_arrival(self, place: _PathHistory, move: _Change) -> _PathHistory:
+    def _with_arrival(self, history: _PathHistory, move: _Change) -> _PathHistory:
         """Return a path's history after a prompt moved there, with the answers it had at its former path."""
-        former = place if move.source == move.path else self._history(str(move.source), (move.event, move.position))
+        former = history if move.source == move.path else self._history(str(move.source), (move.event, move.position))
         answers = former.answers
         if move.kind == PromptMoved.kind:  # the inbox recognized it by its text after the old path was removed
             answers = answers or former.removed
         if not answers:
-            return place
+            return history
         last = replace(answers[-1], prompt=move.path)
         if move.kind == PromptMoved.kind:
             last = replace(last, response=move.response, response_hash=move.after or last.response_hash)
-        stayed = () if former is place else place.answers
+        stayed = () if former is history else history.answers
         return _PathHistory((*stayed, *answers[:-1], last))
 
     def _history_steps(self, path: str, until: _Moment) -> list[Answer | _Change]:
@@ -324,4 +341,5 @@ class Answered:
         return path
 
     def _is_recent(self, at: str) -> bool:
+        """Return whether a moment is less than `MOVE_SECONDS` ago; False for ""."""
         return bool(at) and (self._store.clock.now() - parse_iso(at)).total_seconds() <= MOVE_SECONDS

@@ -114,8 +114,8 @@ class Committer(Transactions):
             self.finish_pending()
             self.edits.saves.check_displaced()
             # they hold former versions word for word, and the write-ahead file would restore its texts
-            for _, _, file in self.displaced():
-                self.disk.unlink(file)
+            for displaced in self.displaced_files():
+                self.disk.unlink(displaced.path)
             self.checkpoint()
             self.journal.blobs.delete(*digests)
 
@@ -143,7 +143,7 @@ class Committer(Transactions):
 
     def _sweep(self) -> dict[str, str]:
         """Remove our temporary files that belong to no commit; return the hash of each text kept as a blob, by path."""
-        waiting, swept = {file for _, _, file in self.displaced()}, {}
+        waiting, swept = {displaced.path for displaced in self.displaced_files()}, {}
         for path in _leftovers(self.tree) - waiting:
             content, relative = read_bytes(path), self.tree.relative(path)
             # its text may be a person's save that a crash left there: kept as a blob, and named by the event

@@ -133,7 +133,7 @@ class ConcurrentSaves:
             Paths whose saves were merged or put back.
         """
         rescued = []
-        for intent, step, file in self._transactions.displaced():
+        for intent, step, file in self._transactions.displaced_files():
             content = read_bytes(file)
             if content is None:
                 continue

@@ -1,4 +1,4 @@
-"""Updates `_index.md` of every folder whose pages a commit changes, and creates it where it is missing (S8)."""
+"""Updates `_index.md` of every folder whose pages a commit changes, and creates it where it is missing."""
 
 from __future__ import annotations
 

@@ -272,10 +272,13 @@ def serving_message(store: Store, other: Beat) -> str:
     return f"{other} serves {store.root}"
 
 
-def recently_seen_daemon(store: Store) -> Beat | None:
-    """Return a daemon of another home whose heartbeat was written lately by its file time, without waiting for more."""
+def possible_other_daemon(store: Store) -> Beat | None:
+    """Return a daemon that probably serves this folder from another home; None for none. It does not wait for a beat.
+
+    `_beats` leaves out this home's own heartbeat.
+    """
     now = time.time()  # file times are the system clock's
-    # a guess by the file's time, good enough for a message: only `OtherDaemons` is sure, and takes ten seconds
+    # the file's time is enough for a message; `OtherDaemons` makes sure, which takes ten seconds
     fresh = [beat for path, _, beat in _beats(store) if not beat.is_ended and now - _changed_at(path) < DEAD_SECONDS]
     return fresh[0] if fresh else None
 
@@ -291,7 +294,7 @@ def devices_in_folder(store: Store) -> set[str]:
 
 
 def _beats(store: Store) -> Iterator[tuple[str, bytes, Beat]]:
-    """Yield path, content and parsed beat of the heartbeats that other daemons wrote to this folder."""
+    """Yield path, content and parsed beat of the heartbeats that other homes' daemons wrote to this folder."""
     with suppress(OSError), os.scandir(store.tree.journal) as folders:
         for folder in folders:
             path = os.path.join(folder.path, FILE)

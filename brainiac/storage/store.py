@@ -18,6 +18,7 @@ from brainiac.clock import SYSTEM, Clock, day_in, iso
 from brainiac.errors import BlobError, ConflictError, SettingsError, storage_trouble
 from brainiac.events import Change, Event, EventData, PluginEvent
 from brainiac.formats.markdown import decode_text
+from brainiac.formats.prompt import Prompt
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
 from brainiac.settings import MachineSettings, Settings, SettingsFile
@@ -291,12 +292,19 @@ class Store:
         return git_folder(self.root)
 
     @property
+    def git_operation(self) -> str:
+        """What git is in the middle of in this folder, such as "merge"; "" for nothing."""
+        return operation_under_way(self.git) if self.git else ""
+
+    @property
     def waits_for(self) -> str:
         """Why this device must not run the processes now, in words for a person; "" when it is to run them."""
         active = self.settings.active_device
         if active not in (None, self.journal.device):
             return f"{active} runs the processes of this brain; `brainiac takeover` makes it this device"
-        if operation := operation_under_way(self.git) if self.git else "":
+        if active is None and (elder := self._elder_device()):
+            return f"{elder} answers in this brain too, and did so first; `brainiac takeover` makes it this device"
+        if operation := self.git_operation:
             return f"git is in the middle of a {operation} in this folder; finish it (`git status` says how)"
         return ""
 
@@ -304,6 +312,17 @@ class Store:
     def is_active(self) -> bool:
         """Whether this device is to run the processes now."""
         return not self.waits_for
+
+    def answers_here(self, prompt: Prompt) -> bool:
+        """Return whether this device is to answer a prompt: its own wherever they arrive, others where it is active."""
+        return prompt.device == self.journal.device or (self.is_active and not prompt.device)
+
+    def _elder_device(self) -> str:
+        """Return another device that is to run the processes where the settings name none; always "" here.
+
+        `Library` overrides it.
+        """
+        return ""
 
     def close(self) -> None:
         """Close the open files; the store must not be used afterwards."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from brainiac.clock import Clock, iso
 from brainiac.errors import ConflictError, StorageError, UserError
@@ -39,6 +39,20 @@ INLINE_BYTES = 65_536  # larger texts become blobs before the commit point; writ
 CHECKPOINT_BYTES = 4_000_000
 # a crash between two steps leaves a text twice rather than nowhere
 _ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
+
+
+class DisplacedFile(NamedTuple):
+    """A file that a commit swapped out, at the path where it is kept until it was checked for a person's save.
+
+    Attributes:
+        intent: The commit, as the write-ahead file has it.
+        step: The write of the commit that swapped it out.
+        path: Where it is kept.
+    """
+
+    intent: Intent
+    step: Step
+    path: Path
 
 
 class Transactions:
@@ -210,17 +224,20 @@ class Transactions:
             {digest for intent in intents if intent.texts for digest in _kept_digests(intent.event)}
         )
         self.journal.sync()
-        waiting = {intent.event.id for intent, _, _ in self.displaced()}
+        waiting = {displaced.intent.event.id for displaced in self.displaced_files()}
         self.write_ahead.keep_only([intent for intent in intents if intent.event.id in waiting])
 
-    def displaced(self) -> list[tuple[Intent, Step, Path]]:
-        """Return the files that commits swapped out and that still exist, each with its commit and step."""
+    def displaced_files(self) -> list[DisplacedFile]:
+        """Return the files that commits swapped out and that still exist.
+
+        An editor may still save into one of them, so each is checked for a person's save before it is removed.
+        """
         displaced = []
         for intent in self.write_ahead.read():
             for step in intent.steps:
                 path = self.tree.absolute(step.temporary)
                 if step.temporary and path.exists():
-                    displaced.append((intent, step, path))
+                    displaced.append(DisplacedFile(intent, step, path))
         return displaced
 
     def text_of(self, digest: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Core Loop: a prompt in the inbox becomes an answer beside it (seeds S10)."""
+"""Core Loop: a prompt in the inbox becomes an answer beside it."""
 
 from __future__ import annotations
 

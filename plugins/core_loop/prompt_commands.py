@@ -1,4 +1,4 @@
-"""The replies to the commands of a prompt, with every engine and without a model call (design 3, F-PRM-8).
+"""The replies to the commands of a prompt, with every engine and without a model call (docs/format.md, F-PRM-8).
 
 This file only writes the replies: Reflection changes the lists of short-term memory, and `history/forget.py` makes the
 plan of a `/forget`.

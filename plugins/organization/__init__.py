@@ -1,4 +1,4 @@
-"""Organization: while it is quiet, long-term memory evolves by how it is used (seeds S13, S15, P6)."""
+"""Organization: while it is quiet, long-term memory evolves by how it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One organization, from the counts to its commit, and the index pages derived from it (seeds S13, P6)."""
+"""One organization, from the counts to its commit, and the index pages derived from it."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Upkeep:
 
 
 def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterable[str]) -> bool:
-    """Add the front matter keys that pages lack (S7), and give the newer of two pages with one uuid a new one.
+    """Add the front matter keys that pages lack, and give the newer of two pages with one uuid a new one.
 
     Args:
         brain: The brain.

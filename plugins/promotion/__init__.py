@@ -1,4 +1,4 @@
-"""Promotion: while it is quiet, what was said moves into long-term memory (seeds S12, P5).
+"""Promotion: while it is quiet, what was said moves into long-term memory.
 
 Where it is never quiet, the oldest exchanges are filed without a model, so that short-term memory stays small.
 """

@@ -96,7 +96,7 @@ class Step:
 
 
 def importance_word(value: float | None) -> str:
-    """Return importance as a word: low below 0.4, high from 0.75 on (seeds I1); "" where no model judged it."""
+    """Return importance as a word: low below 0.4, high from 0.75 on; "" where no model judged it."""
     if value is None:
         return ""
     return "high" if value >= HIGH else "low" if value < LOW else "medium"
@@ -198,6 +198,8 @@ def _record(draft: Draft, step: Step, page_draft: PageDraft) -> StatementRecord:
         valid_from=operation.valid_from,
         valid_until=operation.valid_until,
         importance=importance_word(operation.importance),
+        category="" if operation.marked_by else operation.category or "",
+        subject_type="" if operation.marked_by else operation.subject_type,
         relevance=operation.relevance.score,
         band="" if operation.marked_by else operation.relevance.band,
         relevance_parts={} if operation.marked_by else parts,
@@ -413,7 +415,7 @@ def _rename(draft: Draft, page_draft: PageDraft, title: str) -> None:
 
 
 def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None:
-    """Put our statements into the given order, within the places that they have; every other line stays."""
+    """Put our statements into the order of `blocks`, each where one of them stood; every other line stays."""
     memory = page_draft.document.memory
     page = memory.uuid or memory.path
     ours = {
@@ -424,7 +426,7 @@ def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None
     wanted = [ours[block] for block in dict.fromkeys(blocks) if block in ours]
     text = memory.text
     # From the last place to the first, so that the offsets of the places above stay valid.
-    for place, statement in reversed(list(zip(ours.values(), wanted, strict=True))):
+    for standing, statement in reversed(list(zip(ours.values(), wanted, strict=True))):
         item = memory.text[statement.start : statement.end].rstrip("\n") + "\n"
-        text = text[: place.start] + item + text[place.end :]
+        text = text[: standing.start] + item + text[standing.end :]
     page_draft.document = MemoryDocument(text, memory.path)

@@ -1,4 +1,4 @@
-"""Words that are kept as written, without a model's judgement: those that the person or use has marked (design 8).
+"""Words that are kept as written, without a model's judgement: those that the person or use has marked.
 
 Marked by the person: `/remember`, a note in `inbox/notes/`, a line under Key Facts, a block with a `#tag` or `[[link]]`
 of theirs. Marked by use: words that answers mainly rested on on two different days, or that were said again on another

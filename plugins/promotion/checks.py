@@ -1,4 +1,4 @@
-"""Checks of a model's operation by its evidence, for any language (design 6): quotes, who said them, when, and numbers.
+"""Checks of a model's operation by its evidence, for any language: quotes, who said them, when, and numbers.
 
 An operation with a hard problem is refused. One with a soft problem is sent back once, and accepted if the model
 insists. An operation that passes wrongly loses no words either: the old wording goes to History.
@@ -17,7 +17,8 @@ from brainiac.formats.markdown import without_quotes
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
-from brainiac.text.numbers import clock_hours, dates_in, numbers, spelled_numbers
+from brainiac.text.dates import dates_in, months_in
+from brainiac.text.numbers import clock_hours, numbers, spelled_numbers
 from brainiac.text.tokens import likeness, words
 
 MIN_LETTERS = 3  # a shorter word is in most sentences
@@ -25,6 +26,7 @@ PASTED = "import"  # the origin of what stands in a block quote or a fence
 WORKED_OUT_DAYS = 31  # a date that no quote has may lie so far from the day it was said: "yesterday", "on Monday"
 SAME_WORD = 0.4  # two words that share so many of their character trigrams are forms of one word
 _WORD = re.compile(r"[^\W\d_]\w*")
+_NAME_WITH_DIGITS = re.compile(r"\b[^\W\d_]+\d+\b")
 _QUOTES = str.maketrans(dict.fromkeys("“”„«»\"'‘’*_`", ""))
 
 
@@ -52,21 +54,28 @@ class Sources:
         origin_of: Returns whose words the prompt of an exchange holds, one of `ORIGINS`.
         day_of: Returns the person's day of a moment.
         names: Titles and aliases of the pages that were shown.
+        known: The statements that were shown.
     """
 
     events: Mapping[str, StmEvent]
     origin_of: Callable[[str], str]
     day_of: Callable[[str], str]
     names: Collection[str] = ()
+    known: Collection[str] = ()
+
+    def texts(self) -> list[str]:
+        """Return all texts that the model was shown: exchanges, statements and names of pages."""
+        said = [text for event in self.events.values() for text in (event.user, event.ai)]
+        return [*said, *self.known, *self.names]
 
     def speaker_of(self, exchange: str, quote: str) -> str:
         """Return whose words a quote is, one of `ORIGINS`; "" where the exchange does not hold it."""
-        event, wanted = self.events[exchange], _folded(quote)
-        if wanted and wanted in _folded(without_quotes(event.user)):
+        event, wanted = self.events[exchange], _comparable(quote)
+        if wanted and wanted in _comparable(without_quotes(event.user)):
             return self.origin_of(exchange)
-        if wanted and wanted in _folded(event.user):  # a text that they pasted
+        if wanted and wanted in _comparable(event.user):  # a text that they pasted
             return max(self.origin_of(exchange), PASTED, key=ORIGINS.index)
-        return "assistant" if wanted and wanted in _folded(event.ai) else ""
+        return "assistant" if wanted and wanted in _comparable(event.ai) else ""
 
 
 def origin_of(operation: Operation, sources: Sources) -> str:
@@ -145,6 +154,7 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
     if numbers([text]) <= known:
         return
     known |= spelled_numbers(text, quotes)
+    text = _without_names(text, sources)
     for stated in _worked_out(text, days, known, quotes):
         text = text.replace(stated, " ")
     if unsaid := sorted(numbers([text]) - known):
@@ -154,12 +164,31 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
 
 def _worked_out(text: str, days: Collection[str], known: Collection[int], quotes: Sequence[str]) -> Iterable[str]:
     """Yield the dates of a text near the days, and its times at an hour that a quote has, as far as they are unsaid."""
-    stated = {piece for day, piece in dates_in(text) if any(_is_near(day, said) for said in days)}
+    stated = {
+        piece
+        for day, piece in dates_in(text)
+        if any(_is_near(day, said) for said in days) or _is_dated_by(day, quotes, days)
+    }
+    if months_in(quotes):  # "since last September": the year is the one of the day, or next to it
+        stated |= {str(int(day[:4]) + years) for day in days for years in (-1, 0, 1)}
     for piece, hours in clock_hours(text).items():
         quoted_hours = spelled_numbers(" ".join(map(str, hours)), quotes) | numbers(quotes)
         if not hours.isdisjoint(quoted_hours):
             stated.add(piece)
     return sorted(piece for piece in stated if not numbers([piece]) <= set(known))
+
+
+def _is_dated_by(stated: date, quotes: Sequence[str], days: Collection[str]) -> bool:
+    """Return whether quotes have a date's day and the name of its month; its year may be the one before or after."""
+    years = {int(day[:4]) for day in days}
+    is_year = any(abs(stated.year - year) <= 1 for year in years)
+    return is_year and stated.day in numbers(quotes) and stated.month in months_in(quotes)
+
+
+def _without_names(text: str, sources: Sources) -> str:
+    """Return a text without the words of letters and digits ("Q2", "B17") that stand in what the model was shown."""
+    shown = {name for shown_text in sources.texts() for name in _NAME_WITH_DIGITS.findall(shown_text)}
+    return _NAME_WITH_DIGITS.sub(lambda match: " " if match.group() in shown else match.group(), text)
 
 
 def _is_near(stated: date, day: str) -> bool:
@@ -177,13 +206,12 @@ def _word_problems(operation: Operation, targets: Sequence[Existing], sources: S
         yield Problem(f"the former statement's words {_listed(lost)} are gone; keep what still holds", is_hard=False)
     if operation.action == "end" and not any(_is_about(target.content, operation, sources) for target in targets):
         yield Problem("no word of what it ends was said; is it the same thing?", is_hard=False)
-    known = [*(text for event in sources.events.values() for text in (event.user, event.ai))]
-    known += [target.content for target in targets]
-    source_words = set(words(" ".join([*known, *sources.names, "User"])))
+    source_words = set(words(" ".join([*sources.texts(), *(target.content for target in targets), "User"])))
     # The first word always has a capital. In a language that gives one to every noun this soft problem is more
     # frequent, which costs a further call and refuses nothing.
     capitalized = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper()]
-    new = [word for word in capitalized if not _has_word(source_words, word)]
+    shortened = tuple(word for word in source_words if len(word) >= MIN_LETTERS)  # "mon" for "Mondays"
+    new = [word for word in capitalized if not (_has_word(source_words, word) or word.casefold().startswith(shortened))]
     if new:
         yield Problem(f"nobody said {_listed(new)}", is_hard=False)
 
@@ -219,7 +247,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"“{word}”" for word in dict.fromkeys(names[:12]))
 
 
-def _folded(text: str) -> str:
-    """Return a text for the comparison of quotes: without case, quotation marks, emphasis and marks at its ends."""
+def _comparable(text: str) -> str:
+    """Return a text as quotes are compared: without case, quotation marks, emphasis and marks at its ends."""
     plain = unicodedata.normalize("NFKC", text).translate(_QUOTES).casefold()
     return " ".join(plain.split()).strip(" .,;:!?…")

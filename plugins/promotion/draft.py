@@ -28,7 +28,6 @@ from brainiac.text.tokens import likeness
 USER = "User"
 SAME_TITLE = 0.6  # two titles that share so many of their character trigrams name the same how-to
 MAX_TAGS, MAX_ALIASES = 12, 12
-_IMPORTANCE = {"": -1, "low": 0, "medium": 1, "high": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +124,7 @@ class PageDraft:
             keys["tags"] = [*memory.tags, *tags][:MAX_TAGS]
         if self.reinforced:
             keys["reinforcement_count"] = memory.reinforcement_count + self.reinforced
-        if _IMPORTANCE[self.importance] > _IMPORTANCE.get(str(memory.meta.get("importance") or ""), -1):
+        if self.importance == "high" and not memory.meta.get("importance"):  # Organization asks before it archives it
             keys["importance"] = self.importance
         # a person's word for it is not replaced
         if self.named and self.named.emotion and memory.emotion in ("", "neutral"):
@@ -232,7 +231,7 @@ class Draft:
                 return page.path
         for path, new_page in self.new_pages.items():
             # pages begun in this run count too, or two candidates would begin the same page twice
-            names = (new_page.title, str(new_page.meta.get("subject")), *new_page.meta.get("aliases", ()))
+            names = (new_page.title, new_page.meta.get("subject", ""), *new_page.meta.get("aliases", ()))
             if new_page.is_private == is_private and wanted in map(str.casefold, names):
                 return path if self.pages.kind_of(path) == "concrete" else ""
         return ""

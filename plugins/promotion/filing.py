@@ -84,7 +84,6 @@ def add_exchanges(
         text, added = _with_exchanges(str(page_draft.document), exchanges)
         if added:
             page_draft.document = MemoryDocument(text, path)
-            page_draft.sources.update(dict.fromkeys(added))
         on_page = {(placed.event.id, placed.event.user, placed.event.ai) for placed in find_events(text)}
         for event in exchanges:
             if (event.id, event.user, event.ai) in on_page:

@@ -13,7 +13,7 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
 from brainiac.events import StatementRecord
-from brainiac.formats.markdown import without_link_targets
+from brainiac.formats.markdown import one_line, without_link_targets
 from brainiac.formats.prompt import ORIGINS
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
@@ -25,8 +25,8 @@ from .apply import Candidate, Step
 from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, folded, free_day_page
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
-MIN_CHANGED = 4  # so many changed statements, and half of the page's, are worth a name, a summary and an order
-MIN_UNNAMED = 6  # or so many on a page that has no summary yet
+MIN_CHANGED = 6  # so many changed statements, and half of the page's, are worth a name, a summary and an order
+MIN_UNNAMED = 8  # or so many on a page that has no summary yet
 SAME_WORDS = 0.8  # a text that holds so many of another's character trigrams says the same
 _KINDS = {"skill": "skills", "concrete": "concrete"}
 GENERAL = "general"
@@ -154,16 +154,14 @@ class NewPlace:
     def new_page(self, title: str) -> NewPage:
         """Return the page's beginning: its title, and its subject as the first candidate has it."""
         first = self.candidates[0].operation
-        is_user = self.kind != "skill" and first.subject in ("", USER)
-        meta: dict[str, Any] = {"subject": USER if is_user else first.subject or title}
-        if self.kind == "skill":
-            meta = {"subject": title, "subject_type": "workflow"}
-        else:
-            meta["subject_type"] = "person" if is_user else first.subject_type
-        meta |= {"category": first.category} if first.category else {}
-        meta |= {"canonical_key": first.canonical_key} if first.canonical_key else {}
+        subject = title if self.kind == "skill" else first.subject or USER
+        # the page shows what a person or a search uses; what else the model judged stands in the journal
+        meta: dict[str, Any] = {"subject": subject} if subject.casefold() != title.casefold() else {}
         if self.title and self.title.casefold() != title.casefold():
             meta["aliases"] = [self.title]
+        texts = [text for row in self.candidates for text in (row.operation.text, *row.operation.steps)]
+        if first.page.summary and not numbers([first.page.summary]) - numbers([title, *texts]):
+            meta["summary"] = one_line(first.page.summary)
         if first.marked_by:
             meta = {}  # no model judged the subject of marked words
         return NewPage(title, meta | ({"private": True} if self.is_private else {}))

@@ -1,7 +1,6 @@
-"""One consolidating call: the request, the model's answer, its check by evidence, and its journal entry (I1-I8).
+"""One consolidating call: the request, the model's answer, its check by evidence, and its journal entry.
 
-The journal's `events-analyzed` is the checkpoint: events in it are not sent to a model again, however a run ends
-(seeds R10).
+The journal's `events-analyzed` is the checkpoint: events in it are not sent to a model again, however a run ends.
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ MAX_STATEMENTS = 150  # in one call; a memory that has no more is shown whole
 MAX_OF_PAGE = 40  # of them of one page, those most like what was said
 MAX_PAGES = 150
 MAX_DOUBTS = 5  # proposals a week to retire a statement whose end is in doubt
-MAX_STEPS_SHOWN = 1200  # characters of a how-to
 _MAX_HITS = 10  # statements searched for each block of what was said
 _SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -301,7 +299,7 @@ class Consolidator:
                 # In doubt both statements stand: its evidence bears the text, only not the change.
                 addition = operation.model_copy(update={"action": "new", "ids": []})
                 if not any(problem.is_hard for problem in self._problems(addition, shown)):
-                    operation, hard = self._doubted(operation, shown) or addition, []
+                    operation, hard = self._with_doubted_end(operation, shown) or addition, []
             if hard or (problems and not is_last):
                 brief = operation.model_copy(update={"text": operation.text[:MAX_TEXT]})
                 refused.append(Refused(brief, "; ".join(problem.text for problem in hard or problems)))
@@ -311,21 +309,22 @@ class Consolidator:
             accepted.append(operation)
         return accepted, refused
 
-    def _doubted(self, operation: Operation, shown: Shown) -> Operation | None:
-        """Return an operation that states its text beside its target and asks the person; None where it must not ask.
+    def _with_doubted_end(self, operation: Operation, shown: Shown) -> Operation | None:
+        """Return an operation that adds its text and leaves it to the person to end its target (`is_doubted`).
 
-        It asks about one statement that nothing else of the answer changes, and not more than a handful a week.
+        It has one target, the first that no other operation changes. None where there is none, where the operation is
+        no `replace` or `end`, and where `MAX_DOUBTS` proposals were made in the last seven days.
         """
         known = {statement.id for statement in shown.request.existing}
         ids = [name for name in operation.ids if name in known - shown.changed_ids][:1]
-        if not ids or operation.action not in ("replace", "end") or self._doubts >= MAX_DOUBTS:
+        if not ids or operation.action not in ("replace", "end") or self._recent_proposals >= MAX_DOUBTS:
             return None
-        self._doubts += 1
+        self._recent_proposals += 1
         return operation.model_copy(update={"action": "end", "ids": ids, "is_doubted": True})
 
     @cached_property
-    def _doubts(self) -> int:
-        """How many proposals the runs of the last week made."""
+    def _recent_proposals(self) -> int:
+        """How many proposals were made in the last seven days, those of this run included."""
         since, count = iso(self._brain.clock.now() - timedelta(days=7)), 0
         for event in self._brain.journal.events(kinds={MemoryPromoted}, reverse=True):
             if event.at < since:
@@ -348,7 +347,8 @@ class Consolidator:
         """Return what the operations on a request may rest on."""
         names = [name for page in shown.request.pages for name in page.names]
         origin = {name: self._origin_of(event.id) for name, event in shown.events.items()}
-        return Sources(shown.events, origin.__getitem__, self._brain.day_of, names)
+        known = [statement.content for statement in shown.request.existing]
+        return Sources(shown.events, origin.__getitem__, self._brain.day_of, names, known)
 
     def _stored(self, operation: Operation, shown: Shown) -> CandidateRecord:
         """Return the journal's record of an operation, with the lasting ids of its exchanges and statements."""
@@ -444,7 +444,7 @@ def _summary(memory: Memory) -> str:
     """Return what a page is shown by: a how-to's steps, a summary, or the beginning of its first current statement."""
     current = [statement for statement in memory.statements if not statement.is_history]
     if steps := [statement.text for statement in current if statement.section == STEPS]:
-        return " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))[:MAX_STEPS_SHOWN]
+        return " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
     return str(memory.meta.get("summary") or "") or next((statement.text[:120] for statement in current), "")
 
 

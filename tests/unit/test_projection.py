@@ -108,7 +108,7 @@ class ProjectionMachine(RuleBasedStateMachine):
         assert answer is not None
         assert (self.exchanges[-1], known.exchange if known else None) == (
             answer.exchange,
-            brain.answered.superseded_by(answer.exchange),
+            brain.answered.previous_version(answer.exchange),
         )
 
     @rule(index=indices, is_extracted=st.sampled_from([True, False, None]), revised=st.none() | indices)

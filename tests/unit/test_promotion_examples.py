@@ -1,4 +1,4 @@
-"""The document's twenty examples of integration, each through the whole path: call, checks, page, History (seeds I9).
+"""The document's twenty examples of integration, each through the whole path: call, checks, page, History.
 
 The answers are recorded: what a strong model gives for each. The document's own answers that drop a detail are among
 them: whatever a model drops stands in History.

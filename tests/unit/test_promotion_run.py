@@ -24,7 +24,7 @@ from brainiac.llm.schemas import (
 )
 from tests.support.promotions import LTM, ScriptedEngine, make_brain, operations, page_with, pages, statements, tell
 
-KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count", "sources", "subject")
+KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count", "sources")
 
 
 def test_what_was_said_becomes_pages_in_one_commit(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_what_was_said_becomes_pages_in_one_commit(tmp_path: Path) -> None:
     assert outcome.event is not None
     page = page_with(brain, "Ruth is a GP in Bristol")
     assert "Ruth" == page.title
-    assert [] == [key for key in KEYS if key not in page.meta]
+    assert set(KEYS) == set(page.meta)
     assert [first] == page.meta["sources"]
     index = parse_index("", brain.read_text(f"{LTM}concrete/people/_index.md") or "")
     assert ["Ruth"] == [entry.title for entry in index.manifest]
@@ -272,7 +272,7 @@ def test_pages_about_the_same_become_one(tmp_path: Path) -> None:
 
 
 def test_a_page_that_grew_is_named_and_ordered_anew(tmp_path: Path) -> None:
-    """Four new statements on a page: it gets its title, summary, tags and order; the former title stays as an alias,
+    """Six new statements on a page: it gets its title, summary, tags and order; the former title stays as an alias,
     and every line of it is what it was."""
     brain = make_brain(tmp_path / "b", engine=(engine := ScriptedEngine()))
     tell(brain, "My sister Ruth is a GP.")
@@ -284,7 +284,7 @@ def test_a_page_that_grew_is_named_and_ordered_anew(tmp_path: Path) -> None:
         return Page(kind="concrete", title="Ruth Ames", summary="A doctor.", tags=["family"], emotion="love", order=ids)
 
     engine.answers[Purpose.SYNTHESIZE] = name
-    said = ["Ruth lives in Bath.", "Ruth has a boat.", "Ruth plays chess.", "Ruth paints."]
+    said = [f"Ruth {does}." for does in ("lives in Bath", "has a boat", "plays chess", "paints", "knits", "sails")]
     for text in said:
         tell(brain, f"My sister {text}")
     promote(brain)

@@ -81,10 +81,10 @@ def test_a_file_written_while_it_was_read_stays_to_be_read(root: Path) -> None:
     unindexed = unindexed_of(root)
     (root / PAGE).write_text("# Garden\n\n- User grows tomatoes. ^a1\n", "utf-8")
     unindexed.note(PAGE)
-    unindexed.take_notes()
+    unindexed.collect_noted()
     before = unindexed.encoded(PAGE)
     (root / PAGE).write_text("# Garden\n\n- User grows courgettes now. ^a1\n", "utf-8")
-    unindexed.take_in({PAGE: before})
+    unindexed.record_read({PAGE: before})
     assert [PAGE] == list(unindexed.unread)
     unindexed.catch_up()
     assert [PAGE] == [

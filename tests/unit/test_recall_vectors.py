@@ -64,8 +64,8 @@ def test_a_vector_is_made_once(tmp_path: Path) -> None:
     """Neither a move, nor another page with the same words, nor a restart embeds a text again."""
     embedder = HashEmbedder()
     page = Page("a.md", "A", (Unit("green tea"), Unit("black tea")))
-    Vectors(tmp_path, embedder).take_in(page)
-    Vectors(tmp_path, embedder).take_in(Page("moved.md", "B", (*page.units, Unit("coffee"))))
+    Vectors(tmp_path, embedder).embed_page(page)
+    Vectors(tmp_path, embedder).embed_page(Page("moved.md", "B", (*page.units, Unit("coffee"))))
     assert ["green tea", "black tea", "coffee"] == embedder.embedded
 
 
@@ -73,7 +73,7 @@ def test_nearest_page(tmp_path: Path) -> None:
     """The page with the words nearest in meaning comes first."""
     vectors = Vectors(tmp_path, HashEmbedder())
     for name, text in (("a", "green tea in the morning"), ("b", "boats on the lake")):
-        vectors.take_in(Page(f"{name}.md", name, (Unit(text),)))
+        vectors.embed_page(Page(f"{name}.md", name, (Unit(text),)))
     assert "b.md" == next(iter(vectors.nearest("boats")))
 
 
@@ -107,7 +107,7 @@ def test_a_query_is_embedded_once(tmp_path: Path) -> None:
     embedder = HashEmbedder()
     vectors = Vectors(tmp_path, embedder)
     page = Page("a.md", "A", (Unit("boats on the lake"),))
-    vectors.take_in(page)
+    vectors.embed_page(page)
     units = Units([whole(encode(page, Analyzer("english")))])
     for _ in range(2):
         vectors.nearest("sailing boats")

@@ -14,6 +14,7 @@ from brainiac.llm.gate import Gate
 from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
+from tests.support.vault import make_vault
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def test_no_link_leads_out_of_a_source(shell: Shell, tmp_path: Path, vault: Path
     for path in ("../vault/linked/keys.md", "../vault/keys.md", "../secret/keys.md"):
         with pytest.raises(ConfinementError):
             brain.read(path)
-        assert Gate(brain, is_remote=False).note(path) is None
+        assert Gate(brain, is_remote=False).read_note(path) is None
     brain.close()
     (tmp_path / "brain/Vault").symlink_to(vault)
     config = tmp_path / "brain/system/config.yaml"
@@ -135,8 +136,8 @@ def test_a_private_note_stays_here(shell: Shell, tmp_path: Path, vault: Path) ->
     assert {"../vault/deep/Well.md", "../vault/Garden.md"} == {hit.path for hit in hits}
     gate = Gate(brain, is_remote=True)
     assert [] == gate.hits(hits)  # the line about the tree has a link to the private note
-    assert gate.note("../vault/deep/Well.md") is None
-    assert "forty" in (Gate(brain, is_remote=False).note("../vault/deep/Well.md") or "")
+    assert gate.read_note("../vault/deep/Well.md") is None
+    assert "forty" in (Gate(brain, is_remote=False).read_note("../vault/deep/Well.md") or "")
     brain.close()
 
 
@@ -145,3 +146,24 @@ def test_a_source_is_a_folder_of_the_persons_own(tmp_path: Path, source: str) ->
     """A relative path out of the brain, the brain's own folders and an empty name are refused with the sentence why."""
     with pytest.raises(SettingsError, match="sources"):
         brain_with(tmp_path / "brain", source)
+
+
+def test_foreign_notes_of_many_shapes_stay_as_they_are(shell: Shell, tmp_path: Path) -> None:
+    """A brain in a vault searches, answers, promotes, organizes, repairs: not one byte of the person's changes."""
+    root = tmp_path / "brain"
+    notes = make_vault(root, 150)
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in root.rglob("*") if path.is_file()}
+    assert 0 == Shell(shell.capsys)("init", "--here", "--yes", str(root)).code
+    for number in (3, 7, 79):  # Latin-1 and broken properties too are found by their words
+        hits = shell("search", f"marker{number}x", "--json").json["hits"]
+        assert notes[number] == root / hits[0]["path"]
+    assert "Note 7" in shell("ask", "Where is marker7x?").out
+    for command in (["promote"], ["organize"], ["doctor", "--fix"], ["reindex"]):
+        assert 0 == shell(*command).code, command
+    brain = Brain(root)
+    graph = brain.recall.links
+    assert [brain.tree.relative(notes[other]) for other in (8, 4, 6)] == graph.forward(brain.tree.relative(notes[1]))
+    assert brain.tree.relative(notes[1]) in graph.back(brain.tree.relative(notes[8]))
+    assert [] == graph.orphans()
+    brain.close()
+    assert before == {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before}

@@ -63,7 +63,7 @@ def shown(brain: Brain) -> dict[str, str]:
     found = {}
     for entry in brain.tree.walk(brain.tree.memory):
         path = brain.tree.relative(entry.path)
-        if (text := gate.note(path, ("memory",))) is not None:
+        if (text := gate.read_note(path, tops=("memory",))) is not None:
             found[path] = text
     return found
 
@@ -143,7 +143,9 @@ def test_an_answer_that_repeated_it_is_marked(brain: Brain) -> None:
     ask_for(brain, "a.md")
     assert [] == telling(brain)
     gate = Gate(brain, is_remote=True)
-    assert [None] * 4 == [gate.note(f"inbox/{name}") for name in ("a.md", "a.response.md", "b.md", "b.response.md")]
+    assert [None] * 4 == [
+        gate.read_note(f"inbox/{name}") for name in ("a.md", "a.response.md", "b.md", "b.response.md")
+    ]
     assert "quillwort giraffe moss" in (brain.root / "inbox/b.response.md").read_text()
     promote(brain)
     assert [] == telling(brain)

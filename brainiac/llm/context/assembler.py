@@ -1,4 +1,4 @@
-"""The assembler: it makes working memory, all that a model sees, from a request (design 7; seeds S2, S3, C1-C4)."""
+"""The assembler: it makes working memory, all that a model sees, from a request."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ REFUSED = (
     "in the place of these only: put right, or repeated as it is where only a question was asked and it is right. What "
     "you leave out is dropped."
 )
+MAX_ABOUT = 1_200  # characters of a page's summary or of a how-to's steps
 JSON_ONLY = "Answer now, with JSON only."
 WITH_WORKFLOWS = frozenset({Purpose.QUERIES, Purpose.ANSWER})
 PLUGIN_SHARE = 0.1
@@ -78,7 +79,7 @@ class Assembler:
     """Assembles working memory for one brain.
 
     It remembers the order of pages and lists, so that each request begins like the one before it. Settings and files
-    are read for every request (seeds R11). Thread-safe.
+    are read for every request. Thread-safe.
     """
 
     def __init__(self, library: Library) -> None:
@@ -190,7 +191,7 @@ def _identity(text: str) -> str:
     return spoken("\n".join(lines).strip()) or "(empty)"
 
 
-# --- sections: the blocks of each purpose, in the order of seeds C1 and C2 -----------------------------------------
+# --- sections: the blocks of each purpose, in the order of requirements C1 and C2 (docs/requirements.md) --------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +299,7 @@ class _Sections:
         parts = []
         for path, statements in lines.items():
             page = named.get(path) or PageName(path, ())
-            about = f". {one_line(page.about)}" if page.about and not statements else ""
+            about = f". {one_line(page.about, MAX_ABOUT)}" if page.about and not statements else ""
             name = f"{one_line(path.removeprefix(top))}: {'; '.join(map(one_line, page.names))}{about}"
             parts.append(quoted("\n".join([name, *statements])))
         return parts
@@ -470,7 +471,7 @@ def _without_bounds(schema: Any) -> Any:
     return {**rest, **({"properties": properties} if properties else {})}
 
 
-# --- workflows: procedures in `system/workflows/`, started from a prompt's front matter (seeds R4) -----------------
+# --- workflows: procedures in `system/workflows/`, started from a prompt's front matter -----------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,7 +542,7 @@ def _listed(procedures: list[Workflow]) -> Block:
 
 
 def is_anthropic(model: str) -> bool:
-    """Return whether a model takes explicit cache marks (seeds R7)."""
+    """Return whether a model takes explicit cache marks."""
     return model.startswith("anthropic/") or "claude" in model
 
 

@@ -1,7 +1,7 @@
-"""Working memory as blocks, fitted into a model's window (design 7, seeds C3).
+"""Working memory as blocks, fitted into a model's window.
 
 Each block has a place by how seldom it changes, an owner, and a rule for cutting it. Blocks are first cut to their
-shares, then in the cut order of design 7 until all fit, always by whole parts.
+shares, then in the order of requirement C3 (docs/requirements.md) until all fit, always by whole parts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Count = Callable[[str], int]  # tokens of a text
 
 
 class Stability(IntEnum):
-    """The place of a block: blocks that change least come first, so that a provider's prefix cache hits (seeds C4)."""
+    """The place of a block: blocks that change least come first, so that a provider's prefix cache hits."""
 
     # with gaps for the blocks of plugins
     IDENTITY = 0

@@ -1,4 +1,4 @@
-"""The boundary between data and instructions: texts of memory, files and tools are quoted (design 7, fencing).
+"""The boundary between data and instructions: texts of memory, files and tools are quoted.
 
 Quoted text can be read but cannot pose as a heading, a role, a link or a setting. Every line of data begins with `> `;
 everything that a reader might take for a line break is made one first, so that no content stands at the start of a
@@ -53,7 +53,7 @@ def one_line(text: str, max_chars: int = 120) -> str:
 
 
 def reference(title: str, path: str, uuid: str = "") -> str:
-    """Return the Markdown link to a memory, with its uuid in the link's title (seeds R1)."""
+    """Return the Markdown link to a memory, with its uuid in the link's title."""
     target = percent_encode(path.encode("utf-8", "surrogateescape"), safe="/-_.~+,@")
     identity = re.sub(r"[^0-9A-Za-z-]", "", uuid)
     return f"[{one_line(title or path)}]({target}" + (f' "uuid:{identity}")' if identity else ")")

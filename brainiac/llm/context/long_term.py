@@ -1,4 +1,4 @@
-"""Long-term memory as a model reads it: pages that were found, notes in focus, most linked pages (seeds C1, R5-R8).
+"""Long-term memory as a model reads it: pages that were found, notes in focus, most linked pages.
 
 Statements are shown whole, with date, title and path, and quoted as data.
 """
@@ -128,7 +128,7 @@ def _dated(library: Library, hit: Hit) -> str:
 
 
 class ShownPages:
-    """Finds pages of long-term memory by the links, names and uuids that people and models write (seeds R1, R6).
+    """Finds pages of long-term memory by the links, names and uuids that people and models write.
 
     Args:
         library: The memory.
@@ -179,7 +179,7 @@ class ShownPages:
         return self._shown(self._graph.back(page.path))
 
     def most_linked(self, limit: int) -> list[Hub]:
-        """Return the pages with the most connections, ties by the latest change; no index pages (R5)."""
+        """Return the pages with the most connections, ties by the latest change; no index pages."""
         hubs = self._graph.hubs(len(self._graph.pages))
         return list(islice((hub for hub in hubs if self._is_shown(hub.path)), limit))
 
@@ -252,7 +252,7 @@ def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> tuple[str, s
         return f"`{one_line(link)}` is ambiguous; it may mean {candidates}. Ask candidates one is meant.", ""
     if matches:
         (page,) = matches
-        path, text, name = page.path, gate.note(page.path), reference(page.title, page.path, page.uuid)
+        path, text, name = page.path, gate.read_note(page.path), reference(page.title, page.path, page.uuid)
         links = [reference(other.title, other.path, other.uuid) for other in pages.linked_from(page)[:5]]
         status = "indexed" + (f"; links to {', '.join(links)}" if links else "")
     else:
@@ -272,7 +272,7 @@ def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
     target, _ = _target_and_uuid(link)
     for path in (posixpath.normpath(posixpath.join(folder, target)), target):
         for candidate in (path, f"{path}.md"):
-            if (text := gate.note(candidate)) is not None:
+            if (text := gate.read_note(candidate)) is not None:
                 return candidate, text
     return target, None
 

@@ -1,4 +1,4 @@
-"""Short-term memory as a model reads it, so that each request begins with the text of the last one (seeds C1, C4, S10).
+"""Short-term memory as a model reads it, so that each request begins with the text of the last one.
 
 The file's event log is newest first; here it is oldest first, and each turn appends to it. The lists of Structured Data
 stand above the log and change with nearly every turn, which would invalidate the prefix cache of the whole log. So the
