@@ -237,7 +237,9 @@ def test_the_inspector_of_mcp(served: Served, node_modules: Path) -> None:
         (["--method", "tools/list"], '"remember"'),
         (["--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=heron"], "fresh"),
     ):
-        done = subprocess.run([*inspector, *more], capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [*inspector, *more], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+        )
         assert expected in done.stdout, done.stderr
 
 
