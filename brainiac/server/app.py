@@ -21,6 +21,7 @@ from brainiac.errors import UserError
 from brainiac.server.address import (
     TOKEN_VARIABLE,
     Address,
+    read_address,
     remove_address,
     token_of,
     write_address,
@@ -73,6 +74,9 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
     """Open the sockets, start the server, and say where it listens."""
     settings, state = brain.settings.server, brain.places.state
     sockets: list[socket.socket] = []
+    former = read_address(state)
+    if former is not None and former.socket:  # of a daemon that was killed, since this one has the lock
+        shutil.rmtree(Path(former.socket).parent, ignore_errors=True)
     path = _unix_socket(sockets, resources) if hasattr(socket, "AF_UNIX") else ""
     url = ""
     if port:
