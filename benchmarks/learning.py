@@ -38,6 +38,7 @@ from brainiac.search.signals import FACTS, NOTES, TALK
 RIDGE = {TALK: 1e-3, FACTS: 1e-2, NOTES: 1e-3}
 FOLDS = 3
 NOTES_SIGNALS = ("own", "trigram_three", "section", "title_covered", "title_trigram", "meaning", "meaning_page")
+PLAIN = ("own", "trigram_three")
 SORT_SIGNALS = ("is_talk", "is_notes")
 OTHER_SIGNALS = tuple(name for name in ALONE if name not in ("own", "section", "title_covered", "title_trigram"))
 # what facts and notes cannot show is as in talk
@@ -172,7 +173,8 @@ def learn(groups: Sequence[Sequence[Example]], names: Sequence[str], sort: int) 
     """Return the weights that put evidence first; each group of examples weighs as much as the other."""
     used, shares = _shared(groups)
     names = tuple(name for name in names if name in used[0].ranked.signals and name not in SORT_SIGNALS)
-    matrices, weights = [_matrix(x, names) for x in used], np.zeros(len(names))
+    # which paragraph of a page that answers is the best is judged by plain BM25 at first
+    matrices, weights = [_matrix(x, names) for x in used], np.array([float(name in PLAIN) for name in names])
     for _ in range(3 if sort == NOTES else 1):
         labels = [_labels(x, matrix @ weights) for x, matrix in zip(used, matrices, strict=True)]
         weights = _fit(matrices, labels, shares, RIDGE[sort])

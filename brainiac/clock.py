@@ -47,7 +47,7 @@ class ManualClock(Clock):
         return self._elapsed_seconds
 
     def wait(self, condition: threading.Condition, timeout_seconds: float | None) -> bool:
-        """Wait until the condition is notified or `advance` reaches the timeout; return False once it is reached."""
+        """Wait until the condition is notified or `advance` moves this clock; return whether the timeout lies ahead."""
         with self._mutex:
             self._waiting.add(condition)
             deadline = None if timeout_seconds is None else self._elapsed_seconds + timeout_seconds

@@ -11,7 +11,16 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from brainiac.errors import SettingsError
 from brainiac.storage.files import read_bytes
@@ -237,14 +246,14 @@ class Settings(_Section):
         description="IANA name such as Europe/Lisbon, written by `brainiac init`: times shown, what is today and the "
         "folders of `events/` go by it; stamps in files stay UTC",
     )
+    active_device: str | None = Field(None, description="the device that runs the processes; empty: whichever runs")
+    paths: PathSettings = PathSettings()
     sources: tuple[str, ...] = Field(
         (),
         strict=False,
         description="folders of your own notes to search and cite, never written: within the brain (`.` for all of "
         "them beside its own), or `~/vault` and `/path/vault`, which each machine must allow (`brainiac sources`)",
     )
-    active_device: str | None = Field(None, description="the device that runs the processes; empty: whichever runs")
-    paths: PathSettings = PathSettings()
     inbox: InboxSettings = InboxSettings()
     watch: WatchSettings = WatchSettings()
     llm: ModelSettings = ModelSettings()
@@ -266,17 +275,19 @@ class Settings(_Section):
             raise ValueError(f"there is no time zone `{name}`; name one such as Europe/Lisbon or UTC") from error
         return name
 
-    @model_validator(mode="after")
-    def _sources_are_folders(self) -> Settings:
+    @field_validator("sources")
+    @classmethod
+    def _are_own_folders(cls, sources: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         """Refuse sources that are no folder of a person's own."""
-        for source in self.sources:
+        own = {"system": "system", **dict(info.data.get("paths", PathSettings()))}
+        for source in sources:
             path = PurePosixPath(source)
             if not source.strip() or "\0" in source or ".." in path.parts:
-                raise ValueError(f"`sources: {source}` must be a folder such as `Notes`, `~/vault` or `/path/vault`")
-            for name, folder in (("system", "system"), *self.paths):
+                raise ValueError("each must be a folder such as `Notes`, `~/vault` or `/path/vault`, without `..`")
+            for name, folder in own.items():
                 if PurePosixPath(folder) in (path, *path.parents):
-                    raise ValueError(f"`sources: {source}` lies in `paths.{name}`, which is the brain's own")
-        return self
+                    raise ValueError(f"`{source}` lies in `paths.{name}`, which is the brain's own")
+        return sources
 
     def layout(self) -> Layout:
         """Return the directories as `Tree` takes them."""

@@ -92,7 +92,7 @@ def chat(
 
 
 def _line() -> str:
-    """Return what the person says next; "" where they end."""
+    """Return the next line of the conversation, stripped; "" for an empty line or the end of input: both end it."""
     try:
         return (input("> ") if is_terminal(sys.stdin) else sys.stdin.readline()).strip()
     except EOFError:
@@ -116,7 +116,7 @@ def _text_of(brain: Brain, words: list[str] | None) -> str:
 
 
 def _beginning(model: str) -> list[str]:
-    """Return what gets a person going who asked nothing, by the engine that would answer."""
+    """Return the lines with examples and the engine that would answer, for a person who asked nothing."""
     told = "brainiac ask 'I moved to Portland in June.'"
     asked = "brainiac ask 'Where do I live?'"
     if model == "offline":
@@ -152,8 +152,8 @@ class _Stream:
     """
 
     def __init__(self, tree: Tree, folder: str) -> None:
-        place = folder if folder.endswith((".md", ".txt")) else f"{folder}/prompt.md"
-        self.links = ShownLinks(tree, place) if is_terminal(sys.stdout) else None
+        prompt = folder if folder.endswith((".md", ".txt")) else f"{folder}/prompt.md"
+        self.links = ShownLinks(tree, prompt) if is_terminal(sys.stdout) else None
         self.is_used = False
 
     def __call__(self, piece: str) -> None:
@@ -201,22 +201,22 @@ class ShownLinks:
         opened = _OPEN_LINK.search(text)
         end = opened.start() if opened else len(text)
         self._pending = text[end:]
-        return self._plain(text[:end])
+        return self._with_paths(text[:end])
 
     def rest(self) -> str:
         """Return the text that is still pending, at the end of the answer."""
         text, self._pending = self._pending, ""
-        return self._plain(text)
+        return self._with_paths(text)
 
-    def _plain(self, text: str) -> str:
+    def _with_paths(self, text: str) -> str:
         """Return a text with `text (path)` in place of each Markdown link."""
         for link in reversed(find_links(text)):
             if not link.is_wiki:
-                place = link.target if link.is_external else self._place(link.target)
-                text = f"{text[: link.start]}{link.text} ({place}){text[link.end :]}"
+                path = link.target if link.is_external else self._path(link.target)
+                text = f"{text[: link.start]}{link.text} ({path}){text[link.end :]}"
         return text
 
-    def _place(self, target: str) -> str:
+    def _path(self, target: str) -> str:
         """Return the path that a link leads to, relative to the current folder if it lies below that."""
         path = Path(os.path.normpath(self._folder / target))
         return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
@@ -227,7 +227,7 @@ def _tell_wait(path: str, reason: str) -> None:
 
 
 def _waiting(brain: Brain) -> AbstractContextManager[object]:
-    """Show on a terminal that the daemon is at it."""
+    """Return a context in which a terminal shows that the daemon is answering; elsewhere nothing is shown."""
     if not is_terminal(sys.stderr) or not is_running(brain):
         return nullcontext()
     from brainiac.cli.styling import spinner

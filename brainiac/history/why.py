@@ -447,6 +447,7 @@ class Provenance:
         for block in blocks:  # the list grows during the loop
             for change in self._changes:
                 former = change.former
+                # the change wrote this statement, or moved the one before it to History under this id
                 if block in (change.block, former.history) and former.block and former.block not in blocks:
                     blocks.append(former.block)
         return blocks

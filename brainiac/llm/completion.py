@@ -310,7 +310,10 @@ def _raised() -> tuple[type[BaseException], ...]:
 
 
 def _failed(error: BaseException, endpoint: Endpoint, completion: Completion) -> ModelError:
-    """Return our error for litellm's; the caller raises it `from None`, since the traceback of that holds the key."""
+    """Return our error for litellm's; after a timeout the call counts as begun, since the server may charge for it.
+
+    The caller raises it `from None`: the traceback of litellm's error holds the key.
+    """
     if isinstance(error, litellm().exceptions.Timeout) and not is_unreachable(error):
         completion.is_begun = True
     return model_error(error, endpoint)

@@ -129,7 +129,7 @@ class Ledger:
 
     @contextmanager
     def _claims(self) -> Iterator[dict[str, Claim]]:
-        """Yield the claims of running calls by name, to be changed, under a lock; write them back afterwards."""
+        """Yield the claims of running calls by name, for the caller to change; locked, and written back after."""
         path = self._library.places.state / "claims.json"
         with storage_trouble(), locked(path.with_suffix(".lock")):
             set_aside_non_file(path)

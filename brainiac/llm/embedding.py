@@ -52,7 +52,12 @@ class RemoteEmbedder:
         return unit_norm(np.array(vectors, np.float32))
 
     def _batch(self, texts: Sequence[str], ledger: Ledger | None) -> list[list[float]]:
-        """Return the vectors of one batch, within the budget."""
+        """Return the vectors of one batch.
+
+        Raises:
+            ModelError: The server fails.
+            BudgetError: The call does not fit into the budget; it is not made.
+        """
         released = released_texts(texts, self._endpoint)
         # free calls to this machine are not journaled: there is one for every page and question
         if ledger is None or (self._endpoint.is_local and ledger.price_of(self._endpoint) == FREE):

@@ -194,7 +194,7 @@ class Operation(Result):
         marked_by: What marked the words, where no model judged: `command`, `note`, `key-fact`, `tag`, `link`, `use` or
             `repetition`.
         tags: The person's own, where no model judged.
-        is_doubted: Its text is stated, and the person is asked whether it ends the statement.
+        is_doubted: Of an `end`: `text` is added, and a line of `memory/review.md` asks the person whether `ids` end.
     """
 
     action: Literal["new", "replace", "end", "same", "forget"]

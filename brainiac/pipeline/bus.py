@@ -225,7 +225,10 @@ class Bus:
         return min(due) - now if due else None
 
     def _check_path(self, path: str) -> None:
-        """Note the present stamp of a file, or of all files in a folder."""
+        """Pass the present stamp of a file, or of each file in a folder, to the settler.
+
+        A grown access log and a conflict copy of a sync tool are looked at besides.
+        """
         tree = self._brain.tree
         relative = tree.relative(path)
         kind = tree.kind_of(relative)

@@ -12,7 +12,7 @@ from datetime import date
 from brainiac.events import PathKind
 from brainiac.search.documents import page_of
 from brainiac.search.features import EncodedPage, Stamp, encode, name_mark
-from brainiac.search.index import Asked, Index
+from brainiac.search.index import Asked, Index, Variant
 from brainiac.search.query import Narrowing
 from brainiac.search.text import Analyzer
 
@@ -31,7 +31,7 @@ def _paths(
     index: Index,
     *terms: str,
     required: tuple[str, ...] = (),
-    variants: Mapping[str, tuple[str, float]] | None = None,
+    variants: Mapping[str, Variant] | None = None,
     narrowing: Narrowing | None = None,
 ) -> list[str]:
     """Return the names of the pages that an index finds for words, best first."""
@@ -95,7 +95,7 @@ def check_variants(index: Index) -> None:
     """A page that only holds what is like a term is found by it, behind one that holds the term."""
     index.replace([page("near", "- Zahnarzttermin. ^a1"), page("same", "- Termin. ^a1"), page("other", "- Tea. ^a1")])
     index.commit()
-    variants = {"zahnarzttermin": ("termin", 0.8)}
+    variants = {"zahnarzttermin": Variant("termin", 0.8)}
     _is((["same"], ["same", "near"]), (_paths(index, "Termin"), _paths(index, "Termin", variants=variants)))
 
 

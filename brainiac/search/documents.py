@@ -173,8 +173,8 @@ _COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the keyless 
 WHOLE_CHARACTERS = 1_000  # a message up to this length is found as a whole
 SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM, PathKind.SOURCE})
 
-_LEFT_OUT = re.compile(r"^## (?:History|Manifest)[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
-_RELATED = re.compile(r"^## Related Memories[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
+_HISTORY_OR_MANIFEST = re.compile(r"^## (?:History|Manifest)[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
+_RELATED_MEMORIES = re.compile(r"^## Related Memories[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
 _TITLE = re.compile(r"^# +(.+?)[ \t#]*$", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
@@ -244,7 +244,7 @@ def links_of(path: str, text: str) -> Iterator[Link]:
     # most pages have no links, and taking sections out costs more than looking
     if "](" not in text and "[[" not in text:
         return
-    folder, text = posixpath.dirname(path), _LEFT_OUT.sub("", text)
+    folder, text = posixpath.dirname(path), _HISTORY_OR_MANIFEST.sub("", text)
     for name in _WIKI_LINK.findall(text):
         yield Link("", wiki_name(name))
     for target, uuid in _LINK.findall(text):
@@ -273,20 +273,15 @@ def _is_links(text: str) -> bool:
 
 
 def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
-    """Yield the paragraphs and statements of a text without exchanges; History, Manifest and links are skipped."""
-    # most texts have no such section, and the search for it is the dearer part
-    if "\n## " in body or body.startswith("## "):
-        body = _RELATED.sub("", _LEFT_OUT.sub("", body))
-    if "<!--" in body:
-        body = _COMMENT.sub("", body)
+    """Yield the paragraphs and statements of a text without exchanges, in order."""
     paragraph: list[str] = []
     # `has_text` is false while the paragraph holds headings alone: they go before the text below them
     has_text, fence = False, ""
-    for line in body.split("\n"):
+    for line in _searched_text(body).split("\n"):
         bare = line.strip()
-        if fence:
+        if fence:  # inside a code block: `#` is no heading there, and `-` no item
             paragraph.append(line)
-            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
+            fence = "" if _closes(fence, bare) else fence
             continue
         is_heading = bare.startswith("#") and _HEADING.match(bare) is not None
         item = None if is_heading else _ITEM.match(line)
@@ -304,6 +299,19 @@ def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
         yield Unit("\n".join(paragraph))
 
 
+def _searched_text(body: str) -> str:
+    """Return a text without its comments and the sections History, Manifest and Related Memories."""
+    # most texts have no such section, and looking for a heading first is cheaper than the patterns
+    if "\n## " in body or body.startswith("## "):
+        body = _RELATED_MEMORIES.sub("", _HISTORY_OR_MANIFEST.sub("", body))
+    return _COMMENT.sub("", body) if "<!--" in body else body
+
+
+def _closes(fence: str, line: str) -> bool:
+    """Return whether a line closes the code block that a fence opened: only its signs, and at least as many."""
+    return line.startswith(fence) and not line.strip(fence[0])
+
+
 def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
     """Return the unit of a list item with a block id; a link to a day at its end becomes the moment it was said."""
     said_on = _SAID_ON.search(text)
@@ -314,7 +322,10 @@ def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
 
 @lru_cache(maxsize=1024)
 def _noon(day: str, zone: tzinfo) -> str:
-    """Return noon of a day as a moment, "" for no date: noon keeps its date when read in a neighbouring time zone."""
+    """Return noon of a day in a time zone as an ISO 8601 moment; "" for no date.
+
+    Noon, because most other time zones have the same date then.
+    """
     try:
         return iso(datetime.fromisoformat(f"{day}T12:00:00").replace(tzinfo=zone))
     except (ValueError, OverflowError):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import tantivy
 
@@ -34,6 +34,18 @@ class UnusableIndexError(BrainiacError):
     """The index is damaged, of another version, or made for another language: it must be built anew."""
 
 
+class Variant(NamedTuple):
+    """A word that may stand for a term of the query.
+
+    Attributes:
+        term: The term, one of `Asked.terms`.
+        likeness: How like it the word is, 0 to 1.
+    """
+
+    term: str
+    likeness: float
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What an index is asked for.
@@ -42,14 +54,14 @@ class Asked:
         terms: Stems, and marks such as `#tag`, `@2023-05`, `=title`: any of them must stand in a passage.
         limit: Look at most at so many passages.
         required: Terms and marks that must stand in the passage, all of them.
-        variants: Other terms that may stand in the stead of one: which one, and how like it they are, 0 to 1.
+        variants: What a page may have instead of a term of the query, by stem.
         narrowing: Which pages are looked at; None for all.
     """
 
     terms: Sequence[str]
     limit: int
     required: Sequence[str] = ()
-    variants: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    variants: Mapping[str, Variant] = field(default_factory=dict)
     narrowing: Narrowing | None = None
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from brainiac.search.documents import FoundBy, Hit, HitKind, Page, Unit, UnitKind
 from brainiac.search.embed import Vectors
 from brainiac.search.features import ASKS, FEATURES, KIND_SHIFT, NO_DAY, ONLY_ASKS, USER, EncodedPage, signed
-from brainiac.search.index import Asked, Candidates
+from brainiac.search.index import Asked, Candidates, Variant
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query
 from brainiac.search.rank import Ranked, rank
@@ -34,7 +34,8 @@ from brainiac.tree import Tree
 _PASSAGES = 128
 _PASSAGES_READ = 1000  # where the text of a hit decides whether it is one
 _PAGES_LISTED = 300
-_VARIANTS, _MOST_VARIED = 64, 24  # of each of so many words: so many that are like it, dead ones among them
+# Of each of so many words all that are like it: the vocabulary forgets nothing, and dead words would crowd out others.
+_VARIANTS, _MOST_VARIED = 20_000, 24
 _MAX_UNITS, _LONG_TALK, _LONG_PROSE = 6000, 200, 24  # of a talk or page with more units the best, with their neighbours
 # Measured (docs/decisions/ranker.md): 2 of 100 words that have nothing to do with a brain come so near in meaning.
 _LEAST_COSINE = 0.3
@@ -154,13 +155,13 @@ class Retrieval:
             narrowing=query.narrowing or None,
         )
 
-    def _variants(self, query: Query) -> dict[str, tuple[str, float]]:
-        """Return words like the query's, by stem: which term of the query each may stand for, and how like it is."""
-        variants: dict[str, tuple[str, float]] = {}
+    def _variants(self, query: Query) -> dict[str, Variant]:
+        """Return, by stem, the words of the vocabulary that are like a term of the query and may stand for it."""
+        variants: dict[str, Variant] = {}
         for token in query.tokens[:_MOST_VARIED]:
             if token.stem in query.terms:
                 for stem, similarity in self.analyzer.vocabulary.similar(token.word, _VARIANTS):
-                    variants.setdefault(stem, (token.stem, similarity))
+                    variants.setdefault(stem, Variant(token.stem, similarity))
         return variants
 
     def _table(self, pages: Sequence[EncodedPage]) -> Table:
@@ -260,10 +261,14 @@ class _WordsOfPages:
         is_there = np.zeros(len(self._table), bool)
         is_there[self.numbers] = True
         distinct = np.flatnonzero(is_there)
-        stems, term, value = self._table.stems[distinct], np.zeros(len(is_there), np.int64), np.zeros(len(is_there))
-        for stem, (number, worth) in worth_of.items():
-            same = distinct[stems == term_hash(stem)]
-            term[same], value[same] = number, worth
+        asked = np.array([term_hash(stem) for stem in worth_of], np.uint32)
+        of_term, worth = np.array(list(worth_of.values())).T
+        order = np.argsort(asked)
+        stems = self._table.stems[distinct]
+        place = order[np.minimum(np.searchsorted(asked, stems, sorter=order), len(order) - 1)]
+        is_asked = asked[place] == stems
+        term, value = np.zeros(len(is_there), np.int64), np.zeros(len(is_there))
+        term[distinct[is_asked]], value[distinct[is_asked]] = of_term[place[is_asked]], worth[place[is_asked]]
         held = np.flatnonzero(value[self.numbers])
         # the best form of each word in each unit: the last of its kind in this order
         order = held[np.argsort(value[self.numbers[held]], kind="stable")]

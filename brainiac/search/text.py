@@ -270,8 +270,9 @@ def _language_tools(language: str) -> tuple[Callable[[str], str], Callable[[str]
     import tantivy  # heavy, and not needed for what is shown around a match
 
     def built(name: str) -> Any:
+        """Return an analyzer of the engine with one filter for the language; None where it has no such filter."""
         raw = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw())
-        with contextlib.suppress(ValueError):  # the engine has none for this language
+        with contextlib.suppress(ValueError):
             return raw.filter(getattr(tantivy.Filter, name)(language)).build()
 
     stemmer, stopper = built("stemmer"), built("stopword")

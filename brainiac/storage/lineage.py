@@ -96,7 +96,12 @@ class _Lineage:
         return steps
 
     def _origins(self, digest: str, passed: frozenset[str]) -> set[str]:
-        """Return the versions that a version grew from directly, as far as that is sure."""
+        """Return the versions that one certainly grew from: of one from outside, those that every device had.
+
+        Args:
+            digest: The content hash of the version.
+            passed: The versions on the way to it, so that the search ends after `MAX_DEPTH`.
+        """
         if made := self._made.get(digest):
             return made
         seen = {former for former in self._seen.get(digest, ()) if former is not None and former != digest}

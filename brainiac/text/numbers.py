@@ -1,20 +1,16 @@
-"""Numbers in texts of any language: digits, number words, dates with the month's name, and times on the clock."""
+"""Numbers in texts of any language: digits, number words, and times on the clock."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from datetime import date
+from collections.abc import Iterable
 from functools import lru_cache
 
 _NUMBER = re.compile(r"\d+")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)|\d+")
-_YEAR_FIRST = re.compile(r"(?<!\d)(\d{4})\D{1,2}(\d{1,2})\D{1,2}(\d{1,2})(?!\d)")
-_DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})[./]\s?(\d{1,2})[./]\s?(\d{4})(?!\d)")
 _CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.h](00|15|30|45)(?!\d)")
-_TOKEN = re.compile(r"\d+|[^\W\d_]+")
-_BEFORE_MONTH = 2  # tokens between a day and its month: "18 de março"
+TOKEN = re.compile(r"\d+|[^\W\d_]+")  # a group of digits, or a word
 _MIN_PREFIX = 4  # letters from which on an inflected number word is recognized by its beginning
 _MIN_LETTERS = 3  # a shorter number word of one language is any word of another
 
@@ -34,32 +30,14 @@ def spelled_numbers(text: str, quotes: Iterable[str]) -> set[int]:
     Returns:
         The numbers as `numbers` returns them: of `1,200` the groups 1 and 200.
     """
-    tokens = {token for quote in quotes for token in _TOKEN.findall(_folded(quote))}
-    whole = " ".join(map(_folded, quotes))
+    tokens = {token for quote in quotes for token in TOKEN.findall(folded(quote))}
+    whole = " ".join(map(folded, quotes))
     spelled: set[int] = set()
     for written in _GROUPED.findall(text):
         value = int(re.sub(r"\D", "", written)[:12])
         if any(_is_spelled(form, tokens, whole) for form in _forms(value)):
             spelled |= numbers([written])
     return spelled
-
-
-def dates_in(text: str) -> Iterator[tuple[date, str]]:
-    """Yield the whole dates of a text, each with the piece it stands in; month names count in any language."""
-    for pattern, order in ((_YEAR_FIRST, (1, 2, 3)), (_DAY_FIRST, (3, 2, 1))):
-        for match in pattern.finditer(text):
-            if day := _date(*(int(match[part]) for part in order)):
-                yield day, match.group()
-    tokens = list(_TOKEN.finditer(text))
-    for number, token in enumerate(tokens):
-        for month in _months().get(_folded(token.group()), ()):
-            yield from _around_month(text, tokens, number, month)
-
-
-def months_in(texts: Iterable[str]) -> set[int]:
-    """Return the months, 1 to 12, whose names stand in texts, in any language."""
-    tokens = (_folded(token) for text in texts for token in _TOKEN.findall(text))
-    return {month for token in tokens for month in _months().get(token, ())}
 
 
 def clock_hours(text: str) -> dict[str, set[int]]:
@@ -75,25 +53,6 @@ def clock_hours(text: str) -> dict[str, set[int]]:
     }
 
 
-def _around_month(text: str, tokens: list[re.Match[str]], at: int, month: int) -> Iterator[tuple[date, str]]:
-    """Yield the date whose day and year stand around the name of a month."""
-    before = [token for token in tokens[max(0, at - _BEFORE_MONTH) : at] if token.group().isdigit()]
-    after = [token for token in tokens[at + 1 : at + 2 + _BEFORE_MONTH] if token.group().isdigit()]
-    years = [token for token in after if len(token.group()) == 4]
-    days = [token for token in (*before[-1:], *after[:1]) if len(token.group()) <= 2]
-    if years and days and (day := _date(int(years[0].group()), month, int(days[0].group()))):
-        start = min(days[0].start(), tokens[at].start())
-        yield day, text[start : years[0].end()]
-
-
-def _date(year: int, month: int, day: int) -> date | None:
-    """Return a date; None for a day that does not exist."""
-    try:
-        return date(year, month, day)
-    except ValueError:
-        return None
-
-
 def _is_spelled(form: str, tokens: set[str], whole: str) -> bool:
     """Return whether quotes have the words of a number.
 
@@ -104,7 +63,7 @@ def _is_spelled(form: str, tokens: set[str], whole: str) -> bool:
     """
     if not form.isascii() and any(unicodedata.name(sign, "").startswith("CJK") for sign in form):
         return form in whole
-    parts = _TOKEN.findall(form)
+    parts = TOKEN.findall(form)
     return bool(parts) and all(_stands(part, tokens) for part in parts)
 
 
@@ -126,31 +85,12 @@ def _forms(value: int) -> frozenset[str]:
     for converter in CONVERTER_CLASSES.values():
         for spell in (converter.to_cardinal, converter.to_ordinal):
             try:
-                forms.add(_folded(str(spell(value))))
+                forms.add(folded(str(spell(value))))
             except Exception:  # noqa: BLE001  # a language that has no such form raises whatever it likes
                 continue
     return frozenset(forms)
 
 
-@lru_cache(maxsize=1)
-def _months() -> dict[str, set[int]]:
-    """Return the numbers of the months that each name stands for, in every language of num2words."""
-    from babel.core import Locale, UnknownLocaleError  # needed for a date that nobody typed
-    from num2words import CONVERTER_CLASSES
-
-    months: dict[str, set[int]] = {}
-    for language in sorted({code.partition("_")[0] for code in CONVERTER_CLASSES}):
-        try:
-            locale = Locale(language)
-        except (UnknownLocaleError, ValueError):
-            continue
-        for context in ("format", "stand-alone"):
-            for width in ("wide", "abbreviated"):
-                for month, name in locale.months[context][width].items():
-                    months.setdefault(_folded(name).rstrip("."), set()).add(month)
-    return months
-
-
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Return a text casefolded and with one spelling for each sign, for comparing."""
     return unicodedata.normalize("NFKC", text).casefold()

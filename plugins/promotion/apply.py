@@ -415,7 +415,7 @@ def _rename(draft: Draft, page_draft: PageDraft, title: str) -> None:
 
 
 def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None:
-    """Put our statements into the given order, within the places that they have; every other line stays."""
+    """Put our statements into the order of `blocks`, each where one of them stood; every other line stays."""
     memory = page_draft.document.memory
     page = memory.uuid or memory.path
     ours = {
@@ -426,7 +426,7 @@ def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None
     wanted = [ours[block] for block in dict.fromkeys(blocks) if block in ours]
     text = memory.text
     # From the last place to the first, so that the offsets of the places above stay valid.
-    for place, statement in reversed(list(zip(ours.values(), wanted, strict=True))):
+    for standing, statement in reversed(list(zip(ours.values(), wanted, strict=True))):
         item = memory.text[statement.start : statement.end].rstrip("\n") + "\n"
-        text = text[: place.start] + item + text[place.end :]
+        text = text[: standing.start] + item + text[standing.end :]
     page_draft.document = MemoryDocument(text, memory.path)

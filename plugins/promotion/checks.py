@@ -17,7 +17,8 @@ from brainiac.formats.markdown import without_quotes
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
-from brainiac.text.numbers import clock_hours, dates_in, months_in, numbers, spelled_numbers
+from brainiac.text.dates import dates_in, months_in
+from brainiac.text.numbers import clock_hours, numbers, spelled_numbers
 from brainiac.text.tokens import likeness, words
 
 MIN_LETTERS = 3  # a shorter word is in most sentences
@@ -69,12 +70,12 @@ class Sources:
 
     def speaker_of(self, exchange: str, quote: str) -> str:
         """Return whose words a quote is, one of `ORIGINS`; "" where the exchange does not hold it."""
-        event, wanted = self.events[exchange], _folded(quote)
-        if wanted and wanted in _folded(without_quotes(event.user)):
+        event, wanted = self.events[exchange], _comparable(quote)
+        if wanted and wanted in _comparable(without_quotes(event.user)):
             return self.origin_of(exchange)
-        if wanted and wanted in _folded(event.user):  # a text that they pasted
+        if wanted and wanted in _comparable(event.user):  # a text that they pasted
             return max(self.origin_of(exchange), PASTED, key=ORIGINS.index)
-        return "assistant" if wanted and wanted in _folded(event.ai) else ""
+        return "assistant" if wanted and wanted in _comparable(event.ai) else ""
 
 
 def origin_of(operation: Operation, sources: Sources) -> str:
@@ -246,7 +247,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"“{word}”" for word in dict.fromkeys(names[:12]))
 
 
-def _folded(text: str) -> str:
-    """Return a text for the comparison of quotes: without case, quotation marks, emphasis and marks at its ends."""
+def _comparable(text: str) -> str:
+    """Return a text as quotes are compared: without case, quotation marks, emphasis and marks at its ends."""
     plain = unicodedata.normalize("NFKC", text).translate(_QUOTES).casefold()
     return " ".join(plain.split()).strip(" .,;:!?…")

@@ -299,7 +299,7 @@ class Consolidator:
                 # In doubt both statements stand: its evidence bears the text, only not the change.
                 addition = operation.model_copy(update={"action": "new", "ids": []})
                 if not any(problem.is_hard for problem in self._problems(addition, shown)):
-                    operation, hard = self._doubted(operation, shown) or addition, []
+                    operation, hard = self._with_doubted_end(operation, shown) or addition, []
             if hard or (problems and not is_last):
                 brief = operation.model_copy(update={"text": operation.text[:MAX_TEXT]})
                 refused.append(Refused(brief, "; ".join(problem.text for problem in hard or problems)))
@@ -309,21 +309,22 @@ class Consolidator:
             accepted.append(operation)
         return accepted, refused
 
-    def _doubted(self, operation: Operation, shown: Shown) -> Operation | None:
-        """Return an operation that states its text beside its target and asks the person; None where it must not ask.
+    def _with_doubted_end(self, operation: Operation, shown: Shown) -> Operation | None:
+        """Return an operation that adds its text and leaves it to the person to end its target (`is_doubted`).
 
-        It asks about one statement that nothing else of the answer changes, and not more than a handful a week.
+        It has one target, the first that no other operation changes. None where there is none, where the operation is
+        no `replace` or `end`, and where `MAX_DOUBTS` proposals were made in the last seven days.
         """
         known = {statement.id for statement in shown.request.existing}
         ids = [name for name in operation.ids if name in known - shown.changed_ids][:1]
-        if not ids or operation.action not in ("replace", "end") or self._doubts >= MAX_DOUBTS:
+        if not ids or operation.action not in ("replace", "end") or self._recent_proposals >= MAX_DOUBTS:
             return None
-        self._doubts += 1
+        self._recent_proposals += 1
         return operation.model_copy(update={"action": "end", "ids": ids, "is_doubted": True})
 
     @cached_property
-    def _doubts(self) -> int:
-        """How many proposals the runs of the last week made."""
+    def _recent_proposals(self) -> int:
+        """How many proposals were made in the last seven days, those of this run included."""
         since, count = iso(self._brain.clock.now() - timedelta(days=7)), 0
         for event in self._brain.journal.events(kinds={MemoryPromoted}, reverse=True):
             if event.at < since:

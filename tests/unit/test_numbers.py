@@ -6,7 +6,8 @@ from datetime import date
 
 import pytest
 
-from brainiac.text.numbers import clock_hours, dates_in, numbers, spelled_numbers
+from brainiac.text.dates import dates_in
+from brainiac.text.numbers import clock_hours, numbers, spelled_numbers
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,11 @@ def test_a_number_in_words_is_the_number(stated: str, quote: str, is_said: bool)
 def test_a_date_is_read_in_any_language(text: str) -> None:
     """By its digits, or by the month's name as it is written in a date."""
     assert {date(2026, 6, 18)} == {day for day, _ in dates_in(text)}
+
+
+def test_numbers_below_each_other_are_no_date() -> None:
+    """A year that ends a line makes no date with the numbers of the next lines."""
+    assert [] == list(dates_in("It was 2026\n6\n18 people came.")) + list(dates_in("18.\n6.\n2026"))
 
 
 def test_a_time_may_have_been_told_by_two_hours() -> None:
